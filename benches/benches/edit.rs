@@ -13,7 +13,7 @@ use std::time::Instant;
 use toolcrib_benches::edit::{DRIFTS, Work, contenders, drift, drifts, pathological};
 use toolcrib_benches::target::{Target, verdicts};
 use toolcrib_benches::{instructions_of_run, interleaved, process};
-use toolcrib_fuzzy::edit::Edit;
+use toolcrib_edit::Edit;
 
 /// Rounds of each comparison; their median is shown.
 const ROUNDS: usize = 9;

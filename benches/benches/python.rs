@@ -12,7 +12,7 @@ use toolcrib_benches::{Contender, interleaved};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_tool::{ToolCall, native_tools};
 // The tool registers itself.
-use toolcrib_tools as _;
+use toolcrib_builtins as _;
 
 /// Rounds of one call each: their median is the call's.
 const ROUNDS: usize = 101;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use memchr::memmem;
-use toolcrib_fuzzy::edit::Edit;
+use toolcrib_edit::Edit;
 
 use crate::Contender;
 

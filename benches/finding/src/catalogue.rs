@@ -1,6 +1,6 @@
 //! Tools that nobody has: as many as one likes, with names and descriptions like real ones'.
 
-use toolcrib_fuzzy::search::{Parameter, Searchable};
+use toolcrib_search::{Parameter, Searchable};
 
 use crate::random::Random;
 

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rapidfuzz::distance::osa;
-use toolcrib_fuzzy::{Fingerprints, near_names, near_names_among};
 use toolcrib_rounds::Contender;
+use toolcrib_search::{Fingerprints, near_names, near_names_among};
 
 use crate::catalogue::catalogue;
 use crate::random::Random;

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use toolcrib_fuzzy::search::{Document, Index};
+use toolcrib_search::{Document, Index};
 
 use crate::catalogue::Tool;
 use crate::plain::Plain;

@@ -9,8 +9,8 @@ use tantivy::query::BooleanQuery;
 use tantivy::schema::{IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{PreTokenizedString, Token};
 use tantivy::{Index as Tantivy, TantivyDocument, TantivyError, Term};
-use toolcrib_fuzzy::search::{Document, Index};
 use toolcrib_rounds::Contender;
+use toolcrib_search::{Document, Index};
 
 use crate::catalogue::{Tool, catalogue, questions};
 use crate::plain::{Plain, words};

@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(unused_crate_dependencies))]
 
-mod approval;
 mod arguments;
 #[cfg(feature = "otlp")]
 mod collector;
@@ -24,13 +23,14 @@ mod options;
 mod runtime;
 mod screen;
 mod startup;
-mod upstreams;
+mod terminal_approver;
+mod upstream_wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 // The built-in native tools: a crate that nobody names registers nothing.
-use toolcrib_tools as _;
+use toolcrib_builtins as _;
 
 pub use exit::Exit;
 

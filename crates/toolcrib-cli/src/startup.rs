@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
-use toolcrib::config::{
-    Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
-};
-use toolcrib::control::{ControlPlace, NoControlPlace, running_servers};
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{SecretSources, Secrets};
+use toolcrib::servers::{ControlPlace, NoControlPlace, running_servers};
+use toolcrib::settings::{
+    Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
+};
 use toolcrib::stores::StateDir;
 use toolcrib::tool::fully_visible;
 use toolcrib::{Toolcrib, ToolcribBuilder};

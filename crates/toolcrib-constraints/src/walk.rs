@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, SelectExpr, operators,
 };
-use toolcrib_fuzzy::near_names;
+use toolcrib_search::near_names;
 
 use crate::expression::{DEPTH_MAX, Expression, RuleError};
 use crate::names::Names;

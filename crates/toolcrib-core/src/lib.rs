@@ -8,81 +8,61 @@ compile_error!(
 );
 
 mod admission;
-mod answers;
 pub mod approval;
 #[doc(hidden)]
 pub mod arguments;
-pub mod audit;
-mod batch;
-pub mod bounds;
-mod cancel;
-mod checking;
-pub mod client_tools;
-pub mod clock;
-mod config;
+mod cache;
+mod call;
+mod core_tools;
+mod observability;
+mod output;
+mod storage;
+mod testing;
+pub use core_tools::client_tools;
+pub use observability::audit;
+pub use storage::bounds;
+pub use storage::clock;
 pub mod events;
-mod excerpt;
-mod execution;
-mod executor;
-mod finding;
-pub mod fingerprint;
+mod settings;
+pub use identity::fingerprint;
 pub mod guide;
-mod host;
 mod identity;
 mod lifecycle;
-pub mod masking;
-pub mod meta;
-mod middleware;
-mod mock;
-mod nested;
-mod output_budget;
-mod panics;
-mod pattern;
-mod pipeline;
-pub mod policy;
-mod random;
-mod recording;
-mod redaction;
+pub use approval::policy;
+pub use core_tools::meta;
+pub use output::masking;
 mod registry;
-mod remote_trace;
-mod retry;
-pub mod run;
-mod schema;
-mod speech;
-pub mod spill;
-mod statistics;
+pub use output::spill;
+pub use suspension::run;
 pub mod suspension;
-mod telemetry;
 mod toolset;
-#[cfg(feature = "tower")]
-mod tower_service;
-mod turn;
-mod violation;
 
+pub use crate::arguments::violation::Violation;
+pub use crate::cache::CacheStats;
+pub use crate::call::batch::BatchOptions;
+pub use crate::call::executor::{Executor, ExecutorBuilder};
+pub use crate::call::middleware::{Middleware, Next, after, before};
+pub use crate::call::pipeline::{DryRun, KeptAnswer};
+#[cfg(feature = "tower")]
+pub use crate::call::tower_service::ExecutorService;
+pub use crate::call::turn::{AnswerStream, Deadline, StreamItem, Turn, TurnOptions};
+pub use crate::core_tools::search::{Field, FoundTool, Match};
+pub use crate::identity::random::{NoRandomness, unguessable};
+pub use crate::observability::remote_trace::{FollowTrace, RemoteTrace};
+pub use crate::observability::statistics::{
+    OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS,
+};
+pub use crate::output::redaction::redact;
+pub use crate::settings::ExecutorConfig;
+pub use crate::testing::mock::{Mock, MockCall};
+pub use crate::testing::recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
+pub use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 pub use admission::TokenBucket;
-pub use answers::CacheStats;
-pub use batch::BatchOptions;
-pub use config::ExecutorConfig;
-pub use executor::{Executor, ExecutorBuilder};
-pub use finding::{Field, FoundTool, Match};
 pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
-pub use middleware::{Middleware, Next, after, before};
-pub use mock::{Mock, MockCall};
-pub use pattern::{AnnotationPattern, Pattern, SourcePattern};
-pub use pipeline::{DryRun, KeptAnswer};
-pub use random::{NoRandomness, unguessable};
-pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
-pub use redaction::redact;
 pub use registry::{
     Applied, Change, Conflict, Divergence, OVERRIDABLE, OnDuplicate, Registration, Registry,
     RegistryBuilder, RegistryChanges, RegistryError, RegistrySnapshot, Reservation, Scratch,
     SourceUnit, exposed_name,
 };
-pub use remote_trace::{FollowTrace, RemoteTrace};
-pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use suspension::Answer;
 pub use toolset::{ToolFilter, Toolset, ToolsetView};
-#[cfg(feature = "tower")]
-pub use tower_service::ExecutorService;
-pub use turn::{AnswerStream, Deadline, StreamItem, Turn, TurnOptions};
-pub use violation::Violation;

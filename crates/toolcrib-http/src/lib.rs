@@ -1,55 +1,26 @@
 #![doc = include_str!("docs/http.md")]
 #![forbid(unsafe_code)]
 
-mod access;
-mod admission;
-mod answer_store;
 mod api;
-mod authority;
-mod backend;
-mod bearer;
-mod body;
-mod client;
-mod config;
-mod direct;
-mod endpoint;
-mod entitlement;
+mod auth;
 mod error;
-mod gate;
 mod idempotency;
-mod lingering;
-mod listen;
-mod listener;
-mod live_clients;
-mod mcp;
-mod memory_answers;
-mod metrics;
-mod observe;
-mod openapi;
-mod owner_client;
-mod owner_socket;
-mod patience;
-mod problem;
-mod query;
-pub mod reports;
-mod revocation;
-mod routes;
-mod self_wakes;
-mod server;
-mod server_settings;
-mod token;
-mod traffic;
-mod unix_socket;
+mod observability;
+mod serving;
+mod settings;
+pub use api::reports;
 
-pub use access::Right;
-pub use answer_store::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer};
-pub use backend::{Backend, Health};
-pub use config::{ClientConfig, DEFAULT_PORT, RESERVED_NAMES, Rate, ServerConfig};
+pub use crate::auth::right::Right;
+pub use crate::auth::token::{InvalidToken, InvalidTokenHash, Token, TokenHash};
+pub use crate::idempotency::memory::MemoryAnswers;
+pub use crate::idempotency::store::{
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
+};
+pub use crate::serving::backend::{Backend, Health};
+pub use crate::serving::listen_address::{InvalidListen, Listen};
+pub use crate::serving::owner_client::{OwnerClient, OwnerError, path_segment};
+pub use crate::serving::owner_socket::OwnerSocket;
+pub use crate::serving::server::HttpServer;
+pub use crate::settings::reloadable::{ChangedSettings, ServerSettings};
+pub use crate::settings::{ClientConfig, DEFAULT_PORT, RESERVED_NAMES, Rate, ServerConfig};
 pub use error::HttpError;
-pub use listen::{InvalidListen, Listen};
-pub use memory_answers::MemoryAnswers;
-pub use owner_client::{OwnerClient, OwnerError, path_segment};
-pub use owner_socket::OwnerSocket;
-pub use server::HttpServer;
-pub use server_settings::{ChangedSettings, ServerSettings};
-pub use token::{InvalidToken, InvalidTokenHash, Token, TokenHash};

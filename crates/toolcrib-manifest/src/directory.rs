@@ -12,11 +12,11 @@ use toolcrib_tool::ToolDefinition;
 
 use crate::declaration::{Declaration, UpstreamDeclaration};
 use crate::diagnostic::Diagnostic;
+use crate::diagnostic::position::{Span, without_bom};
 use crate::document::FILE_MAX_BYTES;
 use crate::lint::{Known, Remark, lint_with};
 use crate::live::{Digest, Seen, Stamp, observe};
 use crate::manifest::{Loaded, load_str};
-use crate::source::{Span, without_bom};
 
 /// The folder within a directory of manifests that holds more of them, to be copied by whoever wants
 /// them. Nothing in it is ever loaded; it is checked.

@@ -20,14 +20,16 @@ use toolcrib_core::Turn;
 use toolcrib_wire::McpData;
 
 use crate::McpServer;
+use crate::call;
 use crate::catalog::Offer;
-use crate::connection::Connection;
-use crate::http_sessions::session;
-use crate::known_sessions::KnownSessions;
-use crate::paging::{Page, page};
-use crate::subscriptions::Subscriptions;
-use crate::telling::{Changes, OfSession};
-use crate::{calls, linked, offering, outputs, prompting, revision};
+use crate::catalog::paging::{Page, page};
+use crate::catalog::{linked_resources, outputs, prompts, requests};
+use crate::notify::notifier::{Changes, OfSession};
+use crate::notify::subscriptions::Subscriptions;
+use crate::session::connection::Connection;
+use crate::session::http::session;
+use crate::session::registry::KnownSessions;
+use crate::transport::revision;
 
 /// Keeps `rmcp`'s trait off the public type.
 pub(crate) struct Handler {
@@ -210,7 +212,7 @@ impl ServerHandler for Handler {
         if let Some(connection) = connection {
             connection.standing.heard(&context);
         }
-        calls::answer(&self.server, request, &context, connection).await
+        call::answer(&self.server, request, &context, connection).await
     }
 
     /// What a client is told of its calls from then on, as long as the connection lasts. Later
@@ -262,7 +264,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListPromptsResult, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
         let page = self.page(&offer.prompts, |prompt| &prompt.name, request.as_ref(), "prompts")?;
-        let mut result = ListPromptsResult::with_all_items(offering::prompts(page.entries)?);
+        let mut result = ListPromptsResult::with_all_items(requests::prompts(page.entries)?);
         result.next_cursor = page.next;
         Ok(result)
     }
@@ -273,7 +275,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
-        prompting::answer(&self.server, &offer, request, &context).await
+        prompts::answer(&self.server, &offer, request, &context).await
     }
 
     async fn list_resources(
@@ -284,7 +286,7 @@ impl ServerHandler for Handler {
         let (offer, _) = self.resources()?;
         let (all, request) = (offer.resources_at(false), request.as_ref());
         let page = self.page(&all, |one| one.address.as_str(), request, "resources")?;
-        let mut result = ListResourcesResult::with_all_items(offering::resources(page.entries)?);
+        let mut result = ListResourcesResult::with_all_items(requests::resources(page.entries)?);
         result.next_cursor = page.next;
         Ok(result)
     }
@@ -302,7 +304,7 @@ impl ServerHandler for Handler {
         }
         let request = request.as_ref();
         let page = self.page(&all, |one| one.address.as_str(), request, "resource templates")?;
-        let entries = offering::resources(page.entries)?;
+        let entries = requests::resources(page.entries)?;
         let mut result = ListResourceTemplatesResult::with_all_items(entries);
         result.next_cursor = page.next;
         Ok(result)
@@ -319,11 +321,11 @@ impl ServerHandler for Handler {
         }
         // What the operator offers comes before what others link to.
         let read: ReadResourceResult = if offer.resource(&request.uri).is_none()
-            && let Some(read) = linked::read(&self.server, &turn, &request.uri).await
+            && let Some(read) = linked_resources::read(&self.server, &turn, &request.uri).await
         {
             read?
         } else {
-            offering::read(&self.server, &offer, &request.uri).await?
+            requests::read(&self.server, &offer, &request.uri).await?
         };
         Ok(read.into())
     }
@@ -355,7 +357,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("completions"))?;
-        offering::suggestions(&offer, &request)
+        requests::suggestions(&offer, &request)
     }
 }
 

@@ -1,45 +1,22 @@
 #![doc = include_str!("docs/mcp.md")]
 #![forbid(unsafe_code)]
 
-mod asking;
-mod calls;
+mod call;
 pub mod catalog;
-mod catalog_changes;
-mod connection;
 mod error;
-mod event_log;
-mod exact_numbers;
+mod fast_path;
 mod handler;
-mod http_service;
-mod http_sessions;
-mod known_sessions;
-mod linked;
-mod list_changes;
-mod narration;
-mod offering;
-mod outputs;
-mod paging;
-mod plain;
-mod prompting;
-mod result;
-mod revision;
+mod notify;
 mod server;
-mod session_streams;
-mod stdio;
-mod subscriptions;
-mod tasks;
-mod telling;
-mod telling_stream;
-mod tool_list;
-mod tracing_calls;
-mod unreadable;
+mod session;
+mod transport;
 pub mod upstream;
 
-pub use error::McpError;
-pub use http_service::{McpBody, McpHttpOptions, McpHttpService};
-pub use known_sessions::McpSessions;
-pub use server::{McpOptions, McpServer};
-pub use tasks::{
+pub use crate::call::tasks::{
     EndedTask, FoundTask, FoundTaskState, StoredTask, TaskOptions, TaskStore, TaskStoreError,
 };
+pub use crate::session::registry::McpSessions;
+pub use crate::transport::http::{McpBody, McpHttpOptions, McpHttpService};
+pub use error::McpError;
+pub use server::{McpOptions, McpServer};
 pub use toolcrib_wire::{META_ERROR_KIND, META_NOTES, META_RETRY_AFTER, META_TRUNCATED};

@@ -10,10 +10,10 @@ use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, ToolResult};
 
+use crate::call::tasks::{Keeping, TaskOptions, TaskStore, Tasks};
+use crate::catalog::linked_resources::{GivenLinks, LINKS_OF_A_RESULT};
+use crate::catalog::tool_list::{ToolList, ToolListCache, ToolLists};
 use crate::catalog::{Catalog, Offer};
-use crate::linked::{GivenLinks, LINKS_OF_A_RESULT};
-use crate::tasks::{Keeping, TaskOptions, TaskStore, Tasks};
-use crate::tool_list::{ToolList, ToolListCache, ToolLists};
 use crate::upstream::LinkedResources;
 
 /// What an [`McpServer`] says about itself and attaches to calls.

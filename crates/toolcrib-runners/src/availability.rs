@@ -8,9 +8,11 @@ use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody, Sandb
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
+use crate::command::script;
 use crate::confinement::confinement;
 use crate::trust::Renewal;
-use crate::{Deciding, RunnerHost, Secrets, deciding, pinned, script};
+use crate::trust::{deciding_files, pinned_files};
+use crate::{Deciding, RunnerHost, Secrets};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
 /// through all directories of `PATH`.
@@ -96,7 +98,7 @@ pub(crate) fn missing(
     let files = files.filter(|_| host.pinned_scripts);
     let files = files.filter_map(|file| script::unchanged(file, advice).err());
     let named = declaration.command().into_iter().flat_map(|command| command.files.values());
-    let named = named.filter(|_| host.pinned_scripts).filter_map(pinned::defect);
+    let named = named.filter(|_| host.pinned_scripts).filter_map(pinned_files::defect);
     // Of those that hold secrets it is said below what to do instead.
     let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
     let unset = |name: &&String| std::env::var(name).is_err();
@@ -109,7 +111,7 @@ pub(crate) fn missing(
         .chain(script)
         .chain(beside)
         .chain(absent)
-        .chain(deciding::linked(&linked))
+        .chain(deciding_files::linked(&linked))
         .chain(files)
         .chain(named)
         .chain(variables)

@@ -19,36 +19,26 @@
 mod availability;
 mod command;
 mod confinement;
-mod context;
-mod deciding;
 mod entry;
-mod expand;
-mod explain;
+mod expansion;
 mod host;
 #[cfg(feature = "http")]
 mod http;
-mod masked_json;
-mod outcome;
-mod pinned;
-mod redact;
-mod script;
+mod output;
 mod secrets;
-mod streams;
-mod text;
 mod trust;
-mod values;
 mod vouched;
 mod worker;
 
+pub use crate::expansion::{Invocation, ServerValues, expand};
+pub use crate::trust::deciding_files::{Deciding, Named};
+pub use crate::trust::pinned_files::{check_files, pin_files};
 pub use command::CommandRunner;
 pub use confinement::{confinement, grants};
-pub use deciding::{Deciding, Named};
 pub use entry::{entries, entry};
-pub use expand::{Invocation, ServerValues, expand};
 pub use host::{Lease, RunnerHost};
 #[cfg(feature = "http")]
 pub use http::{HttpHeader, HttpRequest, HttpRunner};
-pub use pinned::{check_files, pin_files};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };

@@ -104,22 +104,17 @@ compile_error!("toolcrib-sandbox runs on Unix systems: it relies on descriptors 
 
 mod confinement;
 mod control_plane;
-mod defaults;
-mod enforced;
-mod environment;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub mod jail;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-#[path = "jail/elsewhere.rs"]
 pub mod jail;
-mod own;
+mod own_process;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod process;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-#[path = "process/elsewhere.rs"]
 mod process;
 mod program;
-mod served;
+mod served_file;
 mod workspace;
 
 /// Whether programs are started on this system. Where they are not, whoever tries is told so
@@ -129,12 +124,13 @@ pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gn
 /// Why a tool that starts a program cannot be called where [none is](STARTS_PROGRAMS), as a clause.
 pub const NO_PROGRAMS: &str = "needs Linux with glibc: elsewhere no program is started";
 
+pub use crate::confinement::defaults::ConfinementDefaults;
+pub use crate::confinement::enforced::Enforced;
+pub use crate::own_process::{close_to_others, take_variables};
+pub use crate::program::environment::server_path;
+pub use crate::served_file::ServedFile;
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use control_plane::{ControlPlane, Places};
-pub use defaults::ConfinementDefaults;
-pub use enforced::Enforced;
-pub use environment::server_path;
-pub use own::{close_to_others, take_variables};
 pub use process::{
     Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run, run_blocking,
     sweep_scratch,
@@ -143,7 +139,6 @@ pub use program::{
     Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,
     OutputFilters, SpawnError, Status, find_program,
 };
-pub use served::ServedFile;
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,
     Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written, sensitive_places,

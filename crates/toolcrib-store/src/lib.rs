@@ -7,46 +7,27 @@
 //!
 //! This is the only crate that knows SQLite.
 
-#[cfg(feature = "http")]
-mod answers;
 mod database;
 mod error;
 mod folder;
-mod glance;
-mod history;
-mod owner;
-mod parents;
-#[cfg(feature = "mcp")]
-mod pins;
-mod place;
 mod places;
-mod record;
-mod runs;
-mod schema;
-mod servers;
-mod spills;
-mod suspensions;
-#[cfg(feature = "mcp")]
-mod tasks;
-mod trust;
-mod tx;
-mod worker;
+mod tables;
 
 use toolcrib_core::clock::Timestamp;
 
 #[cfg(feature = "http")]
-pub use answers::Answers;
+pub use crate::tables::answers::Answers;
+#[cfg(feature = "mcp")]
+pub use crate::tables::pins::{DatabasePins, PinnedTools};
+pub use crate::tables::runs::Runs;
+pub use crate::tables::spills::Spills;
+pub use crate::tables::suspensions::Suspensions;
+#[cfg(feature = "mcp")]
+pub use crate::tables::tasks::Tasks;
+pub use crate::tables::trust::{TrustTable, Trusted};
 pub use database::Database;
 pub use error::DatabaseError;
 pub use folder::StateFolder;
-#[cfg(feature = "mcp")]
-pub use pins::{DatabasePins, PinnedTools};
-pub use runs::Runs;
-pub use spills::Spills;
-pub use suspensions::Suspensions;
-#[cfg(feature = "mcp")]
-pub use tasks::Tasks;
-pub use trust::{TrustTable, Trusted};
 
 /// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
 fn millis(time: Timestamp) -> i64 {

@@ -5,10 +5,10 @@ use toolcrib_core::bounds::{Full, Whose};
 use toolcrib_core::run::RunLimits;
 use toolcrib_core::suspension::{Outcome, StoreError};
 
+use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::owner::Owner;
-use crate::tx::Tx;
+use crate::tables::owner::Owner;
 
 /// What there may be too many of.
 const WHAT: &str = "runs";

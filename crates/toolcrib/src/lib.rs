@@ -2,44 +2,36 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "manifests")]
-pub mod config;
-#[cfg(all(unix, feature = "http"))]
-pub mod control;
-#[cfg(feature = "manifests")]
 pub mod control_plane;
 mod crib;
 pub mod guide;
+#[cfg(all(unix, feature = "http"))]
+pub mod servers;
 #[cfg(feature = "manifests")]
-pub mod lint;
-#[cfg(all(unix, feature = "manifests"))]
-mod live_config;
+pub mod settings;
 #[cfg(feature = "manifests")]
-pub mod lock;
+pub use manifests::check as lint;
 #[cfg(feature = "manifests")]
-pub mod manifest_tests;
+pub use manifests::lock;
+#[cfg(feature = "manifests")]
+pub use manifests::tests_in_manifests as manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;
 #[cfg(all(feature = "manifests", feature = "mcp"))]
-pub mod names;
-#[cfg(all(feature = "manifests", feature = "mcp"))]
-mod offerings;
-#[cfg(all(unix, feature = "http"))]
-mod operations;
-#[cfg(all(unix, feature = "http"))]
-mod served;
+pub use manifests::names;
 #[cfg(unix)]
 pub mod stores;
 #[cfg(feature = "manifests")]
-pub mod trust;
-#[cfg(all(unix, feature = "manifests"))]
-mod unmatched;
+pub use manifests::trust;
 #[cfg(feature = "mcp")]
 pub mod upstreams;
 
-pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 #[cfg(all(unix, feature = "manifests"))]
-pub use live_config::ConfigReload;
+pub use crate::settings::reload::ConfigReload;
+pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 
+#[cfg(feature = "builtins")]
+pub use toolcrib_builtins as builtins;
 #[cfg(feature = "cel")]
 pub use toolcrib_constraints as constraints;
 pub use toolcrib_core as core;
@@ -52,8 +44,6 @@ pub use toolcrib_mcp as mcp;
 #[cfg(feature = "manifests")]
 pub use toolcrib_runners as runners;
 pub use toolcrib_tool as tool;
-#[cfg(feature = "builtins")]
-pub use toolcrib_tools as builtins;
 #[cfg(feature = "wire")]
 pub use toolcrib_wire as wire;
 

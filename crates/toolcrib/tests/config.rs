@@ -5,8 +5,8 @@
     expect(clippy::expect_used, reason = "a test that cannot be set up fails")
 )]
 
-use toolcrib::config::Config;
 use toolcrib::manifest::decode;
+use toolcrib::settings::Config;
 
 fn shipped() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.yml");

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toolcrib::config::Config;
 use toolcrib::manifest::declaration::SandboxProfile;
 use toolcrib::manifest_tests::{TestOptions, TestOutcome, run_tests};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, tool_word};
+use toolcrib::settings::Config;
 use toolcrib::{ToolCall, ToolResult, Toolcrib, TurnOptions, lint};
 
 fn folder(below: &str) -> PathBuf {

@@ -1,7 +1,7 @@
 //! The settings of the HTTP server that have flags of their own: a layer of the config.
 
 use clap::Args;
-use toolcrib::config::ConfigLayers;
+use toolcrib::settings::ConfigLayers;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {

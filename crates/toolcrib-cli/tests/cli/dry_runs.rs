@@ -213,7 +213,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     let start = shown.stdout.split_once(" -c '").and_then(|(_, rest)| rest.split_once("'\n"));
     let (start, _) = start.expect("what the interpreter runs first");
     // It reads the guard before the level, a line of modules and the code.
-    let guard = include_str!("../../../toolcrib-tools/src/code/guard.py").len();
+    let guard = include_str!("../../../toolcrib-builtins/src/code/guard.py").len();
     let screen = shown.stdout.replace(&format!("'{start}'"), "START");
     let screen = screen.replace(&format!("{} bytes", guard + 22), "GUARD and 22 bytes");
     insta::assert_snapshot!(screen, @r#"

@@ -48,22 +48,22 @@ fn a_lock_is_written_once_and_is_then_up_to_date() {
 
     let first = crib.run(&["lock"]);
     assert_snapshot!(first.stdout, @"
-    added      bash of native:toolcrib-tools
-    added      calculator of native:toolcrib-tools
-    added      edit_file of native:toolcrib-tools
-    added      execute_python of native:toolcrib-tools
-    added      file_delete of native:toolcrib-tools
-    added      file_exists of native:toolcrib-tools
-    added      file_list of native:toolcrib-tools
-    added      file_mkdir of native:toolcrib-tools
-    added      file_read of native:toolcrib-tools
-    added      file_search of native:toolcrib-tools
-    added      file_write of native:toolcrib-tools
-    added      json_process of native:toolcrib-tools
+    added      bash of native:toolcrib-builtins
+    added      calculator of native:toolcrib-builtins
+    added      edit_file of native:toolcrib-builtins
+    added      execute_python of native:toolcrib-builtins
+    added      file_delete of native:toolcrib-builtins
+    added      file_exists of native:toolcrib-builtins
+    added      file_list of native:toolcrib-builtins
+    added      file_mkdir of native:toolcrib-builtins
+    added      file_read of native:toolcrib-builtins
+    added      file_search of native:toolcrib-builtins
+    added      file_write of native:toolcrib-builtins
+    added      json_process of native:toolcrib-builtins
     added      read_output of native:toolcrib-core
     added      say_bye of manifest:tools.d/bye.yaml
     added      say_hello of manifest:tools.d/hello.yaml
-    added      text_process of native:toolcrib-tools
+    added      text_process of native:toolcrib-builtins
     toolcrib.lock written: 16 tools, 16 changes
     ");
     let text = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");

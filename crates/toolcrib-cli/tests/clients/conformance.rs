@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcrib::config::ConfigLayers;
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::http::{HttpServer, ServerConfig};
 use toolcrib::manifests::Manifests;
 use toolcrib::mcp::{McpOptions, McpServer, TaskOptions};
 use toolcrib::runners::{RunnerHost, TrustEverything};
+use toolcrib::settings::ConfigLayers;
 use toolcrib::{ToolCall, Toolcrib};
 
 use crate::installed;

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::time::Instant;
 use toolcrib_tool::{ToolDefinition, ToolError, ToolName};
 
-use super::gate::Slot;
-use crate::batch::Barrier;
-use crate::nested::{AtWork, RootCall};
+use crate::admission::slots::Slot;
+use crate::call::batch::Barrier;
+use crate::call::nested::{AtWork, RootCall};
 
 /// The calls that lead to a nested call, innermost first. Empty for a call of the host's own.
 ///

@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
     use crate::approval::{Asker, ShownCall};
-    use crate::clock::Timestamp;
+    use crate::storage::clock::Timestamp;
 
     fn request() -> ApprovalRequest {
         ApprovalRequest {

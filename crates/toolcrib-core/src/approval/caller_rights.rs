@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use toolcrib_tool::Arguments;
 
 use crate::TurnOptions;
-use crate::policy::Verdict;
+use crate::approval::policy::Verdict;
+use crate::call::turn::State;
 use crate::suspension::{Caller, Suspension};
-use crate::turn::State;
 
 /// Tells what the client that made a suspended call may do now.
 ///

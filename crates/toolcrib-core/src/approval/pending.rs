@@ -7,15 +7,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolcrib_tool::{CallId, ToolCall, ToolError};
 
-use super::at_work::{self, Worked};
 use super::{ApprovalRequest, Decision};
-use crate::nested::Standing;
-use crate::policy::Verdict;
+use crate::approval::delegated;
+use crate::approval::delegated::Worked;
+use crate::approval::policy::Verdict;
+use crate::call::nested::Standing;
+use crate::call::turn::Turn;
 use crate::suspension::{
     RedeemError, Resolution, Resolved, Settled, StoreError, Suspension, SuspensionId,
     SuspensionStore, Waiting, redeem_for_caller,
 };
-use crate::turn::Turn;
 
 /// The calls that wait for approval and that a turn's approver may decide on: those of its tenant,
 /// of tools within its toolset, whoever made them.
@@ -223,7 +224,7 @@ impl Approvals {
     ///
     /// Outside a tokio runtime.
     pub async fn end_revoked(&self, clients: &[Arc<str>]) -> Result<(), DecideError> {
-        at_work::end_revoked(&self.turn, clients);
+        delegated::end_revoked(&self.turn, clients);
         let Some(store) = self.store() else { return Ok(()) };
         let of_them = |one: &&Suspension| {
             let name = one.caller().client_name();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use super::Remember;
-use crate::fingerprint::Fingerprint;
+use crate::identity::fingerprint::Fingerprint;
 
 /// Approvals kept at once, over all sessions. The oldest are forgotten first: then somebody is
 /// asked once more.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{Arguments, CallId, ToolDefinition, fully_visible};
 
-use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
+use crate::identity::fingerprint::Fingerprint;
+use crate::storage::clock::Timestamp;
 use crate::suspension::{Caller, Suspension, SuspensionId, Waiting};
 
 /// A call that waits for a decision, with all that whoever decides should know.

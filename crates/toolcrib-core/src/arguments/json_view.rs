@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use toolcrib_json::{Cursor, Items, Kind, Members, Number, Tape};
 
-use crate::answers::canonical;
+use crate::cache::canonical;
 
 /// The representation: instances are places in a tape.
 #[derive(Debug)]

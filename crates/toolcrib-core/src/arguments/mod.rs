@@ -2,8 +2,11 @@
 //! tape are `toolcrib-json`.
 
 pub(crate) mod coerce;
+pub(crate) mod corrections;
 pub mod json_view;
-pub(crate) mod mending;
+pub(crate) mod messages;
+pub(crate) mod preparation;
 pub mod prepare;
-pub(crate) mod refusal;
 pub(crate) mod repair;
+pub(crate) mod validators;
+pub(crate) mod violation;

@@ -9,7 +9,7 @@ use toolcrib_tool::{
 };
 
 use super::outcome;
-use crate::answers::size;
+use crate::cache::size;
 
 /// How far the call was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -207,7 +207,7 @@ impl Event {
     }
 
     /// Whose call it is, or for whom a tool is paused: tenant and user as one text, empty where the host
-    /// names neither, as [`Owner::identity`](crate::spill::Owner::identity) has it. `None` where nobody
+    /// names neither, as [`Owner::identity`](crate::output::spill::Owner::identity) has it. `None` where nobody
     /// in particular is concerned.
     pub fn identity(&self) -> Option<&str> {
         match self.payload() {

@@ -4,6 +4,7 @@ mod bus;
 mod channel;
 mod event;
 mod json;
+pub(crate) mod masked_output;
 mod outcome;
 mod status;
 mod stream;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolcrib_tool::{ToolError, ToolOutput, ToolResult};
 
-use crate::answers::size;
+use crate::cache::size;
 
 /// Characters of a text that are shown.
 const TEXT_MAX: usize = 4_096;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolcrib_tool::{Tool, ToolName};
 
-use super::{known, reaper};
+use super::reaper;
+use crate::lifecycle::known_bodies;
 
 /// One instance of a tool. Made by [`of`](Self::of) only, so that one instance has one of these.
 ///
@@ -56,7 +57,7 @@ impl LiveBody {
     /// An instance that was closed before is not closed again; what calls of it do then is its own
     /// affair.
     pub(crate) fn of(tool: &Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {
-        known::unify(tool, name)
+        known_bodies::unify(tool, name)
     }
 
     pub(super) fn fresh(tool: &Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {

@@ -18,9 +18,10 @@ use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
 use toolcrib_tool::{Tool, ToolName};
 
+use super::LiveBody;
 use super::live_body::Epoch;
-use super::{LiveBody, known};
-use crate::panics::PanicMessage;
+use crate::call::panics::PanicMessage;
+use crate::lifecycle::known_bodies;
 
 /// How long a `close` may take; then its future is dropped and the operator is told.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
@@ -250,7 +251,7 @@ pub(super) async fn close_one(
         runtime.block_on(close_within(limit, tool.as_ref(), &of));
         // Here and not above: what the instance does when it is dropped may block, too.
         drop(tool);
-        known::forget(address);
+        known_bodies::forget(address);
     });
     if timeout(QUICK, &mut work).await.is_ok() {
         return;

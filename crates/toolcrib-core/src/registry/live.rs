@@ -15,8 +15,8 @@ use super::duplicates::{self, OnDuplicate};
 use super::error::RegistryError;
 use super::evolve::Applied;
 use super::snapshot::RegistrySnapshot;
+use crate::arguments::validators::SchemaCache;
 use crate::lifecycle::{Bodies, LiveBody};
-use crate::schema::SchemaCache;
 
 /// The live registry: one snapshot at a time, read without a lock.
 ///

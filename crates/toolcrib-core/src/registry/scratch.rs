@@ -11,8 +11,8 @@ use toolcrib_tool::{
 use super::change::Edit;
 use super::live::Registry;
 use super::snapshot::RegistrySnapshot;
-use crate::mock::Mock;
 use crate::registry::RegistryBuilder;
+use crate::testing::mock::Mock;
 
 /// An isolated registry in the making: without linked-in tools, or a copy of a real one in which
 /// some bodies are mocks.

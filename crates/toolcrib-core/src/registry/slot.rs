@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use toolcrib_fuzzy::search::Document;
+use toolcrib_search::Document;
 use toolcrib_tool::{Body, Constraint, Defines, Layer, ToolDefinition, ToolEntry};
 
 use super::rules::Rules;
 use super::unit::Place;
-use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
-use crate::finding;
-use crate::fingerprint::Fingerprint;
+use crate::cache::Callee;
+use crate::core_tools::search;
+use crate::identity::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
 
 /// An entry, whether it owns its name or waits for it.
@@ -28,7 +28,7 @@ pub(crate) struct Slot {
 }
 
 /// What a call needs beyond the entry. Its validators are not here: they are large, and
-/// [`SchemaCache`](crate::schema::SchemaCache) bounds how many there are.
+/// [`SchemaCache`](crate::arguments::validators::SchemaCache) bounds how many there are.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) preparation: Preparation,
@@ -69,7 +69,7 @@ impl Slot {
 
     /// The words it is found by; read once.
     pub(super) fn document(&self) -> &Document {
-        self.document.get_or_init(|| finding::document(&self.entry.definition))
+        self.document.get_or_init(|| search::document(&self.entry.definition))
     }
 
     pub(super) fn name(&self) -> &str {

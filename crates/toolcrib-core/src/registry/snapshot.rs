@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use toolcrib_fuzzy::search::{Index, Match};
-use toolcrib_fuzzy::{Fingerprints, near_names_among};
+use toolcrib_search::{Fingerprints, near_names_among};
+use toolcrib_search::{Index, Match};
 use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 
 use super::conflict::{Conflict, Divergence, Reservation};
@@ -12,8 +12,8 @@ use super::index::NameIndex;
 use super::owners::Owners;
 use super::rules::Rules;
 use super::slot::Slot;
-use crate::finding::FoundTool;
-use crate::fingerprint;
+use crate::core_tools::search::FoundTool;
+use crate::identity::fingerprint;
 use crate::lifecycle::LiveBody;
 
 /// Who owns which name at one moment. Never changes.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use toolcrib_tool::{ContextValues, Identity, ToolDefinition};
 
 use crate::Toolset;
-use crate::fingerprint::Fingerprint;
-use crate::policy::Policy;
+use crate::approval::policy::Policy;
+use crate::identity::fingerprint::Fingerprint;
 
 /// Who made a suspended call, and with what.
 ///

@@ -9,8 +9,8 @@ use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolError, ToolOutpu
 
 use super::{Suspension, Waiting};
 use crate::approval::{Remember, question_digest, refused};
-use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
+use crate::identity::fingerprint::Fingerprint;
+use crate::storage::clock::Timestamp;
 
 /// Proof that one suspended call was resolved, and how.
 ///

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
-use crate::bounds::{Bounds, Full, Whose, largest_holder};
-use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
+use crate::identity::fingerprint::Fingerprint;
+use crate::storage::bounds::{Bounds, Full, Whose, largest_holder};
+use crate::storage::clock::Timestamp;
 
 /// What there may be too many of.
 const WHAT: &str = "calls that wait";

@@ -9,9 +9,9 @@ use toolcrib_tool::{Data, ToolError, ToolOutput};
 use super::resolved::{Deed, Resolved};
 use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
 use crate::approval::{Decision, Remember};
-use crate::checking::listed;
-use crate::clock::Timestamp;
-use crate::schema::SchemaValidator;
+use crate::arguments::preparation::listed;
+use crate::arguments::validators::SchemaValidator;
+use crate::storage::clock::Timestamp;
 
 /// How a suspended call is resolved.
 #[derive(Debug, Clone, PartialEq)]

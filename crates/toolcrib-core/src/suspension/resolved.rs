@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{Resolution, Suspension};
 use crate::approval::Decision;
-use crate::audit::rfc3339;
-use crate::clock::Timestamp;
+use crate::observability::audit::rfc3339;
+use crate::storage::clock::Timestamp;
 
 /// What was done with a call that waited. Of all who try to resolve a call, exactly one succeeds; stores
 /// keep this so that the others learn who was first.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use toolcrib_tool::{CallId, ToolResult};
 
 use super::{Answer, Suspension};
-use crate::clock::Timestamp;
-use crate::run::lost;
+use crate::storage::clock::Timestamp;
+use crate::suspension::run::lost;
 
 /// How long an outcome waits for its caller.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);

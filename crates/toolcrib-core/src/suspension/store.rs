@@ -5,8 +5,8 @@ use std::fmt;
 use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, Suspension, SuspensionId};
-use crate::bounds::Full;
-use crate::clock::Timestamp;
+use crate::storage::bounds::Full;
+use crate::storage::clock::Timestamp;
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
 ///

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::within::Within;
 use super::{Caller, Suspension, SuspensionId, Waiting};
 use crate::approval::ShownCall;
-use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
+use crate::identity::fingerprint::Fingerprint;
+use crate::storage::clock::Timestamp;
+use crate::suspension::parents::Within;
 
 /// The form in which suspensions are written now. Form 1 had no number.
 const FORM: u32 = 2;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::ToolEntry;
 
-use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
+use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 
 /// Takes the tools that meet every condition it states; a list is met by any of its items. A filter
 /// without conditions takes all.

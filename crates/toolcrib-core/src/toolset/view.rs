@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolcrib_tool::{ToolDefinition, ToolEntry};
 
-use crate::finding::{FoundTool, Match};
+use crate::core_tools::search::{FoundTool, Match};
 use crate::registry::{RegistrySnapshot, Selection, Slot};
 
 /// What a toolset allows of one snapshot. It holds no bodies, so that keeping it keeps nothing open.

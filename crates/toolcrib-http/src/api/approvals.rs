@@ -19,10 +19,10 @@ use toolcrib_tool::{ErrorKind, ToolResult};
 use super::calls::ArgumentsShape;
 use super::run_body::time;
 use super::{Api, json};
-use crate::body::{InPlace, JsonBody, arguments_at};
-use crate::client::Client;
+use crate::api::problem::Problem;
+use crate::auth::client::Client;
 use crate::idempotency::Request;
-use crate::problem::Problem;
+use crate::serving::request_body::{InPlace, JsonBody, arguments_at};
 
 /// The calls that wait for approval and that this client may decide on.
 #[derive(Serialize, JsonSchema)]

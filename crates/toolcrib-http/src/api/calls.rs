@@ -20,12 +20,12 @@ use toolcrib_tool::{ToolCall, ToolResult};
 use super::result::CallResult;
 use super::run_body::RunBody;
 use super::{Api, json, runs, stream, wants_events};
-use crate::body::{InPlace, JsonBody, arguments_at, object};
-use crate::client::Client;
-use crate::entitlement::Entered;
+use crate::api::problem::Problem;
+use crate::auth::client::Client;
+use crate::auth::entitlement::Entered;
 use crate::idempotency::Request;
-use crate::observe::RequestId;
-use crate::problem::Problem;
+use crate::observability::request_log::RequestId;
+use crate::serving::request_body::{InPlace, JsonBody, arguments_at, object};
 
 /// Calls of one batch.
 const BATCH_MAX: usize = 256;

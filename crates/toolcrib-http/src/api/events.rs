@@ -17,9 +17,9 @@ use toolcrib_core::events::{Event, Payload, Subscription};
 
 use super::Api;
 use crate::Right;
-use crate::client::Client;
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::api::problem::Problem;
+use crate::api::query::Query;
+use crate::auth::client::Client;
 
 /// How often a silent stream says that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);

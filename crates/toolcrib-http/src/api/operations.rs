@@ -12,8 +12,8 @@ use toolcrib_tool::visible;
 use super::tools::did_you_mean;
 use super::{Api, json};
 use crate::Backend;
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::api::problem::Problem;
+use crate::api::query::Query;
 
 /// Records of the audit log that are read at once.
 const AUDIT_MAX: usize = 1000;

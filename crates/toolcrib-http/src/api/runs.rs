@@ -21,12 +21,12 @@ use toolcrib_tool::{ToolOutput, exact};
 use super::calls::{ArgumentsShape, Calls, kept, start_batch};
 use super::run_body::{RunBody, RunList};
 use super::{Api, json};
-use crate::body::{InPlace, JsonBody, arguments_at};
-use crate::client::Client;
-use crate::entitlement::Entered;
+use crate::api::problem::Problem;
+use crate::api::query::Query;
+use crate::auth::client::Client;
+use crate::auth::entitlement::Entered;
 use crate::idempotency::Request;
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::serving::request_body::{InPlace, JsonBody, arguments_at};
 
 /// Runs of a page, where the request does not say.
 const PAGE: usize = 20;

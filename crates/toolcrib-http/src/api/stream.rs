@@ -17,8 +17,8 @@ use super::calls::{BatchResult, Calls, kept, start, start_batch};
 use super::result::CallResult;
 use super::run_body::RunBody;
 use super::{Api, written};
-use crate::client::Client;
-use crate::problem::Problem;
+use crate::api::problem::Problem;
+use crate::auth::client::Client;
 
 /// How often a silent stream says that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);

@@ -13,11 +13,11 @@ use toolcrib_core::{ToolStatistics, Turn};
 use toolcrib_tool::{ToolDefinition, visible};
 use toolcrib_wire::prompt_text_with_notes;
 
-use super::endpoints::PAGE_MAX;
 use super::{Api, json};
-use crate::client::Client;
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::api::problem::Problem;
+use crate::api::query::Query;
+use crate::api::route_table::PAGE_MAX;
+use crate::auth::client::Client;
 
 /// The media type of the tools as a text.
 pub(crate) const PROMPT_MEDIA_TYPE: &str = "text/plain; charset=utf-8";

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde_json::{Map, Number, Value};
 
+use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::source::Span;
 
 pub(crate) use scalar::{check_literals, check_schema_literals, other_reading};
 

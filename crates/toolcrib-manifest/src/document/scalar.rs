@@ -3,8 +3,8 @@
 use serde_json::Number;
 
 use super::{Node, NodeValue, Style};
+use crate::diagnostic::fix::Fix;
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::fix::Fix;
 
 /// The value of a scalar without quotes, by the core schema of YAML 1.2.
 ///

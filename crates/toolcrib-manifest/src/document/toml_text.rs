@@ -6,8 +6,8 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::scalar::is_rounded;
 use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, first_content, too_deep};
+use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::source::Span;
 
 /// Reads TOML; all syntax errors are reported, with every duplicate key.
 pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {

@@ -4,10 +4,11 @@ use std::str::FromStr;
 
 use toolcrib_tool::RateLimit;
 
-use super::{Expected, Key, meant, wrong_type};
+use super::{Expected, Key, wrong_type};
+use crate::diagnostic::fix::Fix;
 use crate::diagnostic::{Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, Style, other_reading};
-use crate::fix::Fix;
+use crate::fields::suggestions;
 use crate::units::{ByteSize, HumanDuration};
 
 /// What a value should have been.
@@ -55,37 +56,37 @@ pub(super) fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bo
         (Expected::Integer, _) => no_integer(key, node, raw),
         (Expected::Duration, value) => {
             let known = "a whole number with ms, s, m, h or d: 250ms, 30s, 5m";
-            no_measure::<HumanDuration>(value, "a duration", meant::duration(raw), known)
+            no_measure::<HumanDuration>(value, "a duration", suggestions::duration(raw), known)
         }
         (Expected::Size, value) => {
             let known = "a whole number with B, KiB, MiB or GiB: 64KiB";
-            no_measure::<ByteSize>(value, "a size", meant::size(raw), known)
+            no_measure::<ByteSize>(value, "a size", suggestions::size(raw), known)
         }
         (Expected::Rate, value) => {
             let known = "calls per s, min or h: 5/s, 30/min";
-            no_measure::<RateLimit>(value, "a rate", meant::rate(raw), known)
+            no_measure::<RateLimit>(value, "a rate", suggestions::rate(raw), known)
         }
         (Expected::Choice(choices), value) => no_choice(key, value, raw, choices),
         (Expected::List, value) => {
-            Some(Mismatch::new("a list", Some(meant::list(key.name, value, raw))))
+            Some(Mismatch::new("a list", Some(suggestions::list(key.name, value, raw))))
         }
         (Expected::Texts, value) => {
-            let help = meant::texts(key.name, value, raw);
+            let help = suggestions::texts(key.name, value, raw);
             Some(Mismatch::new("a list of texts", help).fix(list_of_one(key, node, raw)))
         }
         (Expected::TextMapping, value) => {
-            Some(Mismatch::new("a mapping", meant::text_mapping(key.name, value)))
+            Some(Mismatch::new("a mapping", suggestions::text_mapping(key.name, value)))
         }
         (Expected::Mapping, value) => {
-            Some(Mismatch::new("a mapping", meant::mapping(key.name, value, raw)))
+            Some(Mismatch::new("a mapping", suggestions::mapping(key.name, value, raw)))
         }
         (Expected::MappingLike(example), value) => {
-            let help = meant::mapping(key.name, value, raw)
+            let help = suggestions::mapping(key.name, value, raw)
                 .unwrap_or_else(|| format!("write `{}: {example}`", key.name));
             Some(Mismatch::new("a mapping", Some(help)))
         }
         (Expected::Schema, value) => {
-            let help = meant::mapping(key.name, value, raw);
+            let help = suggestions::mapping(key.name, value, raw);
             Some(Mismatch::new("a JSON Schema, which is a mapping", help))
         }
     };
@@ -167,7 +168,7 @@ fn no_choice(key: &Key, value: &NodeValue, raw: &str, choices: &[&str]) -> Optio
         NodeValue::String(text) => text,
         _ => raw,
     };
-    let help = meant::choice(key.name, written, choices)
+    let help = suggestions::choice(key.name, written, choices)
         .map(|meant| format!("write `{}: {meant}`", key.name))
         .or_else(|| did_you_mean(written, choices.iter().copied()));
     Some(Mismatch::new(format!("one of {}", choices.join(", ")), help))

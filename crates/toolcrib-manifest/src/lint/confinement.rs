@@ -2,10 +2,10 @@
 //! directory, the list of processes, or the machine's services.
 
 use super::shown;
+use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::manifest::{Started, started};
-use crate::source::Span;
 
 /// Programs that do nothing without the network.
 const NETWORK: [&str; 48] = [

@@ -2,22 +2,22 @@
 //! be better, and what others would make of it.
 
 mod confinement;
+mod descriptions;
 mod hidden;
-mod known;
 mod schemas;
 mod shell;
+mod surroundings;
 mod tools;
-mod words;
 
 use toolcrib_tool::ToolDefinition;
 
 use crate::declaration::Declaration;
+use crate::diagnostic::position::{Lines, Span, first_line, without_bom};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::{Loaded, load_and, look};
-use crate::source::{Lines, Span, first_line, without_bom};
 
-pub use known::Known;
+pub use crate::lint::surroundings::Known;
 
 /// Something to be said of a tool by somebody who knows more than its file, such as what a model's
 /// provider makes of it.
@@ -81,7 +81,7 @@ pub fn lint_with(
         let lines = Lines::new(findings.text);
         let mut declarations = declarations.iter();
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
-            words::check(tool, findings);
+            descriptions::check(tool, findings);
             tools::check(tool, findings);
             look(tool, findings);
             shell::check(tool, findings);

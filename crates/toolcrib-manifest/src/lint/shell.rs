@@ -5,7 +5,7 @@ use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 use crate::fields::shell_line;
-use crate::manifest::programs::base_name;
+use crate::manifest::program::known::base_name;
 use crate::template::{Piece, Template};
 
 /// Programs that hand their arguments to a shell, or take signs of the shell as words of their own.

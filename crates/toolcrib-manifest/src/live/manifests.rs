@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::decide::{Look, UnitChange, Verdict};
-use super::files::{Files, Key, Known, ManifestUnit, Trouble};
-use super::observe::{Seen, Stamp, observe};
-use super::places::Roots;
 use super::report::{FileEvent, FileStatus, LookReport};
-use super::surroundings::Surroundings;
 use crate::directory::{DirectoryLoad, FileLoad, is_dead_link};
+use crate::live::lock_files::Surroundings;
+use crate::live::observation::{Seen, Stamp, observe};
+use crate::live::roots::Roots;
+use crate::live::state::{Files, Key, Known, ManifestUnit, Trouble};
 use crate::manifest::load_str;
 
 /// How long a file that is gone may take to come back before its tools are taken away: editors and

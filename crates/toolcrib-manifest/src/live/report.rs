@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::files::{Known, ManifestUnit, Trouble};
 use crate::directory::FileLoad;
+use crate::live::state::{Known, ManifestUnit, Trouble};
 
 /// What a look has found, and what became of it.
 #[derive(Debug, Default)]

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::files::Key;
 use super::manifests::{LiveManifests, SETTLE, Scope};
-use super::places::Lead;
+use crate::live::roots::Lead;
+use crate::live::state::Key;
 
 /// The safety net under events: everything whose stamp has changed is looked at this often.
 const RESCAN: Duration = Duration::from_secs(30);

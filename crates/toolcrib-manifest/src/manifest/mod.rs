@@ -1,52 +1,31 @@
 //! Manifests: a file's text to checked declarations, or to everything that is wrong with it.
 
-mod argv;
-mod cases;
-mod checked;
-mod client;
-mod command;
-#[cfg(feature = "cel")]
-mod constraints;
 mod http;
-mod icons;
 mod json_schema;
 mod keys;
-mod kind;
-mod limits;
 mod offering;
-mod options;
-mod pattern;
-mod plain_text;
-mod policies;
-pub(crate) mod programs;
-mod sandbox;
+pub(crate) mod program;
 mod schema;
-mod scope;
-mod script_run;
-mod scripts;
-mod shape;
-mod shell_text;
 mod tool;
 mod upstream;
 mod variants;
 mod version;
-mod worker;
 
 use std::collections::HashMap;
 
-pub(crate) use self::argv::{Started, look, started};
 pub(crate) use self::schema::subschemas;
+pub(crate) use crate::manifest::program::argv::{Started, look, started};
 
 pub use self::json_schema::manifest_schema;
-use self::limits::Limits;
-use self::policies::Policies;
 use crate::declaration::{
     Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration,
 };
+use crate::diagnostic::position::{Lines, Span, first_line, without_bom};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, NodeValue, parse};
 use crate::fields::Fields;
-use crate::source::{Lines, Span, first_line, without_bom};
+use crate::manifest::tool::limits::Limits;
+use crate::manifest::tool::policies::Policies;
 
 /// The version of the format this crate reads: the value of the key `toolcrib`.
 pub const FORMAT_VERSION: i64 = 1;

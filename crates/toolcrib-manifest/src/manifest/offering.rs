@@ -5,9 +5,6 @@ use std::path::PathBuf;
 
 use toolcrib_tool::ToolName;
 
-use super::cases::origin;
-use super::icons::icons;
-use super::scope::{Places, Scope};
 use super::{Shared, keys};
 use crate::declaration::{
     MessageContent, PromptArgument, PromptDeclaration, PromptMessage, ResourceContent,
@@ -16,8 +13,11 @@ use crate::declaration::{
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::Node;
 use crate::fields::Fields;
+use crate::manifest::tool::cases::origin;
+use crate::manifest::tool::icons::icons;
+use crate::manifest::tool::references::{Places, Scope};
 
-use crate::source::{Span, first_line};
+use crate::diagnostic::position::{Span, first_line};
 use crate::template::{Reference, Template};
 
 /// What a text is, where nothing is said of it.

@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use toolcrib_tool::ToolName;
 
-use super::cases::origin;
-use super::command::check_name;
-use super::limits::Limits;
-use super::policies::Policies;
-use super::scope::Scope;
 use super::tool::tags;
-use super::{Shared, keys, sandbox};
+use super::{Shared, keys};
 use crate::declaration::{
     HttpUpstream, Needs, SandboxProfile, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
 };
+use crate::diagnostic::position::{Span, first_line};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, shortened};
 use crate::fields::Fields;
-use crate::source::{Span, first_line};
+use crate::manifest::program::command::check_name;
+use crate::manifest::program::sandbox;
+use crate::manifest::tool::cases::origin;
+use crate::manifest::tool::limits::Limits;
+use crate::manifest::tool::policies::Policies;
+use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 

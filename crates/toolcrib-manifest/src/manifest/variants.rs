@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::argv::Word;
-use super::options::{Entry, entries};
-use super::programs;
-use super::scope::Scope;
-use super::scripts;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
+use crate::manifest::program::argv::Word;
+use crate::manifest::program::interpreters;
+use crate::manifest::program::known;
+use crate::manifest::program::options::{Entry, entries};
+use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference, Template};
 
 /// Combinations that are looked at. Of a vector with more, each choice is looked at alone.
@@ -41,10 +41,10 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
     let all = entries(list, words);
     for combination in combinations(&choices(&all, scope)) {
         let variant = variant(&all, scope, &combination);
-        let read = programs::read(&variant, scope);
+        let read = known::read(&variant, scope);
         let mut found = Vec::new();
-        scripts::check(&variant, &read, scope, &mut found);
-        shown.program_from_stdin |= read.runs_stdin || scripts::read_stdin(&variant, &read);
+        interpreters::check(&variant, &read, scope, &mut found);
+        shown.program_from_stdin |= read.runs_stdin || interpreters::read_stdin(&variant, &read);
         found.extend(read.unsafe_values);
         // What is wrong with the vector itself is said first, and alone.
         for mut diagnostic in found.into_iter().filter(|_| known.is_empty()) {

@@ -365,14 +365,14 @@ tools:
     let mut lock = Lock::empty(Path::new("."));
     let source = Source::new(Layer::Manifest, "tools.d/fs.yaml");
     lock.accept(Kind::Tool, "fs_tail", &source, Some(&loaded.declarations[0].expanded()));
-    lock.accept(Kind::Tool, "calculator", &Source::new(Layer::Native, "toolcrib-tools"), None);
+    lock.accept(Kind::Tool, "calculator", &Source::new(Layer::Native, "toolcrib-builtins"), None);
     assert_snapshot!(lock.to_text(), @r#"
     # What is accepted here, and as what. `toolcrib lock` writes this file: review it, commit
     # it, and change it with that command only.
     version = 1
 
     [tools.calculator]
-    owner = "native:toolcrib-tools"
+    owner = "native:toolcrib-builtins"
 
     [tools.fs_tail]
     owner = "manifest:tools.d/fs.yaml"

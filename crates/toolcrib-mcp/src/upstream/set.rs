@@ -17,16 +17,16 @@ use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
 
-use super::confidential::Confidential;
-use super::declared::Declared;
-use super::keeper::{Keeper, Shared};
-use super::link::Link;
-use super::pins::PinStore;
-use super::publish::{KnownBy, Publisher, Unaccepted};
-use super::reading::LinkedResources;
 use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
+use crate::upstream::connection::link::Link;
+use crate::upstream::connection::supervisor::{Keeper, Shared};
+use crate::upstream::review::confidential::Confidential;
+use crate::upstream::review::pins::PinStore;
+use crate::upstream::settings::declared::Declared;
+use crate::upstream::tool::linked_resources::LinkedResources;
+use crate::upstream::tool::publish::{KnownBy, Publisher, Unaccepted};
 
 /// How long what was dropped on the way may take to be gone.
 const LAST_KILLS: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use crate::upstream::connection::failure::Failure;
 
 /// How it stands with an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]

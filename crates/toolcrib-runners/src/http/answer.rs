@@ -7,9 +7,10 @@ use toolcrib_sandbox::Captured;
 use toolcrib_tool::{Annotations, ByteMasks, Content, Data, ToolError, ToolOutput, visible};
 
 use super::failure::{self, host, phrase};
-use crate::masked_json::from_slice;
-use crate::redact::Redaction;
-use crate::streams::{self, lines, masked};
+use crate::output::masked_json::from_slice;
+use crate::output::redact::Redaction;
+use crate::output::streams;
+use crate::output::streams::{lines, masked};
 
 /// How much of an unreadable answer a failure shows, in bytes.
 const EXCERPT: usize = 2_000;

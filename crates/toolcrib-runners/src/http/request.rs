@@ -17,8 +17,8 @@ use toolcrib_tool::ToolError;
 
 use super::url::{self, BuiltUrl};
 use super::values::Json;
-use crate::text::Place;
-use crate::values::Values;
+use crate::expansion::text::Place;
+use crate::expansion::values::Values;
 
 /// What a call would send: nothing in it will be looked at again for references.
 #[derive(Clone)]

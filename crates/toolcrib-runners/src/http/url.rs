@@ -6,8 +6,8 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_net::{NamedBy, Target, encode_component};
 use toolcrib_tool::ToolError;
 
-use crate::text::{Place, text_of};
-use crate::values::Values;
+use crate::expansion::text::{Place, text_of};
+use crate::expansion::values::Values;
 
 /// A URL, checked.
 pub(super) struct BuiltUrl {

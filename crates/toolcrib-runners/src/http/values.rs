@@ -5,8 +5,8 @@ use serde_json::Value;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::ToolError;
 
-use crate::text::{Place, json_of};
-use crate::values::{Values, refuse_hosts_control};
+use crate::expansion::text::{Place, json_of};
+use crate::expansion::values::{Values, refuse_hosts_control};
 
 /// JSON as it is sent, and as data to compare and to show. Only the text has every number as it was
 /// written.

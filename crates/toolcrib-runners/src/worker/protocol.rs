@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use toolcrib_tool::{ByteMasks, Data, canonical_json};
 
-use crate::masked_json::from_slice;
-use crate::streams::masked;
+use crate::output::masked_json::from_slice;
+use crate::output::streams::masked;
 
 /// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
 pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, Value>) -> Vec<u8> {

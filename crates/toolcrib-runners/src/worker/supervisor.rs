@@ -11,11 +11,12 @@ use toolcrib_tool::{ByteMasks, ErrorKind, ToolError};
 use super::live::{Exchange, Live};
 use crate::RunnerHost;
 use crate::command::not_started;
+use crate::command::script;
 use crate::confinement::grants;
-use crate::deciding::{self, Deciding, is_behind_a_link};
-use crate::expand::lasting;
-use crate::script;
+use crate::expansion::lasting;
 use crate::trust::Renewal;
+use crate::trust::deciding_files;
+use crate::trust::deciding_files::{Deciding, is_behind_a_link};
 
 /// The wait after a start that failed; doubled with every further one.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -67,7 +68,7 @@ fn removed() -> ToolError {
 impl Supervisor {
     /// The files that decide what the worker is, with their digests.
     pub(super) fn code(&self) -> String {
-        deciding::contents(&self.deciding.all())
+        deciding_files::contents(&self.deciding.all())
     }
 
     pub(super) fn new(
@@ -157,10 +158,10 @@ impl Supervisor {
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
             .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
-        deciding::check(&self.host.control_plane, self.deciding.all())?;
+        deciding_files::check(&self.host.control_plane, self.deciding.all())?;
         let linked = self.deciding.linked.iter();
         let linked = linked.filter(|file| is_behind_a_link(file, &self.host.workspace_root));
-        if let Some(problem) = deciding::linked(&linked.cloned().collect::<Vec<_>>()) {
+        if let Some(problem) = deciding_files::linked(&linked.cloned().collect::<Vec<_>>()) {
             return Err(ToolError::unavailable(format!("the tool {problem}")));
         }
         // Before the grants are worked out: what comes in between counts as new.
@@ -186,7 +187,7 @@ impl Supervisor {
             };
         }
         for variable in &self.spec.pass_env {
-            crate::expand::may_pass(&self.host, variable)?;
+            crate::expansion::may_pass(&self.host, variable)?;
         }
         for (name, template) in &self.spec.env {
             command = command.env(name, lasting(template, &self.host)?);

@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::grants::grants;
-use super::plan::Facility;
-use super::withheld::Withheld;
-use super::{has_helper, mounts};
+use super::has_helper;
+use crate::jail::files::grants::grants;
+use crate::jail::files::mounts;
+use crate::jail::files::withheld::Withheld;
+use crate::jail::helper::plan::Facility;
 use crate::process::{absolute, probe};
 use crate::{Confinement, Profile, server_path};
 

@@ -15,12 +15,14 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::start::{FURTHER, OF_HELPER, above, c_string};
-use super::supervised::Supervisor;
 use super::sys::{Request, spawn};
 use super::{KillRung, SealedFile, SpawnError};
-use crate::jail::plan::{self, Plan};
-use crate::jail::report::{Report, Step};
-use crate::jail::{self, Helper, ProgramFile, grants};
+use crate::jail;
+use crate::jail::helper::plan;
+use crate::jail::helper::plan::Plan;
+use crate::jail::helper::report::{Report, Step};
+use crate::jail::{Helper, ProgramFile, grants};
+use crate::process::supervised_tree::Supervisor;
 use crate::{Confinement, Enforced, Profile};
 
 /// What a helper is to become.

@@ -19,7 +19,8 @@ use super::scratch::Scratch;
 use super::sys::{Request, spawn};
 use super::tree::{Guard, Tree};
 use super::{Command, SpawnError, lookup};
-use crate::{Enforced, Profile, environment};
+use crate::program::environment;
+use crate::{Enforced, Profile};
 
 /// The first descriptor of a program after its standard streams.
 pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;

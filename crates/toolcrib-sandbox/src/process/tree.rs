@@ -16,10 +16,10 @@ use super::cookie::Cookie;
 use super::reaper;
 use super::run::KILL_WAIT;
 use super::scratch::Scratch;
-use super::supervised::Supervisor;
 use super::sweep::{Identity, Quarry, Swept, identify, sweep};
 use super::sys::watch;
 use super::{KillRung, Status};
+use crate::process::supervised_tree::Supervisor;
 
 /// A program that leads its own session and group. Until it is reaped, its number is its own.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 
 use super::SpawnError;
 use crate::STARTS_PROGRAMS;
-use crate::environment::server_path;
+use crate::program::environment::server_path;
 
 /// Finds `program` on the server's `PATH`, as [`run`](crate::run) does for a command that sets no
 /// `PATH` of its own. A name with a `/` is a path and looked up as it is.

@@ -1,6 +1,6 @@
 //! Any bytes as a file, with a source and a target.
 
-use toolcrib_fuzzy::edit::{Edit, Level, Refusal, apply};
+use toolcrib_edit::{Edit, Level, Refusal, apply};
 
 /// What stands between the file, the source and the target.
 const CUT: &[u8] = b"\n%%%%\n";

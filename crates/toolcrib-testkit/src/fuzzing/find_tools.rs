@@ -1,7 +1,7 @@
 //! Any text as what is asked for, and as the tools it is asked of.
 
-use toolcrib_fuzzy::search::{Document, Index, Searchable};
-use toolcrib_fuzzy::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
+use toolcrib_search::{Document, Index, Searchable};
+use toolcrib_search::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
 
 /// Panics if a name is suggested that was not meant or is missed that only case and separators keep
 /// from the query, or if a search finds what has none of the words, or in another order than it says.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolcrib_manifest::lock::LockMode;
 use toolcrib_runners::{Deciding, server_path};
 
-use crate::config::Config;
+use crate::settings::Config;
 
 /// The names under which a config file is found.
 pub(super) const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::own::CONFIG_NAMES;
-use crate::config::Config;
+use crate::settings::Config;
 
 /// What an empty config file says.
 const CONFIG: &str = "# Settings of toolcrib: every one has its default.\n";

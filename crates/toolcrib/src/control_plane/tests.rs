@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use toolcrib_manifest::decode;
 
 use super::*;
-use crate::config::Config;
 use crate::manifests::Manifests;
+use crate::settings::Config;
 use crate::{ToolCall, Toolcrib, ToolcribBuilder};
 
 /// A folder with a workspace and a manifest directory in it.

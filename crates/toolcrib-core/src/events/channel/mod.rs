@@ -1,11 +1,9 @@
 //! One ordered stream for many calls that run at once.
 
 mod floor;
-#[cfg(test)]
-mod floor_tests;
 mod overflow;
 mod reader;
-mod shell;
+mod shared;
 mod speaker;
 mod spilling;
 #[cfg(test)]
@@ -19,7 +17,7 @@ pub use overflow::{ChannelOverflow, MemoryOverflow, Taken};
 pub use reader::EventReader;
 pub use spilling::SpillOverflow;
 
-pub(crate) use shell::Shell;
+pub(crate) use crate::events::channel::shared::Shell;
 pub(crate) use speaker::Speaker;
 
 use super::event::Subject;

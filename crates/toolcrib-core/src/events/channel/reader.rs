@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use super::shell::Shell;
+use crate::events::channel::shared::Shell;
 use crate::events::event::Event;
 
 /// Reads the events of an [`OutputChannel`](super::OutputChannel) or a

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::floor::SpeakerId;
-use super::shell::Shell;
+use crate::events::channel::shared::Shell;
 use crate::events::event::Occurrence;
 
 /// Speaks on a channel until it ends or is dropped, which releases the floor.

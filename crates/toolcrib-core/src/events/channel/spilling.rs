@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle as Runtime;
 
 use super::overflow::{ChannelOverflow, Taken};
-use crate::spill::{Handle, Owner, SpillStore, Spilled};
+use crate::output::spill::{Handle, Owner, SpillStore, Spilled};
 
 /// Bytes of events that are put into the store as one text: it keeps so many texts, and each event is
 /// small.

@@ -361,7 +361,7 @@ async fn many_calls_on_many_threads_are_presented_whole() {
 
 #[tokio::test]
 async fn what_a_reader_left_behind_waits_in_the_store_of_outputs() {
-    use crate::spill::{MemorySpill, Owner, SpillLimits};
+    use crate::output::spill::{MemorySpill, Owner, SpillLimits};
 
     let store = Arc::new(MemorySpill::new(SpillLimits::default()));
     let owner = Owner::of(&toolcrib_tool::ContextValues::new().with("user", "ada"), None);

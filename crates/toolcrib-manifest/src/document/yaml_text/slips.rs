@@ -5,8 +5,8 @@ use serde_yaml::granit_parser::ErrorKind;
 use toolcrib_tool::hidden_characters;
 
 use crate::diagnostic::Diagnostic;
+use crate::diagnostic::position::{Span, boundary};
 use crate::document::{first_content, shortened};
-use crate::source::{Span, boundary};
 
 /// Blanks that YAML takes for text.
 const FOREIGN_BLANKS: [char; 6] =
@@ -273,7 +273,7 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
 pub(super) fn unknown_alias(text: &str, at: usize, name: &str) -> String {
     let (above, below) = text.split_at(at);
     let known = anchors(above);
-    if let Some(near) = toolcrib_fuzzy::near_names(name, known.iter().copied()).first() {
+    if let Some(near) = toolcrib_search::near_names(name, known.iter().copied()).first() {
         return format!("did you mean `*{near}`?");
     }
     match known.as_slice() {
@@ -294,7 +294,7 @@ pub(super) fn unknown_alias(text: &str, at: usize, name: &str) -> String {
 pub(super) fn merge_meant(text: &str, at: usize, written: Option<&str>) -> String {
     let known = anchors(&text[..at]);
     let meant = written.and_then(|written| {
-        let near = toolcrib_fuzzy::near_names(written, known.iter().copied());
+        let near = toolcrib_search::near_names(written, known.iter().copied());
         near.first().copied()
     });
     match (meant, known.as_slice()) {

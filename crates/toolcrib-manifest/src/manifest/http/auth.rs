@@ -1,13 +1,13 @@
 //! `auth`: the operator's credentials, and nobody else's.
 
 use super::super::keys;
-use super::super::scope::Scope;
 use super::{argument_of, headers, place_of};
 use crate::declaration::{HttpAuth, UrlSpec};
+use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::fields::Fields;
-use crate::source::Span;
+use crate::manifest::tool::references::Scope;
 use crate::template::Template;
 
 /// Reads `auth`.

@@ -1,11 +1,11 @@
 //! `json`, `form` and `text`: what is sent along.
 
-use super::super::scope::Scope;
 use super::check_plain_key;
 use crate::declaration::{HttpBody, HttpMethod, JsonTemplate};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue, check_literals};
 use crate::fields::Fields;
+use crate::manifest::tool::references::Scope;
 
 /// Reads the body. The outer `None` means that something is wrong with it.
 #[expect(clippy::option_option, reason = "wrong is not absent")]

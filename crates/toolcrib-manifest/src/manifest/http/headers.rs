@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::scope::Scope;
 use super::{argument_of, check_plain_key, place_of};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
+use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Template};
 
 /// Headers that the client writes itself: two opinions on where a request ends are an attack.
@@ -103,7 +103,7 @@ pub(super) fn check_value(node: &Node, template: &Template, findings: &mut Findi
 }
 
 /// A model that chooses who it is.
-pub(super) fn model_chosen(place: &crate::source::Span) -> Diagnostic {
+pub(super) fn model_chosen(place: &crate::diagnostic::position::Span) -> Diagnostic {
     let message = "a model must not choose the credentials";
     Diagnostic::error("model-chosen-credential", place, message)
         .help("use ${secret.name}, or ${ctx.name} for what the host knows of the user")

@@ -2,12 +2,12 @@
 
 use toolcrib_net::{AddressPolicy, NamedBy, Target, UrlRefusal};
 
-use super::super::scope::Scope;
 use super::{Surroundings, check_plain_key, place_of};
 use crate::declaration::{QueryPair, UrlSpec};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::fields::Fields;
+use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference, Template};
 
 /// Stands for a value while the text around it is looked at; it is no dot.

@@ -1,9 +1,9 @@
 //! The keywords of JSON Schema, those that say nothing where they stand, and words of other schema
 //! languages, which have no effect at all.
 
+use crate::diagnostic::fix::rename;
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
-use crate::fix::rename;
 
 /// Keywords whose value is a schema, or a list of schemas.
 const SCHEMA_KEYWORDS: [&str; 16] = [

@@ -3,9 +3,9 @@
 use jsonschema::ValidationError;
 
 use super::keywords;
+use crate::diagnostic::fix::Fix;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, shortened};
-use crate::fix::Fix;
 
 const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
 

@@ -104,7 +104,8 @@ fn the_first_line_of_a_file_that_programs_may_write_grants_nothing() {
             let confinement = places.confinement(profile);
             let program = super::super::ProgramFile::Named(&script);
             let search = std::ffi::OsStr::new("/usr/bin:/bin");
-            let grants = super::super::grants(&confinement, Some(program), search, None);
+            let grants =
+                crate::jail::files::grants::grants(&confinement, Some(program), search, None);
             let given =
                 |path: &PathBuf| path.starts_with(&lnk) || path.starts_with(&places.outside);
             let given: Vec<_> = grants.iter().filter(|(_, path)| given(path)).collect();

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{LIMIT, can_try};
-use crate::jail::plan::Facility;
+use crate::jail::helper::plan::Facility;
 use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
 /// Every way to change what is known of a file that stands outside, `$f`, and of the same file by

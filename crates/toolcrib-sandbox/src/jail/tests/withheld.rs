@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{LIMIT, is_here, on};
-use crate::jail::plan::Facility;
+use crate::jail::helper::plan::Facility;
 use crate::{
     Command, Confinement, Finished, KillRung, Profile, Require, SpawnError, Status, run_blocking,
 };

@@ -17,12 +17,12 @@ use super::{Outputs, ToolcribBuilder};
 use crate::control_plane::Keeper;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
-#[cfg(all(unix, feature = "manifests"))]
-use crate::live_config::LiveConfig;
 #[cfg(feature = "manifests")]
 use crate::manifests::Reloader;
 #[cfg(all(feature = "manifests", feature = "mcp"))]
-use crate::names::Names;
+use crate::manifests::names::Names;
+#[cfg(all(unix, feature = "manifests"))]
+use crate::settings::reload::LiveConfig;
 #[cfg(feature = "mcp")]
 use crate::upstreams::{Connections, Wanted};
 

@@ -1,0 +1,187 @@
+//! What a host decides about the built-in tools: which of their names are offered, and where they
+//! work.
+
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use std::sync::Arc;
+
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use toolcrib_sandbox::ControlPlane;
+use toolcrib_tool::{NativeTool, Services, ToolEntry};
+
+#[cfg(feature = "files")]
+use crate::NameProfile;
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use crate::Projects;
+#[cfg(feature = "python")]
+use crate::code::PythonSettings;
+#[cfg(feature = "shell")]
+use crate::shell::BashSettings;
+
+/// What the built-in tools of this crate are given by their host.
+///
+/// Linking the crate makes its tools available; this decides which of them are exposed.
+///
+/// ```
+/// # #[cfg(feature = "files")] {
+/// use toolcrib_tool::{Services, native_tools};
+/// use toolcrib_builtins::{Builtins, Projects};
+///
+/// let builtins = Builtins::new().projects(Projects::in_folder("."));
+/// let services = builtins.lend(Services::new());
+/// assert!(services.get::<Projects>().is_some());
+/// let of = |name: &str| {
+///     let native = native_tools().into_iter().find(|tool| tool.name == name)?;
+///     builtins.expose(native, native.entry().ok()?)
+/// };
+/// assert!(of("file_read").is_some() && of("read_file").is_none());
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Builtins {
+    #[cfg(feature = "files")]
+    profile: NameProfile,
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    projects: Option<Arc<Projects>>,
+    #[cfg(feature = "shell")]
+    bash: Option<Arc<BashSettings>>,
+    #[cfg(feature = "python")]
+    python: Option<Arc<PythonSettings>>,
+}
+
+impl Builtins {
+    /// The default names, and nowhere to work: tools that need a folder are unavailable.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets by which names the file tools are offered.
+    #[cfg(feature = "files")]
+    #[must_use]
+    pub fn profile(mut self, profile: NameProfile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets where tools work.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    #[must_use]
+    pub fn projects(mut self, projects: Projects) -> Self {
+        self.projects = Some(Arc::new(projects));
+        self
+    }
+
+    /// Sets what file tools and programs do not change, and do not see. Default: what the
+    /// [projects](Self::projects) have, which is nothing.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        self.projects = self.projects.map(|projects| Arc::new(projects.under(plane)));
+        self
+    }
+
+    /// Where tools work, if anywhere.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    pub fn lent_projects(&self) -> Option<&Projects> {
+        self.projects.as_deref()
+    }
+
+    /// Sets how `bash` runs commands. Default: [`BashSettings::default`].
+    #[cfg(feature = "shell")]
+    #[must_use]
+    pub fn bash(mut self, settings: BashSettings) -> Self {
+        self.bash = Some(Arc::new(settings));
+        self
+    }
+
+    /// Sets how `execute_python` runs code. Default: [`PythonSettings::default`].
+    #[cfg(feature = "python")]
+    #[must_use]
+    pub fn python(mut self, settings: PythonSettings) -> Self {
+        self.python = Some(Arc::new(settings));
+        self
+    }
+
+    /// Adds what the tools need to what a host lends.
+    #[must_use]
+    pub fn lend(&self, services: Services) -> Services {
+        #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+        let services = lent(services, self.projects.as_ref());
+        #[cfg(feature = "shell")]
+        let services = lent(services, self.bash.as_ref());
+        #[cfg(feature = "python")]
+        let services = lent(services, self.python.as_ref());
+        services
+    }
+
+    /// With named projects a call without a `project_id` fails before anybody is asked to approve it.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    fn requiring_project_id(&self, mut entry: ToolEntry) -> ToolEntry {
+        if self.projects.as_deref().is_some_and(Projects::needs_project_id) {
+            let definition = Arc::unwrap_or_clone(entry.definition);
+            entry.definition = Arc::new(definition.requiring_context(crate::projects::PROJECT_ID));
+        }
+        entry
+    }
+
+    /// The entry of a linked-in tool as it is to be registered; `None`: not at all. Tools of other
+    /// crates stay as they are.
+    pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
+        if tool.krate != env!("CARGO_PKG_NAME") {
+            return Some(entry);
+        }
+        #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+        let entry = self.requiring_project_id(entry);
+        #[cfg(feature = "files")]
+        if [NameProfile::Default, NameProfile::Harness]
+            .into_iter()
+            .any(|profile| profile.names().any(|name| name == tool.name))
+        {
+            if !self.profile.names().any(|name| name == tool.name) {
+                return None;
+            }
+            if self.projects.is_none() {
+                return Some(entry.unavailable("no folder is configured for it to work in"));
+            }
+        }
+        #[cfg(feature = "shell")]
+        if tool.name == "bash"
+            && let Some(projects) = &self.projects
+            && let Some(reason) = crate::shell::objection(projects)
+        {
+            return Some(entry.unavailable(reason));
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+fn lent<T: Send + Sync + 'static>(services: Services, service: Option<&Arc<T>>) -> Services {
+    match service {
+        Some(service) => services.with(Arc::clone(service)),
+        None => services,
+    }
+}
+
+#[cfg(all(test, feature = "shell", feature = "files"))]
+mod tests {
+    use toolcrib_tool::native_tools;
+
+    use super::*;
+
+    #[test]
+    fn built_in_tools_require_a_project_id_only_where_projects_are_named() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let one = Builtins::new().projects(Projects::in_folder(dir.path()));
+        let several = Builtins::new().projects(Projects::named([("a", dir.path())]));
+        for (builtins, required) in [(one, false), (several, true)] {
+            for name in ["bash", "file_read", "execute_python"] {
+                let tools = native_tools();
+                let Some(tool) = tools.iter().find(|tool| tool.name == name) else { continue };
+                let entry = builtins.expose(tool, tool.entry().expect("it is right"));
+                let entry = entry.expect("it is offered");
+                let [injection] = entry.definition.injections() else { panic!("{name}") };
+                assert_eq!(injection.required(), required, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What an operator says of `execute_python`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use toolcrib_sandbox::ConfinementDefaults;
+
+use super::{ModuleName, Strictness};
+
+/// How `execute_python` runs code. Lend it to the calls as a service; without it, the defaults hold.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcrib_builtins::code::{PythonSettings, Strictness};
+///
+/// let mut settings = PythonSettings::default().with_default_strictness(Strictness::Strict);
+/// settings.register_extra_modules(Strictness::Standard, ["numpy".parse()?]);
+/// assert_eq!(settings.timeout(Strictness::Strict), Duration::from_secs(5));
+/// assert!(!settings.allows(Strictness::Lenient));
+/// # Ok::<(), toolcrib_builtins::code::InvalidModule>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PythonSettings {
+    default_strictness: Strictness,
+    timeouts: BTreeMap<Strictness, Duration>,
+    extra_modules: BTreeMap<Strictness, BTreeSet<ModuleName>>,
+    allow_lenient: bool,
+    confinement: ConfinementDefaults,
+}
+
+impl PythonSettings {
+    /// Sets what the operator decides for all confined programs. It concerns `lenient` code: the
+    /// other levels always need their profile to be enforced, and have limits of their own.
+    #[must_use]
+    pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
+        Self { confinement, ..self }
+    }
+
+    /// What the operator decides for all confined programs.
+    pub(crate) const fn confinement(&self) -> ConfinementDefaults {
+        self.confinement
+    }
+
+    /// Sets the level of calls that name none. Default: [`Standard`](Strictness::Standard).
+    #[must_use]
+    pub fn with_default_strictness(self, default_strictness: Strictness) -> Self {
+        Self { default_strictness, ..self }
+    }
+
+    /// Sets how long code of a level may run. Default: its own
+    /// ([`default_timeout`](Strictness::default_timeout)).
+    #[must_use]
+    pub fn with_timeout(mut self, level: Strictness, timeout: Duration) -> Self {
+        self.timeouts.insert(level, timeout);
+        self
+    }
+
+    /// Sets whether calls may ask for [`Lenient`](Strictness::Lenient), with which code can write in
+    /// the workspace and use the network. Default: `false`; where it is the level of calls that name
+    /// none, they may anyway.
+    #[must_use]
+    pub fn with_allow_lenient(self, allow_lenient: bool) -> Self {
+        Self { allow_lenient, ..self }
+    }
+
+    /// Lets code of a level import these modules, and what is part of them, beside those of the
+    /// level. They are handed out whole, so what can be reached through them can be reached; the jail
+    /// holds as before. Lenient code may import everything anyway.
+    pub fn register_extra_modules(
+        &mut self,
+        level: Strictness,
+        modules: impl IntoIterator<Item = ModuleName>,
+    ) {
+        self.extra_modules.entry(level).or_default().extend(modules);
+    }
+
+    /// The level of calls that name none.
+    pub fn default_strictness(&self) -> Strictness {
+        self.default_strictness
+    }
+
+    /// How long code of a level may run.
+    pub fn timeout(&self, level: Strictness) -> Duration {
+        self.timeouts.get(&level).copied().unwrap_or_else(|| level.default_timeout())
+    }
+
+    /// Whether calls may ask for a level.
+    pub fn allows(&self, level: Strictness) -> bool {
+        level != Strictness::Lenient || self.allow_lenient || self.default_strictness == level
+    }
+
+    /// The modules that code of a level may import beside those of the level.
+    pub fn extra_modules(&self, level: Strictness) -> impl Iterator<Item = &str> {
+        self.extra_modules.get(&level).into_iter().flatten().map(ModuleName::as_str)
+    }
+}

@@ -1,0 +1,94 @@
+//! What every tool of the family says about itself, and by which names it is offered.
+
+use serde_json::json;
+use tempfile::TempDir;
+use toolcrib_builtins::{Builtins, NameProfile, Projects};
+use toolcrib_core::TurnOptions;
+use toolcrib_tool::{ErrorKind, Services, ToolCall, ToolDefinition, native_tools};
+
+use crate::harness::{Crib, executor};
+
+fn names(builtins: &Builtins) -> Vec<String> {
+    let turn = executor(builtins).turn(TurnOptions::default());
+    let names = turn.definitions().iter().map(|definition| definition.name().to_owned());
+    names.collect()
+}
+
+fn file_tools() -> Vec<ToolDefinition> {
+    let definitions = native_tools().into_iter().map(|tool| (tool.definition)().unwrap());
+    definitions.filter(|definition| definition.category() == "file").collect()
+}
+
+#[test]
+fn one_profile_of_names_is_offered_at_a_time() {
+    let builtins = || Builtins::new().projects(Projects::in_folder("."));
+    let mut expected: Vec<_> = NameProfile::Default.names().collect();
+    expected.sort_unstable();
+    assert_eq!(names(&builtins()), expected);
+    let mut expected: Vec<_> = NameProfile::Harness.names().collect();
+    expected.sort_unstable();
+    assert_eq!(names(&builtins().profile(NameProfile::Harness)), expected);
+}
+
+#[tokio::test]
+async fn both_names_of_a_tool_do_the_same() {
+    let home = TempDir::new().unwrap();
+    std::fs::write(home.path().join("a.txt"), "alpha").unwrap();
+    let projects = Projects::in_folder(home.path());
+    let crib = Crib::over(home, projects, NameProfile::Harness);
+    assert_eq!(crib.text("read_file", json!({"path": "a.txt"})).await, "alpha");
+    crib.fails("file_read", json!({"path": "a.txt"}), ErrorKind::NotFound).await;
+    crib.text("write_file", json!({"path": "d/b.txt", "content": "b"})).await;
+    crib.text("make_dir", json!({"path": "e"})).await;
+    assert_eq!(crib.data("list_files", json!({})).await["total"], 3);
+    assert_eq!(crib.data("search_files", json!({"pattern": "b"})).await["total"], 1);
+    assert_eq!(crib.data("file_exists", json!({"path": "e"})).await["kind"], "folder");
+    crib.text("delete_file", json!({"path": "d", "recursive": true})).await;
+    let definitions = file_tools();
+    for (default, harness) in NameProfile::Default.names().zip(NameProfile::Harness.names()) {
+        let of = |name: &str| {
+            let found = definitions.iter().find(|definition| definition.name() == name);
+            let mut value = found.unwrap().to_full_value();
+            value["name"] = json!(null);
+            value
+        };
+        assert_eq!(of(default), of(harness));
+    }
+}
+
+#[tokio::test]
+async fn without_a_folder_the_tools_are_unavailable_and_say_why() {
+    let executor = executor(&Builtins::new());
+    let turn = executor.turn(TurnOptions::default().services(Services::new()));
+    assert!(turn.definitions().is_empty());
+    let result = turn.call(ToolCall::new("1", "file_read", r#"{"path": "a"}"#)).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(result.text().contains("no folder is configured"), "{}", result.text());
+}
+
+#[test]
+fn every_tool_says_what_it_does_and_what_it_touches() {
+    for definition in file_tools() {
+        let name = definition.name();
+        let hints = definition.annotations();
+        let reads = ["read", "list", "exists", "search"].iter().any(|verb| name.contains(verb));
+        assert_eq!((hints.read_only, hints.open_world), (reads, false), "{name}");
+        assert_eq!(hints.destructive, !reads && !name.contains("dir"), "{name}");
+        assert!(definition.blocking() && definition.cache().is_none(), "{name}");
+        let resources = definition.resources();
+        let touched = if reads { resources.read() } else { resources.written() };
+        assert_eq!(touched, ["files"], "{name}");
+        let properties = &definition.input_schema()["properties"];
+        assert!(properties.get("project_id").is_none(), "{name}: a model could choose");
+        assert_eq!(definition.injections()[0].parameter(), "project_id", "{name}");
+        for (property, schema) in properties.as_object().unwrap() {
+            assert!(schema["description"].is_string(), "{name}.{property}");
+        }
+        let validator = jsonschema::validator_for(definition.input_schema()).unwrap();
+        assert!(!validator.is_valid(&json!({"no_such_argument": 1})), "{name}");
+        assert!(definition.input_examples().len() >= 3, "{name} has too few examples");
+        for example in definition.input_examples() {
+            assert!(validator.is_valid(example), "{name}: {example}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `toolcrib check`: what is wrong with manifests and names, without running anything.
+
+mod fix;
+mod report;
+mod sarif;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use toolcrib::lint;
+
+use crate::options::Options;
+use crate::{Exit, screen, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib check                            the directories of the config
+  toolcrib check tools.d my-tool.yaml       directories and files
+  toolcrib check --strict tools.d           warnings fail, too
+  toolcrib check --fix tools.d              mend what has only one right edit
+  toolcrib check --format sarif > out.sarif for code scanning
+
+The last line counts every manifest in these directories, those of `available` included, which no server
+loads, and no built-in tools: `toolcrib list` has what can be called.
+
+Errors come first, then warnings, then hints. An error keeps a file from being loaded. What a warning
+tells of is probably not meant. A hint never fails a check: a program that is not installed here is one,
+because it may be on the machine of the server; a script that is missing beside its manifest is a
+warning.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct CheckOptions {
+    /// Directories of manifests, or single files [default: the config's directories]
+    paths: Vec<PathBuf>,
+    /// Let warnings fail the check
+    #[arg(long)]
+    strict: bool,
+    /// Edit the files where only one edit is right, and show what was edited
+    #[arg(long)]
+    fix: bool,
+    /// How to answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Show at most so many problems as text; 0 shows all
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: usize,
+    /// Also say what the models of some provider are told in other words
+    #[arg(long)]
+    providers: bool,
+    /// Leave out hints
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, on standard error
+    Text,
+    /// One JSON object
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
+    let config = startup::config(options)?.into_config();
+    let paths = if own.paths.is_empty() {
+        let absent = config.manifests.absent();
+        screen::absent(&absent);
+        config.manifests.dirs.iter().filter(|dir| !absent.contains(dir)).cloned().collect()
+    } else {
+        own.paths.clone()
+    };
+    let mut found = lint::check(&paths, &config, own.providers)?;
+    let mended = if own.fix {
+        let mended = fix::mend(&found.files);
+        if mended.iter().any(|file| !file.applied.is_empty()) {
+            found = lint::check(&paths, &config, own.providers)?;
+        }
+        Some(mended)
+    } else {
+        None
+    };
+    // Other files than the config's say nothing of its names.
+    let started = own.paths.is_empty().then(|| startup::without_state(options).ok()).flatten();
+    let unmatched = started.map(|started| started.crib.unmatched_names(&config));
+    let unmatched = unmatched.unwrap_or_default();
+    let report = report::Report::new(&found, own.strict, own.quiet, mended).with_config(unmatched);
+    match own.format {
+        Format::Sarif => screen::json(&sarif::log(&report))?,
+        Format::Json => screen::json(&report.to_value())?,
+        Format::Text if own.json => screen::json(&report.to_value())?,
+        Format::Text => report.print(own.limit)?,
+    }
+    Ok(if report.failed { Exit::Failure } else { Exit::Success })
+}

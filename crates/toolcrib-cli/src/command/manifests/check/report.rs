@@ -1,0 +1,243 @@
+//! What a check found, for people and for programs.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolcrib::lint::Checked;
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib::manifest::lock::Kind;
+use toolcrib::manifest::{Diagnostic, Lines, Severity};
+use toolcrib::tool::{Source, fully_visible};
+
+use crate::command::manifests::check::fix::Mended;
+use crate::screen::{self, FAINT, STRONG, WARNING, count};
+
+/// Everything a check says.
+pub(super) struct Report<'c> {
+    files: &'c DirectoryLoad,
+    shadowed: Vec<Value>,
+    /// What `--fix` did to files; none without it.
+    mended: Option<Vec<Mended>>,
+    /// Names in the config that match nothing.
+    unmatched: Vec<String>,
+    strict: bool,
+    /// Whether hints are left out.
+    quiet: bool,
+    /// Whether the check fails.
+    pub(super) failed: bool,
+}
+
+/// Problems that are shown as one.
+type Group<'c> = Vec<(&'c FileLoad, &'c Diagnostic)>;
+
+/// Fewer problems of a kind are shown one by one.
+const GATHERED_MIN: usize = 3;
+
+/// Places that are named of problems that are not shown.
+const NAMED_PLACES: usize = 3;
+
+/// How many problems a group has beside the one that is shown, and where.
+fn more_of(group: &[(&FileLoad, &Diagnostic)]) -> Option<String> {
+    let others = group.get(1..).filter(|others| !others.is_empty())?;
+    let places = others.iter().take(NAMED_PLACES).map(|(file, problem)| {
+        let (line, column) = problem.position(&file.text);
+        format!("{}:{line}:{column}", file.path.display())
+    });
+    let places = places.collect::<Vec<_>>().join(", ");
+    let rest = if others.len() > NAMED_PLACES { ", …" } else { "" };
+    Some(format!(
+        "{FAINT}and {} like it, at {places}{rest}{FAINT:#}",
+        count(others.len(), "more problem")
+    ))
+}
+
+/// Everything that has lost its name, as JSON.
+fn shadowed(checked: &Checked) -> Vec<Value> {
+    let record = |kind: Kind, name: &str, loser: &Source, winner: &Source| {
+        json!({
+            "kind": kind.as_str(),
+            "name": name,
+            "source": loser.to_string(),
+            "kept_by": winner.to_string(),
+        })
+    };
+    let tools = checked
+        .shadowed
+        .iter()
+        .map(|own| record(Kind::Tool, own.loser.name(), &own.loser.source, &own.winner));
+    let names = checked
+        .shadowed_names
+        .iter()
+        .filter_map(|own| Some(record(own.kind, &own.name, &own.source, own.shadowed_by()?)));
+    tools.chain(names).collect()
+}
+
+impl<'c> Report<'c> {
+    pub(super) fn new(
+        checked: &'c Checked,
+        strict: bool,
+        quiet: bool,
+        mended: Option<Vec<Mended>>,
+    ) -> Self {
+        let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
+            || mended.iter().flatten().any(|file| file.failure.is_some());
+        let (files, shadowed) = (&checked.files, shadowed(checked));
+        Self { files, shadowed, mended, unmatched: Vec::new(), strict, quiet, failed }
+    }
+
+    /// Takes names in the config that match nothing, as warnings.
+    pub(super) fn with_config(mut self, unmatched: Vec<String>) -> Self {
+        self.failed |= self.strict && !unmatched.is_empty();
+        self.unmatched = unmatched;
+        self
+    }
+
+    /// The problems that are told, in the order of the files and of their texts.
+    pub(super) fn problems(
+        &self,
+    ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> + use<'c> {
+        let quiet = self.quiet;
+        self.files.problems().filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
+    }
+
+    /// The problems that are told, each with its JSON. The lines of a file are counted once.
+    pub(super) fn values(
+        &self,
+    ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic, Value)> + use<'c> {
+        let mut current: Option<(&'c FileLoad, Lines<'c>)> = None;
+        self.problems().map(move |(file, problem)| {
+            if current.as_ref().is_none_or(|(known, _)| !std::ptr::eq(*known, file)) {
+                current = None;
+            }
+            let (_, lines) = current.get_or_insert_with(|| (file, Lines::new(&file.text)));
+            let value = problem.to_value_in(&file.path.to_string_lossy(), lines);
+            (file, problem, value)
+        })
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.problems().filter(|(_, found)| found.severity == severity).count()
+    }
+
+    /// What is in the directories beside manifests and is named by none, by its path.
+    fn left_aside(&self) -> Vec<String> {
+        let of = |(directory, names): (&Path, Vec<String>)| {
+            let path = |name: String| directory.join(name).to_string_lossy().into_owned();
+            names.into_iter().map(path).collect::<Vec<_>>()
+        };
+        self.files.left_aside().into_iter().flat_map(of).collect()
+    }
+
+    /// What was found, as JSON.
+    pub(super) fn to_value(&self) -> Value {
+        let diagnostics: Vec<Value> = self.values().map(|(.., value)| value).collect();
+        json!({
+            "ok": !self.failed,
+            "files": self.files.files.len(),
+            "tools": self.files.declarations().count(),
+            "errors": self.count(Severity::Error),
+            "warnings": self.count(Severity::Warning) + self.unmatched.len(),
+            "config": self.unmatched,
+            "hints": self.count(Severity::Hint),
+            "diagnostics": diagnostics,
+            "left_aside": self.left_aside(),
+            "shadowed": self.shadowed,
+            "fixed": self.mended.iter().flatten().flat_map(Mended::to_values).collect::<Vec<Value>>(),
+        })
+    }
+
+    /// The problems that are shown as one: hints of a kind, and warnings that say the same, are told once
+    /// with their number.
+    fn groups(&self, gathers: bool) -> Vec<Group<'c>> {
+        let mut groups: Vec<Group<'c>> = Vec::new();
+        let mut known: HashMap<(Severity, &str, &str), usize> = HashMap::new();
+        for (file, problem) in self.problems() {
+            let kind = match problem.severity {
+                _ if !gathers => None,
+                Severity::Error => None,
+                Severity::Warning => Some(problem.message.as_str()),
+                Severity::Hint => Some(""),
+            };
+            let at = kind.map(|kind| {
+                *known.entry((problem.severity, problem.code, kind)).or_insert(groups.len())
+            });
+            match at.and_then(|at| groups.get_mut(at)) {
+                Some(group) => group.push((file, problem)),
+                None => groups.push(vec![(file, problem)]),
+            }
+        }
+        // Two are shown as they are.
+        let mut shown: Vec<Group<'c>> = Vec::with_capacity(groups.len());
+        for group in groups {
+            if group.len() > GATHERED_MIN {
+                shown.push(group);
+            } else {
+                shown.extend(group.into_iter().map(|one| vec![one]));
+            }
+        }
+        shown
+    }
+
+    /// Prints the problems to standard error, and how many there are to standard output.
+    pub(super) fn print(&self, limit: usize) -> anyhow::Result<()> {
+        for file in self.mended.iter().flatten() {
+            file.print();
+        }
+        let (mut groups, all) = (self.groups(limit > 0), self.problems().count());
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        // Errors first, hints last, and those of a kind in the order of the files.
+        groups.sort_by_key(|group| group.first().map(|(_, problem)| problem.severity));
+        let mut told = 0;
+        for group in groups.iter().take(limit) {
+            let Some((file, problem)) = group.first() else { continue };
+            told += group.len();
+            screen::note(screen::diagnostic(file, problem));
+            if let Some(more) = more_of(group) {
+                screen::note(more);
+            }
+            screen::note("");
+        }
+        if told < all {
+            screen::note(format!(
+                "{FAINT}{} not shown; `--limit 0` shows all{FAINT:#}\n",
+                count(all - told, "more problem")
+            ));
+        }
+        for text in &self.unmatched {
+            screen::note(format!(
+                "{WARNING}warning[unmatched-name]{WARNING:#}: {}\n",
+                fully_visible(text)
+            ));
+        }
+        for line in screen::left_aside(self.files) {
+            screen::note(line + "\n");
+        }
+        let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
+        match (&self.mended, fixable) {
+            (None, 1..) => {
+                screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
+            }
+            (Some(mended), _) if mended.is_empty() => screen::note(format!(
+                "{FAINT}`--fix` changed nothing: no problem has only one right edit{FAINT:#}\n"
+            )),
+            _ => {}
+        }
+        let hints = match (self.quiet, self.count(Severity::Hint)) {
+            (true, _) | (_, 0) => String::new(),
+            (_, hints) => format!(", {}", count(hints, "hint")),
+        };
+        screen::out(format!(
+            "{STRONG}{} in {}{STRONG:#}: {}, {}{hints}",
+            count(self.files.declarations().count(), "tool"),
+            count(self.files.files.len(), "file"),
+            count(self.count(Severity::Error), "error"),
+            count(self.count(Severity::Warning) + self.unmatched.len(), "warning"),
+        ))
+    }
+}
+
+/// Whether a problem of this severity fails the check.
+fn fails(severity: Severity, strict: bool) -> bool {
+    severity == Severity::Error || strict && severity == Severity::Warning
+}

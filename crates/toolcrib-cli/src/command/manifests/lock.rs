@@ -1,0 +1,260 @@
+//! `toolcrib lock`: which tools are accepted, and as what.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+use toolcrib::lock::lock_of;
+use toolcrib::manifest::Severity;
+use toolcrib::manifest::lock::{Change, Kind, Lock, LockChange, changes};
+
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
+use crate::startup::Started;
+use crate::{Exit, runtime, startup, upstream_wait};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib lock --diff                 what has changed since it was accepted
+  toolcrib lock                        accept it
+  toolcrib lock --take-over NAME       accept, too, that another file or server owns NAME now
+  toolcrib lock --check                fail if something was not accepted, as in CI
+  toolcrib lock --check --connect      the same, and ask other MCP servers what they offer now
+
+What files declare is accepted (tools, other MCP servers, prompts, resources), and what these servers
+offer: to write or compare the lock they are started and asked, with --check only if --connect says so.
+Of one that is not there the lock keeps what it has.
+
+A name that the lock gives to one source is handed to another only with --take-over; without it nothing
+is written.
+
+Exit code 0: the lock is up to date, or was written. 1: --check or --diff found that it is not, or a name
+would have gone to another source.
+
+The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
+done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct LockOptions {
+    /// Write nothing; fail if the lock is not what would be written
+    #[arg(long)]
+    check: bool,
+    /// Write nothing; show what has changed, field by field
+    #[arg(long, conflicts_with = "check")]
+    diff: bool,
+    /// Hand this name to the source that declares it now; repeat it for several names
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "diff"])]
+    take_over: Vec<String>,
+    /// Ask no other MCP servers: of their tools the lock keeps what it has
+    #[arg(long)]
+    offline: bool,
+    /// With --check: ask other MCP servers, too
+    #[arg(long, conflicts_with = "offline")]
+    connect: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+impl LockOptions {
+    /// A check starts nothing by itself: the lock is compared with what files declare.
+    fn is_offline(&self) -> bool {
+        self.offline || (self.check && !self.connect)
+    }
+
+    /// Whether the change hands a name to another source although nobody said so.
+    fn withholds(&self, change: &LockChange) -> bool {
+        matches!(change.change, Change::TakenOver { .. }) && !self.take_over.contains(&change.name)
+    }
+}
+
+pub(in crate::command) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> {
+    let started = startup::declared(options, !own.is_offline())?;
+    if own.is_offline() || started.manifests.files().upstreams().next().is_none() {
+        return locked(&started, own);
+    }
+    runtime::block_on(async {
+        upstream_wait::connect_patiently(&started).await;
+        let outcome = locked(&started, own);
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
+    let path = &started.config.registry.lock_file;
+    let accepted = Lock::read(path)?;
+    if started.manifests.files().has_errors() {
+        let files = started.manifests.files();
+        screen::diagnostics(files, |problem| problem.severity == Severity::Error);
+        bail!("a manifest is broken, and its tools would be missing in the lock: mend it first");
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let offered = |upstream: &str| {
+        if own.is_offline() { None } else { started.crib.upstreams().offered(upstream) }
+    };
+    let declared = lock_of(&started.crib, &started.manifests, offered, accepted.as_ref(), folder);
+    let absent = if own.is_offline() { Vec::new() } else { upstream_wait::absent(&started.crib) };
+    let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
+    // The text too: somebody may have changed what is there for people, or the version of the format.
+    let same = found.is_empty() && accepted.as_ref() == Some(&declared);
+
+    let withheld: Vec<&str> = found
+        .iter()
+        .filter(|change| own.withholds(change))
+        .map(|change| change.name.as_str())
+        .collect();
+    let writes = !own.check && !own.diff && withheld.is_empty();
+    if writes && !same {
+        declared.write(path)?;
+    }
+    if own.output.json {
+        screen::json(&json!({
+            "ok": same,
+            "written": writes && !same,
+            "lock": path.display().to_string(),
+            "tools": declared.entries.keys().filter(|(kind, _)| *kind == Kind::Tool).count(),
+            "entries": declared.entries.len(),
+            "withheld": withheld,
+            "changes": found.iter().map(LockChange::to_value).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        if own.diff {
+            for change in &found {
+                screen::out(difference(own, change))?;
+            }
+        } else {
+            for change in &found {
+                screen::out(line(own, change))?;
+            }
+        }
+        summary(own, path, &declared, &found, &withheld, same)?;
+    }
+    for line in &absent {
+        screen::note(line);
+    }
+    if !absent.is_empty() {
+        let kept = "the lock keeps what it has of the tools of servers that are not there";
+        let check = "; without `--connect` they are not asked";
+        let check = if own.check { check } else { "" };
+        screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
+    }
+    let differs = !writes && !same;
+    let unsure = own.check && !absent.is_empty();
+    Ok(if differs || unsure { Exit::Failure } else { Exit::Success })
+}
+
+/// What was done, or would have to be, in a line.
+fn summary(
+    own: &LockOptions,
+    path: &Path,
+    declared: &Lock,
+    found: &[LockChange],
+    withheld: &[&str],
+    same: bool,
+) -> anyhow::Result<()> {
+    let (tools, path) = (contents(declared), path.display());
+    let changed = match found.len() {
+        0 => "its text is not what `toolcrib lock` writes".to_owned(),
+        1 => "1 change".to_owned(),
+        more => format!("{more} changes"),
+    };
+    let accept = withheld.iter().fold("toolcrib lock".to_owned(), |mut command, name| {
+        let _ = write!(command, " --take-over {name}");
+        command
+    });
+    if same {
+        screen::out(format!("{path} is up to date: {tools}"))
+    } else if own.check {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: {path} is not up to date: {changed}; see `toolcrib lock --diff`, \
+             accept with `{accept}`"
+        ));
+        Ok(())
+    } else if own.diff {
+        screen::note(format!("{FAINT}{changed}: accept with `{accept}`{FAINT:#}"));
+        Ok(())
+    } else if !withheld.is_empty() {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: {path} was not written: {} would get another owner. Rename the newcomer, \
+             or hand the name over with `{accept}`",
+            withheld.join(", ")
+        ));
+        Ok(())
+    } else {
+        screen::out(format!("{path} written: {tools}, {changed}"))
+    }
+}
+
+/// How much a lock has of each kind.
+fn contents(lock: &Lock) -> String {
+    let of = |kind: Kind| {
+        let entries = lock.entries.keys().filter(|(own, _)| *own == kind).count();
+        (entries > 0 || kind == Kind::Tool).then(|| count(entries, kind.as_str()))
+    };
+    Kind::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// A change, as a line.
+fn line(own: &LockOptions, change: &LockChange) -> String {
+    let withheld = own.withholds(change);
+    let LockChange { kind, name, change: what, owner, fields } = change;
+    // Most are tools.
+    let kind = if *kind == Kind::Tool { String::new() } else { format!("{} ", kind.as_str()) };
+    let verb = if withheld { "wanted" } else { what.as_str() };
+    let mut line = format!("{verb:<10} {kind}{STRONG}{name}{STRONG:#}");
+    match what {
+        Change::Added => {
+            let _ = write!(line, " of {owner}");
+        }
+        Change::Removed => {
+            let _ = write!(line, " of {owner}: nobody declares it");
+        }
+        Change::Changed => {
+            let _ = write!(line, " of {owner}: {}", parts(change));
+        }
+        Change::Moved { from } => {
+            let _ = write!(line, " from {from} to {owner}");
+        }
+        Change::TakenOver { from } => {
+            let _ = if withheld {
+                write!(line, " by {owner}: {WARNING}the lock still gives it to {from}{WARNING:#}")
+            } else {
+                write!(line, " by {owner}: {WARNING}it was {from}'s{WARNING:#}")
+            };
+            if !fields.is_empty() {
+                let _ = write!(line, "; {}", parts(change));
+            }
+        }
+    }
+    line
+}
+
+/// The parts of a declaration that have changed: the beginnings of the pointers, each once.
+fn parts(change: &LockChange) -> String {
+    let mut parts: Vec<&str> = change
+        .fields
+        .iter()
+        .map(|field| field.pointer.trim_start_matches('/').split('/').next().unwrap_or_default())
+        .collect();
+    parts.dedup();
+    if parts.is_empty() { "the digest".to_owned() } else { parts.join(", ") }
+}
+
+/// A change with all its fields.
+fn difference(own: &LockOptions, change: &LockChange) -> String {
+    let mut text = line(own, change);
+    for field in &change.fields {
+        let _ = write!(text, "\n  {}", field.pointer);
+        if let Some(before) = field.shown_before() {
+            let before = screen::folded(&before, 6, 6);
+            let _ = write!(text, "\n    - {before}");
+        }
+        if let Some(after) = field.shown_after() {
+            let after = screen::folded(&after, 6, 6);
+            let _ = write!(text, "\n    + {after}");
+        }
+    }
+    text
+}

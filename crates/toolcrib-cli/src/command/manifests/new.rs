@@ -1,0 +1,228 @@
+//! `toolcrib new`: a first manifest, commented, checked and with tests of its own.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use toolcrib::manifest::layers::Origin;
+use toolcrib::settings::Config;
+use toolcrib::tool::ToolName;
+
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, STRONG};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib new count_lines                              a tool that runs a program
+  toolcrib new ticket --template http                   a tool that sends a request
+  toolcrib new pick_file --template client --file tools.d/editor.yaml
+  toolcrib new word_count --template worker             a tool whose program stays, with that program
+
+Files are made anew, and an existing one is never touched.")]
+pub(crate) struct NewOptions {
+    /// The tool's name; of an upstream, what its tools' names begin with
+    name: String,
+    /// What kind of tool
+    #[arg(long, value_enum, default_value = "command")]
+    template: Template,
+    /// The file to make [default: NAME.yaml in the first of the config's directories]
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// Runs a program
+    Command,
+    /// Runs a script, which is made beside the file
+    Script,
+    /// Is answered by a program that keeps running, which is made beside the file
+    Worker,
+    /// Sends a request over HTTP
+    Http,
+    /// Is run by the client
+    Client,
+    /// Takes the tools of another MCP server
+    Upstream,
+}
+
+impl Template {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Command => include_str!("new/command.yaml"),
+            Self::Script => include_str!("new/script.yaml"),
+            Self::Worker => include_str!("new/worker.yaml"),
+            Self::Http => include_str!("new/http.yaml"),
+            Self::Client => include_str!("new/client.yaml"),
+            Self::Upstream => include_str!("new/upstream.yaml"),
+        }
+    }
+
+    /// The program that belongs to it: how its name ends, and its text.
+    fn program(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Script => Some(("sh", include_str!("new/script.sh"))),
+            Self::Worker => Some(("py", include_str!("new/worker.py"))),
+            Self::Command | Self::Http | Self::Client | Self::Upstream => None,
+        }
+    }
+}
+
+pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
+    if let Err(error) = ToolName::new(&own.name) {
+        bail!("{error}");
+    }
+    let path = match &own.file {
+        Some(file) => file.clone(),
+        None => first_directory(options)?.join(format!("{}.yaml", own.name)),
+    };
+    if !path.extension().is_some_and(|found| found == "yaml" || found == "yml") {
+        bail!("{} would not be read: end its name in .yaml", path.display());
+    }
+    make_directory(&path)?;
+    let taken = taken(options, own)?;
+    let mut text = own.template.text().replace("{{name}}", &own.name);
+    let mut program = None;
+    if let Some((ending, program_text)) = own.template.program() {
+        let file = format!("{}.{ending}", own.name);
+        text = text.replace("{{file}}", &file);
+        let program_text = program_text.replace("{{name}}", &own.name);
+        program = Some(Program { path: path.with_file_name(file), text: program_text });
+    }
+    write_new(&path, &text, program.as_ref())?;
+    let program = program.map(|program| program.path);
+
+    let shown = shell_word(&path);
+    let check = format!("toolcrib check --strict {shown}");
+    let next = match own.template {
+        Template::Upstream => format!("toolcrib list --all --connect --tools-dir {shown}"),
+        _ => format!("toolcrib test {shown}"),
+    };
+    if own.output.json {
+        screen::json(&json!({
+            "file": path.to_string_lossy(),
+            "program": program.as_ref().map(|path| path.to_string_lossy()),
+            "name": own.name,
+            "next": [check, next],
+            "taken_by": taken,
+        }))?;
+    } else {
+        screen::out(format!("{STRONG}{}{STRONG:#}", path.display()))?;
+        if let Some(program) = &program {
+            screen::out(format!("{STRONG}{}{STRONG:#}", program.display()))?;
+        }
+        let made = if program.is_some() { "both" } else { "it" };
+        screen::note(format!("Edit {made}, then:\n  {check}\n  {next}"));
+        if let Some(owner) = taken {
+            screen::note(format!(
+                "The name `{}` belongs to {owner}: this tool is not called until one of them is renamed.",
+                own.name
+            ));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The first directory of manifests of the config, which need not be there yet.
+fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
+    let loaded = startup::config(options)?;
+    let is_default = loaded.origin(&["manifests", "dirs"]) == Origin::Default;
+    match loaded.into_config().manifests.dirs.into_iter().next() {
+        Some(dir) => Ok(dir),
+        // What the default names is left out of the config while it is not there.
+        None if is_default => {
+            let named = Config::default().manifests.dirs.into_iter().next();
+            named.context("there is no default directory of manifests: give --file")
+        }
+        None => bail!("the config names no directory of manifests: give --file"),
+    }
+}
+
+/// Makes the directory of a file, if need be.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(dir) => fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error)),
+        None => Ok(()),
+    }
+}
+
+/// Who has the name already, if anybody.
+fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> {
+    if own.template == Template::Upstream {
+        return Ok(None);
+    }
+    let started = startup::quietly(options)?;
+    let snapshot = started.crib.executor().registry().snapshot();
+    Ok(snapshot.get(&own.name).map(|entry| entry.source.to_string()))
+}
+
+/// A program that belongs to a manifest and stands beside it.
+struct Program {
+    path: PathBuf,
+    text: String,
+}
+
+/// Writes a manifest, and its program. None of them is there yet, or nothing is written.
+fn write_new(path: &Path, text: &str, program: Option<&Program>) -> anyhow::Result<()> {
+    // The program first: whoever follows the directory finds the manifest complete.
+    if let Some(program) = program {
+        write_file(&program.path, &program.text, true)?;
+    }
+    let written = write_file(path, text, false);
+    if let (Err(_), Some(Program { path, .. })) = (&written, program) {
+        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    written
+}
+
+fn write_file(path: &Path, text: &str, executable: bool) -> anyhow::Result<()> {
+    let shown = path.display();
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if executable {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
+    }
+    #[cfg(not(unix))]
+    let _ = executable;
+    let mut file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let way = if executable { "choose another name" } else { "name another with --file" };
+            bail!("{shown} is there already, and is left as it is: {way}")
+        }
+        Err(error) => return Err(unwritable("making", path, &error)),
+    };
+    file.write_all(text.as_bytes()).map_err(|error| unwritable("writing", path, &error))
+}
+
+/// Why a file or folder could not be made, with what to do where the place is the trouble.
+fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": name a file that you may write with `--file PATH`, or run this as the user who owns the folder"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": the disk is full; make room, or name another place with `--file PATH`"
+        }
+        _ => "",
+    };
+    anyhow!("{doing} {}: {error}{advice}", path.display())
+}
+
+/// A path as it is typed into a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,36 @@
+//! `toolcrib schema`: the JSON Schemas of what people write.
+
+use clap::{Args, ValueEnum};
+use toolcrib::manifest::manifest_schema;
+use toolcrib::settings::Config;
+
+use crate::{Exit, screen};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib schema manifest > manifest.schema.json
+  toolcrib schema config > config.schema.json
+
+Editors with the YAML language server check and complete a file that begins with
+  # yaml-language-server: $schema=manifest.schema.json")]
+pub(crate) struct SchemaOptions {
+    /// Of what
+    #[arg(value_enum)]
+    of: Subject,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Subject {
+    /// Files in tools.d
+    Manifest,
+    /// config.yml
+    Config,
+}
+
+pub(in crate::command) fn run(own: &SchemaOptions) -> anyhow::Result<Exit> {
+    screen::json(&match own.of {
+        Subject::Manifest => manifest_schema(),
+        Subject::Config => Config::json_schema(),
+    })?;
+    Ok(Exit::Success)
+}

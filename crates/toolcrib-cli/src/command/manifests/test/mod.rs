@@ -1,0 +1,122 @@
+//! `toolcrib test`: runs the tests that stand in manifests.
+
+mod junit;
+mod report;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use toolcrib::manifest::Severity;
+use toolcrib::manifest::declaration::Declaration;
+use toolcrib::manifest_tests::{TestOptions, run_tests};
+use toolcrib::manifests::Manifests;
+
+use self::report::Report;
+use crate::command::servers::stop;
+use crate::options::{JsonOutput, Options};
+use crate::{Exit, runtime, screen, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib test                            the tests of all manifests of the config
+  toolcrib test tools.d/logs.yaml          those of one file
+  toolcrib test --tool tail_log            those of one tool
+  toolcrib test --mock                     start nothing: argument vectors and refusals only
+  toolcrib test --strict --junit out.xml   for a build: skipped tests fail, too
+
+A test calls its tool as anybody would, with the context that the test names and nobody to ask for
+approval. Tests of tools that are unavailable here are skipped, and say why.
+
+Exit code 0: all tests passed. 1: one failed, or a file is broken; with --strict also where one was skipped,
+and where there is none at all.")]
+pub(crate) struct TestCommand {
+    /// Manifests, or directories of them [default: the config's directories]
+    paths: Vec<PathBuf>,
+    /// Only the tests of this tool (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    tool: Vec<String>,
+    /// Start nothing: check argument vectors and refusals, and skip what only a run can tell
+    #[arg(long)]
+    mock: bool,
+    /// Fail if a test is skipped, or if there is none
+    #[arg(long, visible_alias = "no-skip")]
+    strict: bool,
+    /// Run so many tests at once
+    #[arg(long, value_name = "NUMBER", default_value_t = TestOptions::default().concurrency,
+          value_parser = at_least_one)]
+    jobs: usize,
+    /// Also write an XML report for build servers into this file
+    #[arg(long, value_name = "FILE", help = "Also write a JUnit report into this file")]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("a whole number from 1".to_owned())
+}
+
+pub(in crate::command) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> {
+    let started = startup::test(options, &own.paths, own.mock)?;
+    screen::absent(&started.config.manifests.absent());
+    let broken = broken(&started.manifests);
+    let chosen = chosen(&started.manifests, &own.tool)?;
+    // A file of nothing but other MCP servers has nothing to test.
+    let testable = !chosen.is_empty() || started.manifests.files().upstreams().next().is_none();
+    let mut how = TestOptions::default();
+    how.mock = own.mock;
+    how.concurrency = own.jobs;
+    let begun = Instant::now();
+    let reports = runtime::block_on(async {
+        let reports = tokio::select! {
+            // Dropping them ends what they started.
+            () = stop::requested() => None,
+            reports = run_tests(started.crib.executor(), chosen, how) => Some(reports),
+        };
+        started.crib.shutdown(stop::GRACE).await;
+        reports
+    })?;
+    let Some(reports) = reports else {
+        screen::note("interrupted: the tests were ended");
+        return Ok(Exit::Interrupted);
+    };
+    let report = Report::new(reports, begun.elapsed(), broken, own.strict);
+    let report = report.wants_tests(own.strict && testable);
+    if let Some(path) = &own.junit {
+        std::fs::write(path, junit::document(&report))
+            .with_context(|| format!("writing the JUnit report {}", path.display()))?;
+    }
+    if own.output.json {
+        screen::json(&report.to_value())?;
+    } else {
+        // What is wrong with a file is told first: its tests did not run.
+        screen::diagnostics(started.manifests.files(), |found| found.severity == Severity::Error);
+        report.print()?;
+    }
+    Ok(if report.failed() { Exit::Failure } else { Exit::Success })
+}
+
+/// How many files have errors, so that their tests are nowhere.
+fn broken(manifests: &Manifests) -> usize {
+    let files = manifests.files();
+    files.unreadable.iter().chain(&files.files).filter(|file| file.loaded.has_errors()).count()
+}
+
+/// The tools whose tests are to be run, in the order of their files.
+fn chosen<'m>(manifests: &'m Manifests, names: &[String]) -> anyhow::Result<Vec<&'m Declaration>> {
+    let declared: Vec<&Declaration> = manifests.files().declarations().collect();
+    for name in names {
+        if !declared.iter().any(|tool| tool.definition.name() == name) {
+            bail!(
+                "no manifest here declares a tool `{name}`; `toolcrib list` shows the tools, and \
+                 those that are linked in have no tests of this kind"
+            );
+        }
+    }
+    let wanted = |tool: &&Declaration| {
+        names.is_empty() || names.iter().any(|name| name == tool.definition.name())
+    };
+    Ok(declared.into_iter().filter(wanted).collect())
+}

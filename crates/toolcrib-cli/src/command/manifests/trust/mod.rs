@@ -1,0 +1,467 @@
+//! `toolcrib trust UNIT[:TOOL]`: vouches for tools that may do more than the workspace allows.
+
+pub(crate) mod report;
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use toolcrib::manifest::declaration::{
+    Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration,
+};
+use toolcrib::manifest::lock::Kind;
+use toolcrib::runners::{
+    RunnerHost, Secrets, Word, prompt_wants, prompt_word, resource_wants, resource_word,
+    tool_wants, tool_word, upstream_wants, upstream_word,
+};
+use toolcrib::servers::{ControlPlace, running_servers};
+use toolcrib::settings::Config;
+use toolcrib::stores::StateDir;
+use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
+
+use crate::command::manifests::trust::report::Shown;
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::terminal_approver::{is_yes, visible};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib trust                                       list what waits for your word
+  toolcrib trust tools.d/services.yaml                 all tools of a manifest
+  toolcrib trust tools.d/services.yaml:restart --yes   one tool, without a question
+  toolcrib trust --list
+  toolcrib trust --revoke tools.d/services.yaml:restart
+
+A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`, or with grants that
+reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
+whose file is outside of the manifest's folder and the workspace. What is recorded is the digest of the
+whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
+with the same state folder notice at once. You are shown everything that the digest covers, the
+text of its scripts (secrets by their names), and what has changed since you trusted it last.
+`manifests.trusted` in the config trusts a manifest or a tool whatever it says.")]
+pub(crate) struct TrustOptions {
+    /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
+    /// [default: list what could be trusted and is not]
+    #[arg(value_name = "UNIT[:TOOL]", conflicts_with = "list")]
+    unit: Option<String>,
+    /// Do not ask
+    #[arg(short, long, conflicts_with_all = ["list", "revoke"], requires = "unit")]
+    yes: bool,
+    /// List what is trusted
+    #[arg(long)]
+    list: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "list", requires = "unit")]
+    revoke: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+/// A declaration that needs the operator's word.
+struct Candidate {
+    record: Trusted,
+    /// As the config would name it.
+    label: String,
+    wants: Vec<String>,
+    /// What it says and runs, line by line.
+    shown: Shown,
+    /// What it could do when it was trusted last, if that was ever so.
+    before: Option<Before>,
+    /// Whether somebody vouches for it already.
+    has_word: bool,
+}
+
+/// What was trusted under a name before the definition changed.
+struct Before {
+    digest: String,
+    shown: Option<String>,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit> {
+    let loaded = startup::config(options)?;
+    let place = ControlPlace::of(&loaded);
+    let config = loaded.into_config();
+    let keeper = TrustKeeper::of(&config);
+    let record = keeper.record().context(
+        "there is no state folder (`state.dir: none`), so nothing can be recorded: name the tools in \
+         `manifests.trusted` of the config",
+    )?;
+    if own.list {
+        return list(&keeper, record, own.output.json);
+    }
+    let Some(unit) = own.unit.as_deref() else {
+        return list_open(&config, &keeper, own.output.json);
+    };
+    if let Ok(place) = &place {
+        servers_have_this_state(place, config.state.dir.as_deref())?;
+    }
+    if own.revoke {
+        return revoke(&config, record, unit, own.output.json);
+    }
+    let candidates = candidates(&config, &keeper, unit)?;
+    let open: Vec<&Candidate> = candidates.iter().filter(|one| !one.has_word).collect();
+    if open.is_empty() {
+        let names: Vec<_> = candidates.iter().map(|one| one.label.as_str()).collect();
+        if own.output.json {
+            screen::json(&json!({"trusted": [], "already": names}))?;
+        } else if names.is_empty() {
+            screen::out(format!("{unit} asks for nothing that needs the operator's word"))?;
+        } else {
+            screen::out(format!("already trusted: {}", names.join(", ")))?;
+        }
+        return Ok(Exit::Success);
+    }
+    if !own.output.json || !own.yes {
+        for candidate in &open {
+            screen::note(page(candidate));
+        }
+    }
+    if !own.yes && !agreed(open.len())? {
+        screen::note("nothing was trusted");
+        return Ok(Exit::Failure);
+    }
+    let state = config.state.dir.as_deref().unwrap_or(Path::new(""));
+    state_belongs_to_the_server(&config, state)?;
+    StateDir::open(state).context("state.dir")?;
+    let records = open.iter().map(|one| one.record.clone().showing(one.shown.whole().to_owned()));
+    let records: Vec<Trusted> = records.collect();
+    record.add(&records)?;
+    if own.output.json {
+        let trusted: Vec<Value> = records.iter().map(record_json).collect();
+        screen::json(&json!({ "trusted": trusted }))?;
+    } else {
+        for candidate in &open {
+            screen::out(format!("trusted {STRONG}{}{STRONG:#}", candidate.label))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Fails if servers run with this config, and all of them have another state folder: they would not see the
+/// record.
+fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow::Result<()> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own = canonical(&state.unwrap_or(Path::new("")).join("control"));
+    let servers = running_servers(place).unwrap_or_default();
+    let folders: Vec<_> = servers.iter().filter_map(|one| one.socket.parent()).collect();
+    match (folders.first(), state) {
+        (Some(other), Some(state)) if !folders.contains(&own.as_path()) => {
+            let remedy = match other.parent().filter(|_| other.ends_with("control")) {
+                Some(state) => format!("repeat with `--set state.dir={}`", state.display()),
+                None => {
+                    "it has none: name the tools in `manifests.trusted` of the config".to_owned()
+                }
+            };
+            bail!(
+                "the server {} runs with this config but not with the state folder {}, so it would not see \
+                 the record: {remedy}",
+                servers.first().map(|one| one.pid).unwrap_or_default(),
+                state.display()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails where the administrator would make the state folder of a server that runs as another user, who
+/// could not use it then.
+fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<()> {
+    let here = Path::new(".");
+    let folder = Some(config.folder.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+    let (Ok(own), Ok(folder)) =
+        (Path::new("/proc/self").metadata(), folder.unwrap_or(here).metadata())
+    else {
+        return Ok(());
+    };
+    if own.uid() == 0 && folder.uid() != 0 && !state.exists() {
+        bail!(
+            "the state folder {} does not exist, and made now it would belong to the administrator, not to \
+             the user of the config: start the server first, run this command as its user, or name its \
+             folder with `--set state.dir=FOLDER`",
+            state.display()
+        );
+    }
+    Ok(())
+}
+
+/// Asks on the terminal; without one there is nobody to ask.
+fn agreed(number: usize) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        bail!(
+            "there is no terminal to ask on: look at what is shown above, and repeat with `--yes`"
+        );
+    }
+    let what = if number == 1 { "it" } else { "all of them" };
+    screen::ask(format!("Trust {what}? [y/N] "));
+    Ok(is_yes(&mut io::stdin().lock())?)
+}
+
+/// A record without the text that was shown.
+fn record_json(record: &Trusted) -> Value {
+    let mut value = json!(record);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("shown");
+    }
+    value
+}
+
+/// What will be trusted: what it asks for, what it can do, what has changed since it was trusted last,
+/// and the digest.
+fn page(candidate: &Candidate) -> String {
+    let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
+    let _ = writeln!(page, "  wants    {}", visible(&candidate.wants.join(", ")));
+    page.push_str(candidate.shown.screen());
+    let _ = writeln!(page, "  digest   {FAINT}{}{FAINT:#}", candidate.record.digest);
+    if let Some(Before { digest, shown }) = &candidate.before {
+        let _ = writeln!(
+            page,
+            "  {WARNING}changed{WARNING:#}  since it was trusted as {FAINT}{digest}{FAINT:#}"
+        );
+        match shown.as_deref().map(|before| report::difference(before, candidate.shown.whole())) {
+            Some(difference) if !difference.is_empty() => {
+                let difference = visible(&difference);
+                let _ = writeln!(page, "{difference}");
+            }
+            Some(_) => {
+                let _ = writeln!(
+                    page,
+                    "           nothing of what is shown here: a file may be another than when it was read"
+                );
+            }
+            None => {
+                let _ =
+                    writeln!(page, "           what it was then is not recorded: see the manifest");
+            }
+        }
+    }
+    page
+}
+
+/// The declarations of a unit, or the one of that name in it, that need the operator's word.
+fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
+    let mut is_known = false;
+    let (found, units) = declared(config, keeper, &mut |file, name| {
+        let is_named = named(config, file, unit).takes(name);
+        is_known |= is_named;
+        is_named
+    });
+    if !is_known {
+        bail!(
+            "no manifest, and no tool of one, is named `{unit}`; there is {}",
+            if units.is_empty() { "none".to_owned() } else { units.join(", ") }
+        );
+    }
+    Ok(found)
+}
+
+/// The declarations that need the operator's word, of those that are `wanted` by file and name, and how
+/// the config names all manifests.
+fn declared(
+    config: &Config,
+    keeper: &TrustKeeper,
+    wanted: &mut dyn FnMut(&str, &str) -> bool,
+) -> (Vec<Candidate>, Vec<String>) {
+    let host = config.runner_host(Secrets::default());
+    let manifests = toolcrib::manifests::Manifests::load(&config.manifests.dirs, host.clone());
+    let mut found = Vec::new();
+    for file in manifests.files().files.iter().filter(|file| !file.loaded.has_errors()) {
+        let path = file.path.to_string_lossy();
+        let tools = file.loaded.declarations.iter().map(|tool| of_tool(tool, keeper, &host));
+        let servers = file.loaded.upstreams.iter().map(|one| of_upstream(one, keeper, &host));
+        let prompts = file.loaded.prompts.iter().map(|one| of_prompt(one, keeper, &host));
+        let resources = file.loaded.resources.iter().map(|one| of_resource(one, keeper, &host));
+        for candidate in tools.chain(servers).chain(prompts).chain(resources) {
+            if wanted(&path, &candidate.record.name) && !candidate.wants.is_empty() {
+                found.push(candidate);
+            }
+        }
+    }
+    let files = manifests.files().files.iter();
+    (found, files.map(|file| keeper.unit(&file.path.to_string_lossy())).collect())
+}
+
+/// Whether the text names all of a manifest, one name in it, or nothing.
+enum Named<'t> {
+    All,
+    One(&'t str),
+    Nothing,
+}
+
+impl Named<'_> {
+    fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(own) => *own == name,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// A unit is named from the config's folder or from here.
+fn named<'t>(config: &Config, file: &str, text: &'t str) -> Named<'t> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let file = absolute(Path::new(file));
+    let is_file = |unit: &str| {
+        absolute(Path::new(unit)) == file || absolute(&config.folder.join(unit)) == file
+    };
+    if is_file(text) {
+        return Named::All;
+    }
+    // Addresses of resources have colons, too.
+    let mut parts = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    parts.find(|(unit, _)| is_file(unit)).map_or(Named::Nothing, |(_, name)| Named::One(name))
+}
+
+fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
+    let (file, name, digest) = (&tool.origin.file, tool.definition.name(), tool.digest());
+    Candidate {
+        record: trusted(Kind::Tool, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: tool_wants(tool, host),
+        shown: Shown::of_tool(tool),
+        before: before(keeper, Kind::Tool, file, name, &digest),
+        has_word: has_word(tool_word(tool, &digest, host).as_ref()),
+    }
+}
+
+fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
+    let (file, name, digest) = (&server.origin.file, server.name.as_str(), server.digest());
+    Candidate {
+        record: trusted(Kind::Upstream, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: upstream_wants(server, host),
+        shown: Shown::of_upstream(server),
+        before: before(keeper, Kind::Upstream, file, name, &digest),
+        has_word: has_word(upstream_word(server, &digest, host).as_ref()),
+    }
+}
+
+/// Its files are read, and nothing is run.
+fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
+    let (file, name, digest) = (&prompt.origin.file, prompt.name.as_str(), prompt.digest());
+    Candidate {
+        record: trusted(Kind::Prompt, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: prompt_wants(prompt, host),
+        shown: Shown::of_declared(&prompt.expanded()),
+        before: before(keeper, Kind::Prompt, file, name, &digest),
+        has_word: has_word(prompt_word(prompt, &digest, host).as_ref()),
+    }
+}
+
+/// As [`of_prompt`].
+fn of_resource(
+    resource: &ResourceDeclaration,
+    keeper: &TrustKeeper,
+    host: &RunnerHost,
+) -> Candidate {
+    let (file, name, digest) = (&resource.origin.file, resource.uri.as_str(), resource.digest());
+    Candidate {
+        record: trusted(Kind::Resource, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: resource_wants(resource, host),
+        shown: Shown::of_declared(&resource.expanded()),
+        before: before(keeper, Kind::Resource, file, name, &digest),
+        has_word: has_word(resource_word(resource, &digest, host).as_ref()),
+    }
+}
+
+/// What was trusted under this name, if its definition was another.
+fn before(
+    keeper: &TrustKeeper,
+    kind: Kind,
+    file: &str,
+    name: &str,
+    digest: &str,
+) -> Option<Before> {
+    let new = trusted(kind, file, name, digest);
+    let known = keeper.record()?.trusted();
+    let same = known.into_iter().find(|own| own.is_about_the_same(&new))?;
+    let Trusted { digest, shown, .. } = same;
+    (digest != new.digest).then_some(Before { digest, shown })
+}
+
+fn has_word(word: Option<&Word>) -> bool {
+    !matches!(word, None | Some(Word::Missing { .. }))
+}
+
+/// An entry of an argument vector as its manifest writes it.
+fn shown(entry: &Value) -> String {
+    entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
+}
+
+/// Lists what needs the operator's word and does not have it, with what it wants.
+fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Result<Exit> {
+    let (mut found, _) = declared(config, keeper, &mut |_, _| true);
+    found.retain(|one| !one.has_word);
+    if as_json {
+        let record = |one: &Candidate| {
+            let mut record = record_json(&one.record);
+            record["wants"] = json!(one.wants);
+            record
+        };
+        screen::json(&json!({"untrusted": found.iter().map(record).collect::<Vec<_>>()}))?;
+        return Ok(Exit::Success);
+    }
+    for one in &found {
+        let wants = visible(&one.wants.join(", "));
+        let wants = screen::folded(&wants, 4, 4);
+        screen::out(format!("{STRONG}{}{STRONG:#}\n    {wants}", one.label))?;
+    }
+    screen::note(match found.as_slice() {
+        [] => {
+            "nothing here waits for the operator's word; `toolcrib trust --list` lists what has it"
+                .to_owned()
+        }
+        [first, ..] => {
+            format!(
+                "{FAINT}look at one and trust it with `toolcrib trust {}`{FAINT:#}",
+                first.label
+            )
+        }
+    });
+    Ok(Exit::Success)
+}
+
+fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Result<Exit> {
+    let all = record.read()?;
+    if as_json {
+        let all: Vec<Value> = all.iter().map(record_json).collect();
+        screen::json(&json!({ "trusted": all }))?;
+        return Ok(Exit::Success);
+    }
+    for own in &all {
+        let unit = keeper.unit(&own.unit);
+        let (name, digest) = (&own.name, &own.digest);
+        screen::out(format!("{STRONG}{unit}:{name}{STRONG:#} {FAINT}{digest}{FAINT:#}"))?;
+    }
+    if all.is_empty() {
+        screen::note("nothing was trusted with `toolcrib trust`");
+    }
+    Ok(Exit::Success)
+}
+
+fn revoke(
+    config: &Config,
+    record: &TrustRecord,
+    unit: &str,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let removed = record.remove(|own| named(config, &own.unit, unit).takes(&own.name))?;
+    if as_json {
+        screen::json(&json!({ "revoked": removed }))?;
+    } else if removed > 0 {
+        screen::out(format!("revoked {}", screen::count(removed, "tool")))?;
+    } else {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: `{unit}` was not trusted with `toolcrib trust`: see `toolcrib trust \
+             --list`"
+        ));
+    }
+    Ok(if removed > 0 { Exit::Success } else { Exit::Failure })
+}

@@ -1,0 +1,251 @@
+//! What an operator is shown before trusting a declaration: everything that decides what it can do.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use similar::TextDiff;
+use toolcrib::manifest::declaration::{
+    Declaration, NamedFile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+};
+use toolcrib::manifest::lock::fields_of;
+use toolcrib::manifest::template::Template;
+
+use crate::terminal_approver::visible;
+
+/// Bytes of one file that are shown.
+const FILE_MAX: usize = 16 * 1024;
+
+/// Bytes of one file that are kept, to show later what has changed in it.
+const KEPT_MAX: usize = 1024 * 1024;
+
+/// How long a difference is looked for; after that, it is a coarser one.
+const DIFF_TIME: Duration = Duration::from_secs(2);
+
+/// Lines for a person, in which nothing is invisible.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// What is shown: long files are cut.
+    screen: String,
+    /// The same with whole files, which is recorded.
+    whole: String,
+}
+
+impl Shown {
+    /// What decides what a tool can do.
+    pub(super) fn of_tool(tool: &Declaration) -> Self {
+        let mut shown = Self::default();
+        match (tool.command(), tool.worker()) {
+            (Some(command), _) => {
+                let words = command.argv.iter().map(|entry| super::shown(&json!(entry)));
+                shown.words(words);
+                shown.sandbox(&tool.sandbox, command.cwd.as_deref());
+                shown.environment(&command.env, &command.pass_env);
+                let script = command.script.iter().map(|script| &script.path);
+                shown.files(script.chain(command.files.values().map(|file| &file.path)));
+            }
+            (None, Some(worker)) => {
+                shown.words(worker.argv.iter().cloned());
+                shown.sandbox(&tool.sandbox, None);
+                shown.environment(&worker.env, &worker.pass_env);
+                shown.files(worker.files.values().map(|file| &file.path));
+            }
+            (None, None) => {}
+        }
+        shown.declares(&tool.expanded());
+        shown
+    }
+
+    /// A declaration that runs nothing.
+    pub(super) fn of_declared(expanded: &Value) -> Self {
+        let mut shown = Self::default();
+        shown.declares(expanded);
+        shown
+    }
+
+    /// What decides what an MCP server can do.
+    pub(super) fn of_upstream(server: &UpstreamDeclaration) -> Self {
+        let mut shown = Self::default();
+        if let UpstreamTransport::Stdio(stdio) = &server.transport {
+            shown.words(stdio.argv.iter().map(|word| super::shown(&json!(word))));
+            shown.sandbox(&stdio.sandbox, stdio.cwd.as_deref());
+            shown.environment(&stdio.env, &stdio.pass_env);
+            shown.files(stdio.files.values().map(|file| &file.path));
+        }
+        shown.declares(&server.expanded());
+        shown
+    }
+
+    /// The lines as they are shown.
+    pub(super) fn screen(&self) -> &str {
+        &self.screen
+    }
+
+    /// The lines with whole files.
+    pub(super) fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    fn push(&mut self, line: &str) {
+        self.screen.push_str(line);
+        self.whole.push_str(line);
+    }
+
+    /// Everything that the digest covers, a line for each value: secrets are there by their names.
+    fn declares(&mut self, expanded: &Value) {
+        self.push("  declares\n");
+        for (pointer, value) in fields_of(expanded) {
+            self.push(&format!(
+                "    {} = {}\n",
+                visible_line(&pointer),
+                visible_line(&value.to_string())
+            ));
+        }
+    }
+
+    fn line(&mut self, head: &str, value: &str) {
+        if !value.is_empty() {
+            self.push(&format!("  {head:<8} {}\n", visible_line(value)));
+        }
+    }
+
+    fn words(&mut self, words: impl Iterator<Item = String>) {
+        let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
+        self.line("runs", &words.join(" "));
+    }
+
+    fn sandbox(&mut self, sandbox: &SandboxSpec, cwd: Option<&Path>) {
+        let paths = |paths: &[PathBuf]| {
+            paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        };
+        self.line("profile", sandbox.profile.as_str());
+        self.line("read", &paths(&sandbox.read));
+        self.line("write", &paths(&sandbox.write));
+        self.line("cwd", &cwd.map(|cwd| cwd.display().to_string()).unwrap_or_default());
+    }
+
+    fn environment(&mut self, env: &BTreeMap<String, Template>, pass_env: &[String]) {
+        for (name, value) in env {
+            self.line("env", &format!("{name}={}", json!(value)));
+        }
+        self.line("pass_env", &pass_env.join(", "));
+    }
+
+    fn files<'p>(&mut self, files: impl Iterator<Item = &'p PathBuf>) {
+        for path in files {
+            self.file(path);
+        }
+    }
+
+    /// A file's text, as far as it is shown.
+    fn file(&mut self, path: &Path) {
+        let shown = path.display();
+        let (length, text) = match beginning(path) {
+            Ok(found) => found,
+            Err(error) => return self.line("file", &format!("{shown} (cannot be read: {error})")),
+        };
+        let Some(text) = text else {
+            let digest = digest(path);
+            return self.line("file", &format!("{shown} ({length} bytes, not text, {digest})"));
+        };
+        self.line("file", &format!("{shown} ({length} bytes)"));
+        let end = (0..=FILE_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let short = &text[..end.unwrap_or_default()];
+        if short.len() < text.len() || (text.len() as u64) < length {
+            self.push(&format!("    {}\n", digest(path)));
+        }
+        cut(&mut self.screen, short, length);
+        cut(&mut self.whole, &text, length);
+    }
+}
+
+/// Adds the beginning of a file of this length.
+fn cut(to: &mut String, text: &str, length: u64) {
+    for line in text.lines() {
+        // Writing to a text does not fail.
+        let _ = writeln!(to, "    | {}", visible(line));
+    }
+    let left = length.saturating_sub(text.len() as u64);
+    if left > 0 {
+        let _ = writeln!(to, "    … {left} more bytes: look at the file");
+    }
+}
+
+/// The digest of a file, or that it has none.
+fn digest(path: &Path) -> String {
+    NamedFile::read(path).digest.unwrap_or_else(|| "unreadable".to_owned())
+}
+
+/// The text in one line.
+fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
+}
+
+/// The length of a file and its beginning, if that is text.
+fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
+    let found = path.metadata()?;
+    if !found.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(KEPT_MAX as u64).read_to_end(&mut bytes)?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        // The cut may be within a character.
+        Err(error) if error.utf8_error().error_len().is_none() => {
+            let end = error.utf8_error().valid_up_to();
+            let mut bytes = error.into_bytes();
+            bytes.truncate(end);
+            String::from_utf8(bytes).ok()
+        }
+        Err(_) => None,
+    };
+    Ok((found.len(), text.filter(|text| !text.contains('\0'))))
+}
+
+/// What has changed since it was trusted last: the lines that are different, with those around them.
+pub(super) fn difference(before: &str, now: &str) -> String {
+    lines_between(before, now, "trusted")
+}
+
+/// The lines that are different between two texts, with those around them; `before` is the word for the
+/// first.
+pub(in crate::command) fn lines_between(old: &str, now: &str, before: &str) -> String {
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, now);
+    diff.unified_diff().context_radius(2).header(before, "now").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_script_is_cut_with_its_length_and_nothing_in_it_moves_the_cursor() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.sh");
+        let text = format!("echo \u{1b}[2K\u{202e}é\n{}é", "x".repeat(FILE_MAX - 21));
+        std::fs::write(&path, format!("{text}{}", "y".repeat(100))).expect("a script");
+        let mut shown = Shown::default();
+        shown.file(&path);
+        let shown = shown.screen;
+        let length = path.metadata().expect("it is").len();
+        assert!(shown.contains(&format!("({length} bytes)")), "{shown}");
+        assert!(shown.contains(r"echo \u{1b}[2K\u{202e}é"), "{shown}");
+        assert!(shown.contains("more bytes: look at the file"), "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']));
+    }
+
+    #[test]
+    fn a_difference_shows_what_was_added_and_removed() {
+        let shown =
+            difference("  runs     \"a\"\n  env      A\n", "  runs     \"b\"\n  env      A\n");
+        assert!(
+            shown.contains("-  runs     \"a\"") && shown.contains("+  runs     \"b\""),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! The commands, their options and their help.
+
+pub(crate) mod manifests;
+pub(crate) mod servers;
+pub(crate) mod setup;
+pub(crate) mod tools;
+
+use crate::command::manifests::accept;
+use crate::command::manifests::check;
+use crate::command::manifests::lock;
+use crate::command::manifests::new;
+use crate::command::manifests::schema;
+use crate::command::manifests::test;
+use crate::command::manifests::trust;
+use crate::command::servers::approvals;
+use crate::command::servers::mcp;
+use crate::command::servers::running;
+use crate::command::servers::serve;
+use crate::command::servers::token;
+use crate::command::setup::config;
+use crate::command::setup::doctor;
+use crate::command::setup::generate;
+use crate::command::tools::call;
+use crate::command::tools::export;
+use crate::command::tools::list;
+use crate::command::tools::search;
+use crate::command::tools::show;
+use crate::command::tools::why;
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::Exit;
+use crate::options::{Options, ServerFlags};
+
+/// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
+#[derive(Debug, Parser)]
+#[command(
+    name = "toolcrib",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  toolcrib list                                  what is in the crib
+  toolcrib search disk space                     find a tool
+  toolcrib call calculator expression='2 + 2'    call a tool
+  toolcrib check tools.d                         check manifests
+  toolcrib test tools.d                          run the tests in them
+  toolcrib mcp                                   serve MCP on standard input and output
+  toolcrib serve                                 serve the HTTP API and MCP on 127.0.0.1:7777
+
+Exit codes: 0 it worked; 1 the call, a test or the check failed, or nothing was found; 2 it could
+not run; 130 interrupted."
+)]
+struct CommandLine {
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the tools, and with --all also those that cannot be called and why
+    List(list::ListOptions),
+    /// Show one tool: what it says, what it takes, where it comes from
+    Show(show::ShowOptions),
+    /// Say who owns a name, who wants it, and why a tool cannot be called
+    Why(why::WhyOptions),
+    /// Find tools by words
+    Search(search::SearchOptions),
+    /// Call a tool
+    Call(call::CallOptions),
+    /// Check manifests and names without running anything
+    Check(check::CheckOptions),
+    /// Make a first manifest of a tool, with comments and tests
+    New(new::NewOptions),
+    /// Run the tests that stand in manifests
+    Test(test::TestCommand),
+    /// Accept the tools as they are declared now, or see what has changed since they were accepted
+    Lock(lock::LockOptions),
+    /// Accept the changed definition of a tool of another MCP server
+    Accept(accept::AcceptOptions),
+    /// Vouch for tools that may do more than the workspace allows
+    Trust(trust::TrustOptions),
+    /// Serve MCP on standard input and output
+    Mcp(mcp::StdioOptions),
+    /// Serve the HTTP API, and MCP over HTTP
+    Serve(serve::ServeOptions),
+    /// Make a token for a client of the server
+    Token(token::TokenOptions),
+    /// Show the servers that run, their files and what they have
+    Status(running::StatusOptions),
+    /// Have running servers read the config and the manifests again
+    Reload(running::ReloadOptions),
+    /// Show what the tools of the servers that run have done
+    Stats(running::StatsOptions),
+    /// List, show, approve and deny calls that wait for approval in running servers
+    Approvals(approvals::ApprovalsOptions),
+    /// End the reservation of a name in the servers that run
+    Release(running::ReleaseOptions),
+    /// End the pause of a tool that timed out repeatedly, in the servers that run
+    Reset(running::ResetOptions),
+    /// Print the tools in a provider's format
+    Export(export::ExportOptions),
+    /// Show the settings that are in effect, and where each is from
+    Config(config::ConfigOptions),
+    /// Say what this machine offers, and which promises do not hold here and why
+    Doctor(doctor::DoctorOptions),
+    /// Print the JSON Schema of manifests or of the config file
+    Schema(schema::SchemaOptions),
+    /// Print the completions of a shell
+    Completions(generate::CompletionOptions),
+    /// Print the manual page, or write a page per command
+    Man(generate::ManOptions),
+}
+
+impl Command {
+    /// What the command itself says of the server's settings.
+    fn server_flags(&self) -> Option<&ServerFlags> {
+        match self {
+            Self::Serve(own) => Some(own.settings()),
+            Self::Config(own) => Some(own.server_settings()),
+            _ => None,
+        }
+    }
+
+    /// Whether it calls tools, or has others call them.
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.is_server() || matches!(self, Self::Call(_) | Self::Test(_))
+    }
+
+    /// Whether it serves others until it is stopped.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Mcp(_))
+    }
+}
+
+/// The commands with their help as it is shown.
+fn command_line() -> clap::Command {
+    unwrapped(CommandLine::command())
+}
+
+/// Joins the lines of each paragraph in the text behind the options, of a command and all below it, so
+/// that the terminal alone decides where they are broken.
+fn unwrapped(mut command: clap::Command) -> clap::Command {
+    if let Some(text) = command.get_after_help().map(|text| joined(&text.ansi().to_string())) {
+        command = command.after_help(text);
+    }
+    command.mut_subcommands(unwrapped)
+}
+
+/// The text with a line for each paragraph. Indented lines, such as examples, stay as they are, and so does
+/// what stands before them.
+fn joined(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut continues = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with(' ');
+        match (continues && is_prose, joined.is_empty()) {
+            (true, _) => joined.push(' '),
+            (false, false) => joined.push('\n'),
+            (false, true) => {}
+        }
+        joined.push_str(line);
+        continues = is_prose;
+    }
+    joined
+}
+
+/// Takes a command line apart; the first item is the program's name.
+pub(crate) fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<(Options, Command), clap::Error> {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let matches = command_line().try_get_matches_from(&arguments)?;
+    let CommandLine { mut options, command } = CommandLine::from_arg_matches(&matches)?;
+    options.restore_repeated(&arguments);
+    options.server = command.server_flags().cloned();
+    Ok((options, command))
+}
+
+/// Runs one command.
+pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::List(own) => list::run(options, own),
+        Command::Show(own) => show::run(options, own),
+        Command::Call(own) => call::run(options, own),
+        Command::Check(own) => check::run(options, own),
+        Command::New(own) => new::run(options, own),
+        Command::Test(own) => test::run(options, own),
+        Command::Lock(own) => lock::run(options, own),
+        Command::Accept(own) => accept::run(options, own),
+        Command::Trust(own) => trust::run(options, own),
+        Command::Mcp(own) => mcp::run(options, own),
+        Command::Serve(own) => serve::run(options, own),
+        Command::Token(own) => token::run(own),
+        Command::Config(own) => config::run(options, own),
+        Command::Why(own) => why::run(options, own),
+        Command::Search(own) => search::run(options, own),
+        Command::Status(own) => running::status(options, own),
+        Command::Reload(own) => running::reload(options, own),
+        Command::Stats(own) => running::stats(options, own),
+        Command::Approvals(own) => approvals::run(options, own),
+        Command::Release(own) => running::release(options, own),
+        Command::Reset(own) => running::reset(options, own),
+        Command::Export(own) => export::run(options, own),
+        Command::Doctor(own) => doctor::run(options, own),
+        Command::Schema(own) => schema::run(own),
+        Command::Completions(own) => generate::completions(own, command_line()),
+        Command::Man(own) => generate::man(own, command_line()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The helps of a command and of those below it, at the width of a usual terminal.
+    fn helps(command: &mut clap::Command, all: &mut Vec<(String, String)>) {
+        let name = command.get_name().to_owned();
+        let help = command.clone().term_width(80).render_long_help().to_string();
+        all.push((name, help));
+        for own in command.get_subcommands_mut() {
+            helps(own, all);
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_help_is_wider_than_the_terminal_or_broken_twice() {
+        let mut all = Vec::new();
+        helps(&mut command_line(), &mut all);
+        assert!(all.len() > 20, "every command has a help");
+        for (name, help) in all {
+            // A line that was broken before it was folded leaves a few words on a line of their own.
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                let [first, next] = pair else { continue };
+                if !is_prose(first) || !is_prose(next) || first.ends_with(':') {
+                    continue;
+                }
+                let word = next.split(' ').next().unwrap_or_default().len();
+                let room = first.chars().count() + 1 + word;
+                assert!(room > 80, "{name}: {first:?} has room for the next word of {next:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn paragraphs_are_joined_and_examples_stay() {
+        assert_eq!(
+            joined("Examples:\n  a b\n  c\n\nOne\ntwo\n\nThree"),
+            "Examples:\n  a b\n  c\n\nOne two\n\nThree"
+        );
+    }
+}

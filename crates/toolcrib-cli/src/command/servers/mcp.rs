@@ -1,0 +1,63 @@
+//! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
+
+use std::sync::Arc;
+
+use clap::Args;
+use toolcrib::TurnOptions;
+use toolcrib::mcp::McpServer;
+
+use super::stop;
+use crate::Exit;
+use crate::command::servers::background::Beside;
+use crate::options::{Options, ToolsetChoice};
+use crate::runtime;
+use crate::startup::{self, Started};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib mcp
+  toolcrib mcp --toolset reader      only the tools of one toolset of the config
+
+Asked to stop (Ctrl-C, SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
+pub(crate) struct StdioOptions {
+    #[command(flatten)]
+    toolset: ToolsetChoice,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
+    let started = startup::serve(options, false)?;
+    let may_approve = started.config.mcp.stdio.rights.may_approve();
+    let turn = own.toolset.turn_options(&started.crib)?;
+    let turn = turn.may_approve(may_approve).client("mcp over stdio");
+    let server = server(&started, turn);
+    #[cfg(feature = "otlp")]
+    let _told = crate::collector::tell(&started.crib)?;
+    runtime::block_on(async {
+        let mut beside = Beside::begin(&started)?;
+        beside.serve_owner(&started, self::server(&started, started.crib.turn_options())).await?;
+        started.crib.connect().await;
+        let ended = server.serve_stdio(stop::drained(&started.crib)).await;
+        // The client may have closed its end without anybody asking us to stop.
+        started.crib.shutdown(stop::GRACE).await;
+        beside.end().await;
+        ended?;
+        Ok(Exit::Success)
+    })?
+}
+
+/// The MCP server over a crib, whose requests' turns are opened with `turn`.
+pub(in crate::command) fn server(started: &Started, turn: TurnOptions) -> McpServer {
+    let options = started
+        .config
+        .mcp
+        .options()
+        .version(env!("CARGO_PKG_VERSION"))
+        .turn(turn)
+        .catalog(started.crib.catalog().clone())
+        .linked(started.crib.upstreams().linked());
+    let options = match started.crib.task_store() {
+        Some(store) => options.task_store(Arc::clone(store)),
+        None => options,
+    };
+    McpServer::new(started.crib.executor().clone(), options)
+}

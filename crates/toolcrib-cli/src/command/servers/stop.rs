@@ -1,0 +1,59 @@
+//! Stopping: who asks for it, and how servers come to an end.
+
+use std::time::Duration;
+
+use toolcrib::Toolcrib;
+use toolcrib::core::ShutdownReport;
+
+use crate::screen::{self, count};
+
+/// How long calls that run may take to end once a server is asked to stop.
+pub(in crate::command) const GRACE: Duration = Duration::from_secs(5);
+
+/// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.
+pub(in crate::command) async fn requested() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        // Without a handler SIGTERM ends the process by itself.
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}
+
+/// Completes when a server may close its connections: it was asked to stop, and every call has its
+/// answer. Calls that run have [`GRACE`] to end, unless somebody asks again.
+pub(in crate::command) async fn drained(crib: &Toolcrib) {
+    requested().await;
+    let at_work = crib.executor().calls_at_work();
+    if at_work > 0 {
+        screen::note(format!(
+            "waiting for {}, at most {} s; press Ctrl-C again to stop now",
+            count(at_work, "call"),
+            GRACE.as_secs()
+        ));
+    }
+    let report = tokio::select! {
+        report = crib.shutdown(GRACE) => report,
+        () = requested() => crib.shutdown(Duration::ZERO).await,
+    };
+    say(report);
+}
+
+/// Says which calls did not end by themselves.
+fn say(report: ShutdownReport) {
+    if report.cancelled > 0 {
+        screen::note(format!("{} still ran and had to be ended", count(report.cancelled, "call")));
+    }
+    if report.abandoned > 0 {
+        screen::note(format!(
+            "{} did not end and went down with it",
+            count(report.abandoned, "call")
+        ));
+    }
+}

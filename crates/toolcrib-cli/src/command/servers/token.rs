@@ -1,0 +1,75 @@
+//! `toolcrib token NAME`: a token for a client of the server, and what the config says of it.
+
+use std::io::Read as _;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::json;
+use toolcrib::http::{RESERVED_NAMES, Token};
+
+use crate::Exit;
+use crate::options::JsonOutput;
+use crate::screen::{self, FAINT};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib token ci                        a new token, and its entry for the config
+  toolcrib token ci --hash < ci.token      the entry of a token that there is
+  toolcrib token ci --json | jq -r .hash
+
+The token is shown once and kept nowhere. The config holds its hash, with which nobody gets in, so that
+the config may be read by others. Tokens that people make up can be guessed from their hash: let this
+command make them.")]
+pub(crate) struct TokenOptions {
+    /// The client's name: letters, digits, - and _
+    #[arg(value_parser = name)]
+    name: String,
+    /// Read a token from standard input instead of making one
+    #[arg(long)]
+    hash: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if RESERVED_NAMES.contains(&text) {
+        return Err(format!("the server itself uses the name `{text}`: name the client otherwise"));
+    }
+    if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name is 1 to 64 letters, digits, - and _".to_owned())
+    }
+}
+
+pub(in crate::command) fn run(own: &TokenOptions) -> anyhow::Result<Exit> {
+    let token = if own.hash { given()? } else { Token::random()? };
+    let hash = token.hash();
+    if own.output.json {
+        let mut record = json!({"name": own.name, "hash": hash});
+        if !own.hash {
+            record["token"] = token.reveal().into();
+        }
+        screen::json(&record)?;
+        return Ok(Exit::Success);
+    }
+    if !own.hash {
+        screen::out(format!("{}\n", token.reveal()))?;
+        screen::note(format!(
+            "{FAINT}The token is shown this once. Into the config, with `rights`, `toolset` and whatever \
+             else the client is to have, goes:{FAINT:#}"
+        ));
+    }
+    screen::out(format!("server:\n  tokens:\n    {}:\n      hash: {hash}", own.name))?;
+    Ok(Exit::Success)
+}
+
+fn given() -> anyhow::Result<Token> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("reading the token from standard input")?;
+    match Token::new(text.trim()) {
+        Ok(token) => Ok(token),
+        Err(error) => bail!("{error}"),
+    }
+}

@@ -1,0 +1,113 @@
+//! `toolcrib doctor`: what this machine offers, and which promises do not hold here and why.
+
+mod findings;
+mod machine;
+mod promises;
+mod settings;
+mod tools;
+mod upstreams;
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use findings::{Finding, Findings, Verdict};
+use promises::Promise;
+
+use crate::options::{ConnectChoice, JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib doctor
+  toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
+  toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
+
+It runs no tool and no command for a secret, and leaves nothing behind. Of other MCP servers it tells what
+the servers that run with this config say; with --connect it starts or connects to each, with the secrets
+that it needs. Exit code 1: something fails.")]
+pub(crate) struct DoctorOptions {
+    #[command(flatten)]
+    connect: ConnectChoice,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit> {
+    let mut findings = Findings::default();
+    findings.section("Machine");
+    let machine = machine::look(&mut findings);
+    findings.section("Settings");
+    let promises = match startup::config(options) {
+        Ok(loaded) => {
+            settings::look(&loaded, &mut findings);
+            findings.section("Tools");
+            tools::look(options, loaded.config(), &mut findings);
+            upstreams::look(options, own.connect.connect, &mut findings);
+            promises::promises(&machine, Some(loaded.config()))
+        }
+        // What is wrong, and where, is on standard error.
+        Err(error) => {
+            findings.fail("config", format!("{error:#}"), "nothing starts with these");
+            promises::promises(&machine, None)
+        }
+    };
+    let failed = findings.count(Verdict::Failure) > 0;
+    if own.output.json {
+        let records: Vec<Value> = findings.list.iter().map(record).collect();
+        let promises: Vec<Value> = promises.iter().map(Promise::to_value).collect();
+        screen::json(&json!({"ok": !failed, "findings": records, "promises": promises}))?;
+    } else {
+        screen::out(page(&findings, &promises))?;
+    }
+    Ok(if failed { Exit::Failure } else { Exit::Success })
+}
+
+fn record(finding: &Finding) -> Value {
+    json!({
+        "section": finding.section.to_lowercase(),
+        "about": finding.about,
+        "verdict": finding.verdict.as_str(),
+        "message": finding.says,
+        "help": finding.help,
+        "lines": finding.lines,
+    })
+}
+
+/// Where the text of a finding begins.
+const INDENT: usize = 11;
+
+fn page(findings: &Findings, promises: &[Promise]) -> String {
+    let mut page = String::new();
+    let mut section = "";
+    for finding in &findings.list {
+        if section != finding.section {
+            section = finding.section;
+            let _ = writeln!(page, "{STRONG}{section}{STRONG:#}");
+        }
+        let word = format!("{:<8}", finding.verdict.as_str());
+        let word = match finding.verdict {
+            Verdict::Good => word,
+            Verdict::Note => format!("{FAINT}{word}{FAINT:#}"),
+            Verdict::Warning => format!("{WARNING}{word}{WARNING:#}"),
+            Verdict::Failure => format!("{ERROR}{word}{ERROR:#}"),
+        };
+        let about = finding.about;
+        let says = screen::folded(&finding.says, INDENT + about.len() + 2, INDENT);
+        let _ = writeln!(page, "  {word} {STRONG}{about}{STRONG:#}: {says}");
+        if let Some(help) = finding.help {
+            let help = screen::folded(help, INDENT, INDENT);
+            let _ = writeln!(page, "{:INDENT$}{FAINT}{help}{FAINT:#}", "");
+        }
+        for line in &finding.lines {
+            let line = screen::folded(line, INDENT + 2, INDENT + 2);
+            let _ = writeln!(page, "{:INDENT$}{FAINT}| {line}{FAINT:#}", "");
+        }
+    }
+    promises::page(promises, &mut page);
+    let failures = count(findings.count(Verdict::Failure), "failure");
+    let _ = writeln!(page, "\n{failures}, {}", count(findings.count(Verdict::Warning), "warning"));
+    page
+}

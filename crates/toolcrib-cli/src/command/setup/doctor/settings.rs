@@ -1,0 +1,287 @@
+//! Settings: what they name is there, and is as private as it has to be.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use toolcrib::core::policy::OnAsk;
+use toolcrib::manifest::layers::Origin;
+use toolcrib::runners::Secrets;
+use toolcrib::servers::{ControlPlace, running_servers};
+use toolcrib::settings::{Config, LoadedConfig, State};
+use toolcrib::stores::{StateDir, foreign_entry};
+
+use super::findings::{Findings, Verdict};
+
+pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
+    let config = loaded.config();
+    file(loaded, findings);
+    workspace(&config.workspace.root, findings);
+    projects(config, findings);
+    state(&config.state, findings);
+    control(loaded, findings);
+    audit(config.audit.file.as_deref(), findings);
+    secrets(config, findings);
+    if config.policy.on_ask() == OnAsk::Allow {
+        findings.warn(
+            "policy",
+            "policy.on_ask is `allow`: calls that need approval run without it",
+            "set policy.on_ask to wait",
+        );
+    }
+    server(loaded, findings);
+}
+
+fn file(loaded: &LoadedConfig, findings: &mut Findings) {
+    let Some(path) = loaded.file() else {
+        findings.note("config", "no file: the built-in defaults hold");
+        return;
+    };
+    let holds_token = matches!(loaded.origin(&["server", "token"]), Origin::File { .. })
+        && loaded.config().server.token.is_some();
+    let shown = path.display();
+    match mode(path) {
+        Some(mode) if mode & 0o022 != 0 => findings.warn(
+            "config",
+            format!("others may write to {shown} (mode {mode:03o}), and decide what runs"),
+            "take the right away: chmod go-w",
+        ),
+        Some(mode) if mode & 0o044 != 0 && holds_token => findings.warn(
+            "config",
+            format!("others may read {shown} (mode {mode:03o}), and it holds the server's token"),
+            "take the right away: chmod go-r; or set TOOLCRIB_TOKEN instead",
+        ),
+        _ => findings.good("config", format!("{shown} is in order")),
+    }
+}
+
+fn workspace(root: &Path, findings: &mut Findings) {
+    if root.is_dir() {
+        findings.good("workspace", format!("commands run in {}", root.display()));
+    } else if root.symlink_metadata().is_err() && parent_of(root).is_dir() {
+        findings.good("workspace", format!("{} is made when it is first needed", root.display()));
+    } else {
+        findings.fail(
+            "workspace",
+            format!("{} is not a directory: command tools cannot start", root.display()),
+            "make it, or set workspace.root",
+        );
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn projects(config: &Config, findings: &mut Findings) {
+    if config.projects.is_empty() {
+        let root = config.workspace.root.display();
+        findings.note("projects", format!("none: file tools work in {root} for everybody"));
+    }
+    for (name, root) in &config.projects {
+        if root.is_dir() {
+            findings.good("projects", format!("{name} is {}", root.display()));
+        } else {
+            findings.fail(
+                "projects",
+                format!("{} of {name} is no directory: file tools fail in it", root.display()),
+                "make it, or set another root",
+            );
+        }
+    }
+}
+
+fn state(state: &State, findings: &mut Findings) {
+    // Without the default folder a program starts, and keeps everything in memory.
+    let trouble = if state.is_default { Verdict::Warning } else { Verdict::Failure };
+    let Some(dir) = &state.dir else {
+        findings.note(
+            "state",
+            "no state folder: long outputs, calls that wait and runs last as long as the program",
+        );
+        return;
+    };
+    let shown = dir.display();
+    match fs::metadata(dir) {
+        Ok(found) if !found.is_dir() => {
+            findings.trouble(
+                trouble,
+                "state",
+                format!("{shown} is no directory"),
+                "set another state.dir",
+            );
+        }
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+            let mode = found.permissions().mode() & 0o777;
+            if state.is_default && StateDir::is_mendable(dir) {
+                findings.note(
+                    "state",
+                    format!("{shown} has mode {mode:03o}; the next server that starts sets 700"),
+                );
+            } else {
+                let then = if state.is_default {
+                    "a server keeps state in memory, and commands do not find it"
+                } else {
+                    "nothing that keeps state starts"
+                };
+                findings.trouble(
+                    trouble,
+                    "state",
+                    format!("others may look into {shown} (mode {mode:03o}), so {then}"),
+                    "use a directory of its own, or run chmod 700 on it",
+                );
+            }
+        }
+        Ok(_) if matches!(foreign_entry(dir), Ok(Some(_))) => findings.trouble(
+            trouble,
+            "state",
+            format!("{shown} holds files, and none of them is state of toolcrib"),
+            "name an empty folder in state.dir, or one that does not exist yet",
+        ),
+        Ok(_) => match StateDir::check_place(dir).and_then(|()| writable(dir)) {
+            Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
+            Err(error) => findings.trouble(
+                trouble,
+                "state",
+                format!("{shown} cannot be used: {error}"),
+                "give it to the user of the server, or set another state.dir",
+            ),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let there = |dir: &&Path| dir.as_os_str().is_empty() || dir.exists();
+            let outer = dir.ancestors().find(there).filter(|dir| !dir.as_os_str().is_empty());
+            match writable(outer.unwrap_or(Path::new("."))) {
+                Ok(()) => findings.good(
+                    "state",
+                    format!("{shown} is made at the first start, for its owner alone"),
+                ),
+                Err(error) => findings.trouble(
+                    trouble,
+                    "state",
+                    format!("{shown} cannot be made: {error}"),
+                    "make it and give it to the user of the server, or set another state.dir",
+                ),
+            }
+        }
+        Err(error) => {
+            findings.trouble(
+                trouble,
+                "state",
+                format!("{shown}: {error}"),
+                "give it to the user of the server",
+            );
+        }
+    }
+}
+
+fn control(loaded: &LoadedConfig, findings: &mut Findings) {
+    match ControlPlace::of(loaded) {
+        Ok(place) => {
+            let place = place.path().display();
+            findings.good("control", format!("running servers are found in {place}"));
+        }
+        Err(why) => {
+            findings.note("control", format!("{why}: status, reload and stats find no server"));
+        }
+    }
+}
+
+/// A file is made and removed: a mode says too little where there are lists of rights.
+fn writable(dir: &Path) -> io::Result<()> {
+    let probe = dir.join(format!(".doctor-{}", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    fs::remove_file(probe)
+}
+
+fn audit(file: Option<&Path>, findings: &mut Findings) {
+    let Some(file) = file else {
+        findings.note("audit", "no audit.file: nobody writes down who called what");
+        return;
+    };
+    let shown = file.display();
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let opened = if file.exists() {
+        OpenOptions::new().append(true).open(file).map(drop)
+    } else {
+        writable(parent.unwrap_or(Path::new(".")))
+    };
+    match (opened, mode(file)) {
+        (Err(error), _) => findings.fail(
+            "audit",
+            format!("{shown} cannot be written to: {error}"),
+            "give it to the user of the server, or set another audit.file",
+        ),
+        (Ok(()), Some(mode)) if mode & 0o077 != 0 => findings.warn(
+            "audit",
+            format!("others may use {shown} (mode {mode:03o}), which says who called what"),
+            "take the right away: chmod go=",
+        ),
+        (Ok(()), _) => findings.good("audit", format!("every call is a line of {shown}")),
+    }
+}
+
+fn secrets(config: &Config, findings: &mut Findings) {
+    let secrets = Secrets::look(config.secret_sources());
+    let missing = secrets.missing();
+    for missing in &missing {
+        findings.warn("secrets", missing.to_string(), "tools that need it are unavailable");
+    }
+    if missing.is_empty() && !config.secrets.is_empty() {
+        findings
+            .good("secrets", "every one is there, as far as can be told without running commands");
+    }
+    match config.mask() {
+        Ok(mask) if !mask.ignored().is_empty() => findings.warn(
+            "secrets",
+            "one or more are too short to be masked in what calls hand out",
+            "use secrets of 4 bytes or more",
+        ),
+        Ok(_) => {}
+        Err(error) => findings.fail("secrets", error.to_string(), "nothing starts with these"),
+    }
+}
+
+fn server(loaded: &LoadedConfig, findings: &mut Findings) {
+    let server = &loaded.config().server;
+    let listen = &server.listen;
+    let guard = match (&server.token, server.no_auth) {
+        (_, true) => "no token is asked for",
+        (Some(_), _) => "the token of the config is asked for",
+        (None, false) => "a new token is made at every start",
+    };
+    match listen.try_out() {
+        Ok(()) if server.no_auth && !listen.is_local() => findings.fail(
+            "server",
+            format!("{listen} without a token is refused: anybody on the network could call"),
+            "set a token, or listen on a loopback address",
+        ),
+        Ok(()) if server.no_auth => findings.warn(
+            "server",
+            format!("{listen} is free, and {guard}: every program of this machine may call"),
+            "set server.no_auth to false",
+        ),
+        Ok(()) => findings.good("server", format!("{listen} is free, and {guard}")),
+        Err(error) if error.is_taken() => {
+            let servers =
+                ControlPlace::of(loaded).ok().and_then(|place| running_servers(&place).ok());
+            match servers.unwrap_or_default().first() {
+                Some(server) => findings.note(
+                    "server",
+                    format!("{listen} is taken, and the server {} runs with this config", server.pid),
+                ),
+                None => findings.warn(
+                    "server",
+                    format!("{listen} is taken, and no server runs with this config: another program holds it"),
+                    "end that program, or set another server.listen (or --listen)",
+                ),
+            }
+        }
+        Err(error) => findings.fail("server", error.to_string(), "set another server.listen"),
+    }
+}
+
+/// The rights to a file, if it is there.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    Some(fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}

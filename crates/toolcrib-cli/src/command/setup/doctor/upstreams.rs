@@ -1,0 +1,82 @@
+//! Other MCP servers: which are down, with what they said last.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use toolcrib::tool::fully_visible;
+
+use super::findings::Findings;
+use crate::command::servers::running;
+use crate::options::Options;
+use crate::screen::count;
+use crate::startup::{self, Started};
+use crate::{runtime, upstream_wait};
+
+/// Asks the servers that run with this config, and with `connect` the MCP servers themselves.
+pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
+    let started =
+        if connect { startup::look(options, true) } else { startup::without_state(options) };
+    // What keeps it from starting was told with the tools.
+    let Ok(started) = started else { return };
+    let declared = started.manifests.files().upstreams().count();
+    if declared == 0 {
+        return;
+    }
+    let looked = runtime::block_on(async {
+        if connect {
+            own(&started, findings).await;
+        } else {
+            of_servers(&started, declared, findings).await;
+        }
+    });
+    if let Err(error) = looked {
+        findings.fail("upstreams", format!("{error:#}"), "nothing is known of them");
+    }
+}
+
+/// What became of the connections of this command.
+async fn own(started: &Started, findings: &mut Findings) {
+    upstream_wait::connect(started).await;
+    let records = upstream_wait::records(&started.crib);
+    for record in records.as_array().into_iter().flatten() {
+        tell(None, record, findings);
+    }
+    started.crib.shutdown(Duration::ZERO).await;
+}
+
+/// What the servers that run say of theirs.
+async fn of_servers(started: &Started, declared: usize, findings: &mut Findings) {
+    let statuses = running::statuses(started).await;
+    if statuses.is_empty() {
+        findings.note(
+            "upstreams",
+            format!(
+                "{} declared, and no server runs that is connected to them: `toolcrib doctor --connect` \
+                 tries each",
+                count(declared, "MCP server")
+            ),
+        );
+    }
+    for (pid, status) in statuses {
+        for record in status["upstreams"].as_array().into_iter().flatten() {
+            tell(Some(pid), record, findings);
+        }
+    }
+}
+
+/// How it stands with one, as a server or the connections of this command report it.
+fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
+    let name = fully_visible(record["name"].as_str().unwrap_or_default()).into_owned();
+    let of = server.map(|pid| format!(" of the server {pid}")).unwrap_or_default();
+    let Some(reason) = record["reason"].as_str() else {
+        let state = record["state"].as_str().unwrap_or("unknown");
+        findings.good("upstreams", format!("{name}{of} is {state}"));
+        return;
+    };
+    // The line of its output that says most.
+    let detail = record["detail"].as_str().map(|line| format!(" ({})", fully_visible(line)));
+    let text = format!("{name}{of} is down: {reason}{}", detail.unwrap_or_default());
+    findings.warn("upstreams", text, "its tools are unavailable until it is connected");
+    let said = record["said"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    findings.lines(said.map(|line| fully_visible(line).into_owned()).collect());
+}

@@ -1,0 +1,5 @@
+//! Commands about the installation: `config`, `doctor`, `completions`, `man`.
+
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod generate;

@@ -1,0 +1,183 @@
+//! `toolcrib call NAME`: one call, answered on the terminal.
+
+mod dry_run;
+mod told;
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+use toolcrib::tool::{CallId, ToolError};
+use toolcrib::{ToolCall, ToolResult, Turn};
+
+use crate::command::servers::stop;
+use crate::options::{Options, ToolsetChoice};
+use crate::screen;
+use crate::startup::{self, Started};
+use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib call calculator expression='2 + 2'
+  toolcrib call tail_log path=/var/log/syslog lines=50
+  toolcrib call calculator --json '{\"expression\": \"2 + 2\"}'
+  echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --json -
+  toolcrib call rotate_log path=app.log --yes        approved beforehand
+  toolcrib call rotate_log path=app.log --dry-run    what it would do; nothing runs
+
+A call that needs approval is asked about on the terminal. Without one it is denied, unless --yes
+approves it. What a rule denies stays denied.
+
+A value is text where the tool's schema says string, and JSON elsewhere. A list may be given
+several times (names=a names=b) or as JSON (names='[\"a\",\"b\"]').")]
+pub(crate) struct CallOptions {
+    /// The tool's name
+    name: String,
+    /// Arguments
+    #[arg(value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+    /// Answer as JSON; with a value, also take the arguments from it: an object, or - for
+    /// standard input
+    #[arg(long, value_name = "ARGUMENTS", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "absent, given alone, given with arguments")]
+    json: Option<Option<String>>,
+    /// Approve this one call, if it needs approval
+    #[arg(long)]
+    yes: bool,
+    /// Check the call and show what it would do: nothing runs, and nobody is asked. A tool of another
+    /// MCP server is looked up there, as `list` does
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    #[command(flatten)]
+    toolset: ToolsetChoice,
+}
+
+/// The id of the one call.
+const CALL_ID: &str = "call_1";
+
+/// Why a tool that the client runs cannot be called here.
+const AT_THE_CLIENT: &str =
+    "it runs at the client of a server (`client: true`), and the command line has no client";
+
+pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
+    if own.dry_run {
+        return planned(options, own);
+    }
+    let started = startup::call(options)?;
+    let crib = &started.crib;
+    // Before there is a runtime: whoever waits for a terminal cannot be interrupted inside one.
+    let given = given(own)?;
+    let answer = runtime::block_on(async {
+        let outcome = tokio::select! {
+            // Dropping the call ends what it started.
+            () = stop::requested() => Ok(None),
+            outcome = answered(&started, own, given) => outcome.map(Some),
+        };
+        crib.shutdown(stop::GRACE).await;
+        outcome
+    })??;
+    let Some(answer) = answer else {
+        screen::note("interrupted: the call was cancelled");
+        return Ok(Exit::Interrupted);
+    };
+    print(&answer, own, &started)?;
+    Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
+}
+
+async fn answered(
+    started: &Started,
+    own: &CallOptions,
+    given: Option<String>,
+) -> anyhow::Result<ToolResult> {
+    upstream_wait::connect_for(started, &own.name).await;
+    let crib = &started.crib;
+    let snapshot = crib.executor().registry().snapshot();
+    if let Some(tool) = snapshot.get(&own.name).filter(|tool| tool.definition.client()) {
+        // Before anybody is asked to approve it.
+        let error = ToolError::unavailable(AT_THE_CLIENT).with_hint(format!(
+            "A program that is connected to the server, over MCP or the HTTP API, runs it. To check \
+             arguments, use `toolcrib call {} --dry-run`.",
+            tool.name()
+        ));
+        let id = CallId::new(CALL_ID);
+        return Ok(ToolResult::failure(id, tool.name(), error, Duration::ZERO));
+    }
+    let operator = terminal_approver::operator(own.yes);
+    let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
+    Ok(turn.call(the_call(&turn, own, given)?).await)
+}
+
+/// Shows what the call would do, over tools that nothing is opened for. Only the server that may have
+/// the tool is connected to, and only for its list.
+fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
+    let started = startup::plan(options, &own.name)?;
+    let given = given(own)?;
+    let crib = &started.crib;
+    let json = own.json.is_some();
+    let (outcome, absent) = runtime::block_on(async {
+        upstream_wait::connect_for(&started, &own.name).await;
+        let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
+        let outcome = turn.dry_run(the_call(&turn, own, given)?).await;
+        let absent = upstream_wait::absent(crib);
+        crib.shutdown(Duration::ZERO).await;
+        anyhow::Ok((outcome, absent))
+    })??;
+    let would_run = match outcome {
+        Ok(dry) => dry_run::print(&dry, json)?,
+        Err(error) => {
+            dry_run::refusal(&error, json)?;
+            absent.iter().for_each(screen::note);
+            false
+        }
+    };
+    Ok(if would_run { Exit::Success } else { Exit::Failure })
+}
+
+/// The call as it was written on the command line.
+fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Result<ToolCall> {
+    let text = if let Some(text) = given {
+        text
+    } else {
+        let empty = Value::Null;
+        let schema =
+            turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
+        arguments::from_pairs(&own.pairs, schema)?
+    };
+    Ok(ToolCall::new(CALL_ID, &*own.name, text))
+}
+
+/// The arguments where they were given as JSON.
+fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
+    match &own.json {
+        Some(Some(_)) if !own.pairs.is_empty() => {
+            bail!("arguments come either as key=value or with --json, not both")
+        }
+        Some(Some(source)) if source == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("reading the arguments from standard input")?;
+            Ok(Some(text))
+        }
+        Some(Some(text)) if text.trim_start().starts_with(['{', '[', '"']) => {
+            Ok(Some(text.clone()))
+        }
+        Some(Some(other)) => bail!(
+            "--json takes a JSON object or - for standard input, not {other:?}; write key=value before --json"
+        ),
+        _ => Ok(None),
+    }
+}
+
+fn print(answer: &ToolResult, own: &CallOptions, started: &Started) -> anyhow::Result<()> {
+    if own.json.is_some() {
+        return screen::json_text(&answer.to_json());
+    }
+    match answer.error() {
+        None => screen::out(answer.text())?,
+        Some(error) => told::failure(&own.name, error, &started.manifests),
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! `toolcrib show NAME`: everything a tool says about itself.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, visible};
+use toolcrib::wire::{Parameter, parameters};
+use toolcrib::{Annotations, ErrorKind, Toolcrib};
+
+use crate::options::{ConnectChoice, JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::{Exit, runtime, startup, upstream_wait};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib show calculator
+  toolcrib show calculator --json | jq .input_schema
+  toolcrib show github_get_issue --connect   ask the MCP server that has it")]
+pub(crate) struct ShowOptions {
+    /// The tool's name
+    name: String,
+    #[command(flatten)]
+    connect: ConnectChoice,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
+    let started = startup::look(options, own.connect.connect)?;
+    let crib = &started.crib;
+    runtime::block_on(async {
+        if own.connect.connect {
+            upstream_wait::connect_for(&started, &own.name).await;
+        }
+        let outcome = shown(crib, own).await;
+        if !own.connect.connect {
+            upstream_wait::say_what_is_pinned_of(&started, &own.name);
+        }
+        crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
+    let snapshot = crib.executor().registry().snapshot();
+    let Some(tool) = snapshot.get(&own.name) else {
+        // A call knows how to answer an unknown name: near names included.
+        let answer = crib.turn().call(ToolCall::new("show", &*own.name, "{}")).await;
+        debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
+        if own.output.json {
+            screen::json(&answer.to_value())?;
+        } else if let Some(error) = answer.error() {
+            let near = error.hints().first().map(String::as_str).unwrap_or_default();
+            screen::note(format!(
+                "{ERROR}error{ERROR:#}: {} ({}). {near}",
+                error.message(),
+                own.name
+            ));
+        }
+        return Ok(Exit::Failure);
+    };
+    if own.output.json {
+        let mut document = tool.definition.to_value();
+        document["source"] = json!(tool.source.to_string());
+        if let Some(reason) = tool.unavailable_reason() {
+            document["unavailable"] = json!(reason);
+        }
+        if let Some(digest) = &tool.digest {
+            document["digest"] = json!(digest);
+        }
+        if let Some(remark) = &tool.remark {
+            document["remark"] = json!(remark);
+        }
+        if let Some(reason) = &tool.unsafe_argv {
+            document["unsafe_argv"] = json!(reason);
+        }
+        screen::json(&document)?;
+    } else {
+        screen::out(page(tool))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn page(tool: &ToolEntry) -> String {
+    let definition = &tool.definition;
+    let mut page = format!("{STRONG}{}{STRONG:#}", definition.name());
+    if let Some(title) = definition.title() {
+        let _ = write!(page, "  {}", fully_visible(title));
+    }
+    let _ = writeln!(page, "\n{}\n", lines(&visible(definition.description().trim()), 0));
+    if let Some(reason) = tool.unavailable_reason() {
+        let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
+        let reason = screen::folded(&visible(reason), word.len() + 2, 0);
+        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {reason}\n");
+    } else if let Some(remark) = &tool.remark {
+        let remark = screen::folded(&visible(remark), "remark: ".len(), 0);
+        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {remark}\n");
+    }
+    if let Some(reason) = &tool.unsafe_argv {
+        let _ = writeln!(
+            page,
+            "{WARNING}unsafe_argv{WARNING:#}: a value may choose a program or be run: {}\n",
+            visible(reason)
+        );
+    }
+    let parameters = parameters(definition);
+    if parameters.is_empty() {
+        page.push_str("It takes no arguments.\n");
+    } else {
+        let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
+        for parameter in &parameters {
+            argument(parameter, &mut page);
+        }
+    }
+    if !definition.input_examples().is_empty() {
+        let _ = writeln!(page, "\n{STRONG}Examples{STRONG:#}");
+        for example in definition.input_examples() {
+            let _ = writeln!(
+                page,
+                "  toolcrib call {} --json '{}'",
+                definition.name(),
+                fully_visible(&canonical_json(example))
+            );
+        }
+    }
+    let effects = effects(definition.annotations());
+    let source = tool.source.to_string();
+    let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", fully_visible(&source));
+    if let Some(digest) = &tool.digest {
+        let _ = writeln!(page, "{FAINT}digest {digest}{FAINT:#}");
+    }
+    if let Some(claims) = definition.claims() {
+        let claims = self::effects(claims);
+        let _ = writeln!(page, "{FAINT}it claims: {claims} (not trusted){FAINT:#}");
+    }
+    page
+}
+
+fn effects(annotations: Annotations) -> String {
+    let effect = if annotations.read_only {
+        "changes nothing"
+    } else if annotations.may_destroy() {
+        "may destroy"
+    } else {
+        "changes things"
+    };
+    let reach =
+        if annotations.open_world { "reaches beyond this host" } else { "stays on this host" };
+    format!("{effect}; {reach}")
+}
+
+/// Where the further lines of an argument begin.
+const INDENT: usize = 6;
+
+/// Each line of a text folded to the width of the terminal.
+fn lines(text: &str, indent: usize) -> String {
+    let folded = text.lines().map(|line| screen::folded(line, indent, indent));
+    folded.collect::<Vec<_>>().join("\n")
+}
+
+/// A parameter, with further lines of its description and its allowed values below it.
+fn argument(parameter: &Parameter, page: &mut String) {
+    let (name, types) = (fully_visible(&parameter.name), fully_visible(&parameter.types));
+    let need = if parameter.required { "required" } else { "optional" };
+    let mut rest = format!(" ({types}, {need}");
+    if let Some(default) = &parameter.default {
+        let _ = write!(rest, ", default {}", fully_visible(&canonical_json(default)));
+    }
+    rest.push(')');
+    let _ = write!(page, "  {STRONG}{name}{STRONG:#}{rest}");
+    if let Some(description) = &parameter.description {
+        let description = visible(description.trim());
+        let mut each = description.lines().map(str::trim);
+        let before = name.chars().count() + rest.chars().count() + 4;
+        let first = each.next().unwrap_or_default();
+        let _ = write!(page, "  {}", screen::folded(first, before, INDENT));
+        for line in each {
+            let _ = write!(page, "\n{:INDENT$}{}", "", screen::folded(line, INDENT, INDENT));
+        }
+    }
+    page.push('\n');
+    if !parameter.allowed.is_empty() {
+        let allowed: Vec<String> = parameter.allowed.iter().map(canonical_json).collect();
+        let _ = writeln!(page, "      one of {}", fully_visible(&allowed.join(", ")));
+    }
+}

@@ -1,0 +1,133 @@
+//! Lays out tables.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use toolcrib::tool::fully_visible;
+
+use crate::screen;
+
+/// The fewest characters to which a cell is shortened.
+const SHORTEST: usize = 24;
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// A table without lines.
+pub(crate) struct Columns {
+    heads: Vec<String>,
+    shortened: Option<usize>,
+}
+
+impl Columns {
+    pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
+        Self { heads: heads.map(str::to_owned).to_vec(), shortened: None }
+    }
+
+    /// Shortens the cells of this column where lines would be wider than the screen, unless everything is
+    /// wanted.
+    pub(crate) fn shorten(mut self, column: usize, wide: bool) -> Self {
+        self.shortened = Some(column).filter(|_| !wide);
+        self
+    }
+
+    /// The table with these rows, as text. Characters that a terminal obeys or that nobody sees are
+    /// escaped.
+    pub(crate) fn rows<T: AsRef<str>, const N: usize>(
+        self,
+        rows: impl Iterator<Item = [T; N]>,
+    ) -> String {
+        let cell = |text: T| fully_visible(text.as_ref()).into_owned();
+        let mut rows: Vec<Vec<String>> = rows.map(|row| row.map(cell).to_vec()).collect();
+        if let Some(column) = self.shortened {
+            fit(&self.heads, &mut rows, column, screen::width());
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(self.heads);
+        table.add_rows(rows);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        // In a file or a pipe each row keeps its own line.
+        if self.shortened.is_none()
+            && let Some(columns) = screen::terminal_width()
+        {
+            let columns = u16::try_from(columns).unwrap_or(u16::MAX);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        }
+        table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Shortens the cells of a column so that lines fit into `width`, as far as that column can help.
+fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) {
+    let length = |text: &String| text.chars().count();
+    let widest = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.chain(heads.get(at)).map(length).max().unwrap_or_default()
+    };
+    let others: usize =
+        (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + GAP).sum();
+    let room = width.saturating_sub(others).max(SHORTEST);
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+        if length(cell) > room {
+            let kept: String = cell.chars().take(room - 1).collect();
+            *cell = format!("{}\u{2026}", kept.trim_end());
+        }
+    }
+    // Still too wide: of a place, the end says most.
+    let last = heads.len().saturating_sub(1);
+    let before: usize = (0..last)
+        .map(|at| {
+            let cells = rows.iter().filter_map(|row| row.get(at));
+            cells.chain(heads.get(at)).map(length).max().unwrap_or_default() + GAP
+        })
+        .sum();
+    let room = width.saturating_sub(before).max(SHORTEST / 2);
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(last)).filter(|_| last != column) {
+        let over = length(cell).saturating_sub(room);
+        if over > 0 {
+            *cell = format!("\u{2026}{}", cell.chars().skip(over + 1).collect::<String>());
+        }
+    }
+}
+
+/// A description's first sentence: the rest is for `show`.
+pub(crate) fn gist(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.find(". ").map_or(line, |end| &line[..=end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_description_is_shortened_to_the_width_and_other_cells_stay_whole() {
+        let heads = ["NAME", "DESCRIPTION", "SOURCE"].map(str::to_owned);
+        let mut rows = vec![
+            ["a", &"word ".repeat(20), "tools.d/a.yaml:1"].map(str::to_owned).to_vec(),
+            ["b", "Short.", "tools.d/b.yaml:1"].map(str::to_owned).to_vec(),
+        ];
+        fit(&heads, &mut rows, 1, 60);
+        assert_eq!(rows[0][1], "word word word word word word word\u{2026}");
+        assert_eq!(rows[1][1], "Short.");
+        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
+        assert!(line - GAP <= 60, "{line}");
+    }
+
+    #[test]
+    fn where_the_description_cannot_give_more_the_place_is_cut_at_its_beginning() {
+        let heads = ["NAME", "DESCRIPTION", "SOURCE"].map(str::to_owned);
+        let place = format!("/a/long/way/{}/tools.d/network.yaml:14", "down/".repeat(10));
+        let mut rows =
+            vec![["resolve_name", &"word ".repeat(20), &place].map(str::to_owned).to_vec()];
+        fit(&heads, &mut rows, 1, 80);
+        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
+        assert!(line - GAP <= 80 && rows[0][2].ends_with("tools.d/network.yaml:14"), "{rows:?}");
+    }
+
+    #[test]
+    fn cells_hold_nothing_that_a_terminal_obeys() {
+        let rows = [["a\u{1b}[2K\u{9b}0m\u{202e}b\nc"]].into_iter();
+        let table = Columns::new(["NAME"]).rows(rows);
+        assert_eq!(table.lines().nth(1), Some(r"a\u{1b}[2K\u{9b}0m\u{202e}b\nc"));
+    }
+}

@@ -1,0 +1,286 @@
+//! The breaker: a tool that keeps timing out for someone is paused for them, then tried again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hashbrown::{Equivalent, HashMap, HashSet};
+use tokio::time::Instant;
+use toolcrib_tool::ToolName;
+
+/// Tools and identities kept in mind at most; beyond, the least recently used is forgotten, which
+/// closes it.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Counts consecutive timeouts by tool, identity and definition.
+///
+/// The definition's edition is a part of the key: a changed definition starts afresh, and
+/// turns that still hold the old one do not disturb it.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    /// Consecutive timeouts that open it; 0 for never.
+    threshold: u32,
+    cooldown: Duration,
+    /// Entries in the table, to be read without its lock: where nothing has timed out, a call
+    /// takes no lock here.
+    entries: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    map: HashMap<Key, Entry>,
+    /// Counts uses, to tell which entry was used last.
+    uses: u64,
+    trials: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    tool: Box<str>,
+    identity: Box<str>,
+    edition: u64,
+}
+
+/// A [`Key`] that owns nothing; its fields have that one's order, so that both hash alike. The name
+/// is not read until there is an entry to look for.
+#[derive(Debug, Clone, Copy, Hash)]
+struct KeyRef<'k> {
+    tool: &'k ToolName,
+    identity: &'k str,
+    edition: u64,
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.edition == key.edition
+            && self.tool.as_str() == &*key.tool
+            && self.identity == &*key.identity
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    used: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Calls pass; so many timed out one after the other.
+    Closed { timeouts: u32 },
+    /// Calls are paused until then.
+    Open { until: Instant },
+    /// One call is tried, under this number; the others are paused.
+    HalfOpen { trial: u64 },
+}
+
+/// Why a call may not pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paused {
+    /// For so long.
+    For(Duration),
+    /// Until a trial call has ended.
+    WhileTried,
+}
+
+impl Breaker {
+    pub(super) fn new(threshold: u32, cooldown: Duration) -> Self {
+        Self { threshold, cooldown, entries: AtomicUsize::new(0), table: Mutex::default() }
+    }
+
+    /// Lets a call pass or not. What becomes of the call is told to the [`Watch`].
+    pub(super) fn check<'b>(
+        &'b self,
+        tool: &'b ToolName,
+        identity: &'b str,
+        edition: u64,
+    ) -> Result<Watch<'b>, Paused> {
+        let key = KeyRef { tool, identity, edition };
+        let watch = |trial| Watch { breaker: self, key, trial };
+        if self.entries.load(Ordering::Relaxed) == 0 {
+            return Ok(watch(None));
+        }
+        let mut table = self.lock();
+        let number = table.trials;
+        let Some(entry) = table.touch(&key) else { return Ok(watch(None)) };
+        match entry.state {
+            State::Closed { .. } => return Ok(watch(None)),
+            State::HalfOpen { .. } => return Err(Paused::WhileTried),
+            State::Open { until } => {
+                let left = until.saturating_duration_since(Instant::now());
+                if !left.is_zero() {
+                    return Err(Paused::For(left));
+                }
+            }
+        }
+        entry.state = State::HalfOpen { trial: number };
+        table.trials += 1;
+        Ok(watch(Some(number)))
+    }
+
+    /// Forgets the timeouts of a tool, for everyone.
+    pub(super) fn reset(&self, tool: &str) -> usize {
+        let mut table = self.lock();
+        let mut paused = HashSet::new();
+        table.map.retain(|key, entry| {
+            let is_reset = *key.tool == *tool;
+            if is_reset && !matches!(entry.state, State::Closed { .. }) {
+                paused.insert(key.identity.clone());
+            }
+            !is_reset
+        });
+        self.entries.store(table.map.len(), Ordering::Relaxed);
+        paused.len()
+    }
+
+    /// The tools that are paused, by name, each with the longest time that is left for an identity. It is
+    /// zero while a trial call is at work.
+    pub(super) fn paused(&self) -> BTreeMap<String, Duration> {
+        let mut paused = BTreeMap::new();
+        if self.entries.load(Ordering::Relaxed) == 0 {
+            return paused;
+        }
+        let now = Instant::now();
+        for (key, entry) in &self.lock().map {
+            let left = match entry.state {
+                State::Open { until } if until > now => until - now,
+                State::HalfOpen { .. } => Duration::ZERO,
+                // Its next call passes.
+                State::Open { .. } | State::Closed { .. } => continue,
+            };
+            let longest = paused.entry(key.tool.to_string()).or_insert(left);
+            *longest = left.max(*longest);
+        }
+        paused
+    }
+
+    /// Whether this opens it.
+    fn timed_out(&self, key: &KeyRef<'_>, trial: Option<u64>) -> bool {
+        if self.threshold == 0 {
+            return false;
+        }
+        let opened = State::Open { until: later(self.cooldown) };
+        let after = |timeouts| {
+            if timeouts >= self.threshold { opened } else { State::Closed { timeouts } }
+        };
+        let mut table = self.lock();
+        let is_open = |entry: &Entry| matches!(entry.state, State::Open { .. });
+        let was_open = table.map.get(key).is_some_and(is_open);
+        match (table.touch(key), trial) {
+            (Some(entry), trial) => match (entry.state, trial) {
+                (State::HalfOpen { trial: current }, Some(trial)) if current == trial => {
+                    entry.state = opened;
+                }
+                (State::Closed { timeouts }, None) => {
+                    entry.state = after(timeouts.saturating_add(1));
+                }
+                // Begun before it opened: what is known already.
+                _ => {}
+            },
+            (None, None) => table.insert(key, after(1)),
+            // A trial of an entry that was reset meanwhile.
+            (None, Some(_)) => return false,
+        }
+        self.entries.store(table.map.len(), Ordering::Relaxed);
+        // Those that come late find it open.
+        !was_open && table.map.get(key).is_some_and(is_open)
+    }
+
+    fn ended(&self, key: &KeyRef<'_>, trial: Option<u64>) {
+        if self.entries.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut table = self.lock();
+        let closes = table.map.get(key).is_some_and(|entry| match (entry.state, trial) {
+            (State::Closed { .. }, None) => true,
+            (State::HalfOpen { trial: current }, Some(trial)) => current == trial,
+            // Begun before it opened: it says nothing of the tool now.
+            _ => false,
+        });
+        if closes {
+            table.map.remove(key);
+            self.entries.store(table.map.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the next call be the trial.
+    fn give_up(&self, key: &KeyRef<'_>, trial: u64) {
+        if let Some(entry) = self.lock().map.get_mut(key)
+            && matches!(entry.state, State::HalfOpen { trial: current } if current == trial)
+        {
+            entry.state = State::Open { until: Instant::now() };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// So much later, or in a century: an instant cannot hold every duration.
+fn later(cooldown: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    Instant::now() + cooldown.min(CENTURY)
+}
+
+impl Table {
+    fn touch(&mut self, key: &KeyRef<'_>) -> Option<&mut Entry> {
+        let entry = self.map.get_mut(key)?;
+        self.uses += 1;
+        entry.used = self.uses;
+        Some(entry)
+    }
+
+    fn insert(&mut self, key: &KeyRef<'_>, state: State) {
+        // Reading all of them is dear, but only a timeout comes here, and that took longer.
+        if self.map.len() >= MAX_ENTRIES
+            && let Some(oldest) = self.map.iter().min_by_key(|(_, entry)| entry.used)
+        {
+            let oldest = oldest.0.clone();
+            self.map.remove(&oldest);
+        }
+        self.uses += 1;
+        let KeyRef { tool, identity, edition } = *key;
+        let key = Key { tool: tool.as_str().into(), identity: identity.into(), edition };
+        self.map.insert(key, Entry { used: self.uses, state });
+    }
+}
+
+/// A call that passed. Dropped without a word, it counts for nothing, and a trial is free again.
+#[derive(Debug)]
+#[must_use = "dropped without a word, the call counts for nothing"]
+pub(super) struct Watch<'b> {
+    breaker: &'b Breaker,
+    key: KeyRef<'b>,
+    trial: Option<u64>,
+}
+
+impl Watch<'_> {
+    /// Whether this call decides over the others.
+    pub(super) fn is_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// The call ran into its time limit; whether that pauses the tool.
+    pub(super) fn timed_out(mut self) -> bool {
+        self.breaker.timed_out(&self.key, self.trial.take())
+    }
+
+    /// The call ended by itself, however.
+    pub(super) fn ended(mut self) {
+        self.breaker.ended(&self.key, self.trial.take());
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if let Some(trial) = self.trial {
+            self.breaker.give_up(&self.key, trial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

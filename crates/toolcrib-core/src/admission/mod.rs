@@ -1,0 +1,266 @@
+//! Whether a checked call may start now: breaker, slots and rate, in this order, by tool name.
+//!
+//! What is kept here outlives turns and reloads; the limits themselves come from the definition
+//! each call holds, so that a reloaded definition counts from its first call on.
+
+mod breaker;
+mod lineage;
+mod rate;
+mod refusal;
+mod slots;
+mod wait_cycles;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use toolcrib_tool::{ErrorKind, RateLimit, ToolDefinition, ToolError, ToolName};
+
+use self::breaker::{Breaker, Watch};
+use self::rate::Rates;
+pub use self::rate::TokenBucket;
+use crate::admission::slots::{Entry, Gate, Queued};
+use crate::admission::wait_cycles::Waits;
+
+pub(crate) use self::lineage::{Descent, Lineage};
+pub(crate) use crate::admission::slots::Slot;
+
+/// The deepest a call may lie within other calls; one deeper is `denied`.
+pub(crate) const MAX_DEPTH: usize = 16;
+
+/// How long a call lets others go first whose slots it would hold up while it waits for theirs.
+const CIRCLE_PAUSE: Duration = Duration::from_millis(10);
+
+/// Bounds that hold for every tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AdmissionConfig {
+    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that none waits.
+    pub(crate) max_queue: usize,
+    /// How long a call waits for a slot at most. Default 30 s.
+    pub(crate) queue_timeout: Duration,
+    /// Consecutive timeouts that pause a tool for an identity. Default 3; 0 means never.
+    pub(crate) consecutive_timeouts: u32,
+    /// How long a paused tool rests before one call is tried. Default 60 s.
+    pub(crate) cooldown: Duration,
+}
+
+impl Default for AdmissionConfig {
+    fn default() -> Self {
+        Self {
+            max_queue: 1000,
+            queue_timeout: Duration::from_secs(30),
+            consecutive_timeouts: 3,
+            cooldown: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The door that every call passes before it runs.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    config: AdmissionConfig,
+    breaker: Breaker,
+    waits: Waits,
+    /// Tools whose definitions have stated a limit, from the first such call on. The names are those
+    /// of definitions, never a model's; names that are no longer called are forgotten when the map is
+    /// full, because tools come and go.
+    tools: RwLock<HashMap<ToolName, Arc<Tool>>>,
+}
+
+/// What is counted for one tool.
+#[derive(Debug, Default)]
+struct Tool {
+    gate: Arc<Gate>,
+    rates: Rates,
+}
+
+impl Tool {
+    /// Whether forgetting it changes nothing: no call runs or waits, and no rate is used up.
+    fn is_idle(&self) -> bool {
+        // Slots and places in the queue hold the gate.
+        Arc::strong_count(&self.gate) == 1 && self.rates.are_full()
+    }
+}
+
+impl Admission {
+    pub(crate) fn new(config: AdmissionConfig) -> Self {
+        let breaker = Breaker::new(config.consecutive_timeouts, config.cooldown);
+        Self { config, breaker, waits: Waits::default(), tools: RwLock::default() }
+    }
+
+    /// Waits until the call may start, or says why it may not: `denied` (too deep), `paused`,
+    /// `unavailable` (queue full or too slow) or `rate_limited`; all but the first say when to
+    /// try again.
+    ///
+    /// `edition` is a number that changes with the tool. `identity` is whose timeouts count
+    /// together; `""` where there is none. `lineage` is the [`Descent`]'s of the call this one was
+    /// made from. The wait is at most [`AdmissionConfig::queue_timeout`] and is no part of the
+    /// tool's own time limit. Dropping the future leaves the queue.
+    pub(crate) async fn admit<'a>(
+        &'a self,
+        definition: &'a ToolDefinition,
+        edition: u64,
+        identity: &'a str,
+        lineage: &'a Lineage,
+    ) -> Result<Permit<'a>, ToolError> {
+        if lineage.depth() > MAX_DEPTH {
+            return Err(refusal::too_deep());
+        }
+        let tool = definition.tool_name();
+        let mut permit = Permit { slot: None, watch: self.watch(tool, edition, identity)? };
+        if let Some(limit) = definition.max_concurrent() {
+            let (taken, waited) = match lineage.slot_of(tool) {
+                Some(inherited) => (inherited, false),
+                None => self.slot(tool, limit, lineage).await?,
+            };
+            permit.slot = Some(taken);
+            // Those in front may have timed out meanwhile; a whole queue must not follow them.
+            if waited && !permit.watch.is_trial() {
+                permit.watch = self.watch(tool, edition, identity)?;
+            }
+        }
+        // Last, so that a call that does not start uses up nothing.
+        if let Some(limit) = definition.rate() {
+            self.take_token(tool, limit)?;
+        }
+        Ok(permit)
+    }
+
+    fn watch<'a>(
+        &'a self,
+        tool: &'a ToolName,
+        edition: u64,
+        identity: &'a str,
+    ) -> Result<Watch<'a>, ToolError> {
+        let checked = self.breaker.check(tool, identity, edition);
+        checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
+    }
+
+    /// Forgets the timeouts of a tool, for every identity: paused calls pass again. Says for how many
+    /// identities it was paused.
+    pub(crate) fn reset_breaker(&self, tool: &str) -> usize {
+        self.breaker.reset(tool)
+    }
+
+    /// The tools that are paused for an identity, with the longest time left.
+    pub(crate) fn paused(&self) -> BTreeMap<String, Duration> {
+        self.breaker.paused()
+    }
+
+    /// A slot, and whether it had to be waited for.
+    async fn slot(
+        &self,
+        tool: &ToolName,
+        limit: usize,
+        lineage: &Lineage,
+    ) -> Result<(Arc<Slot>, bool), ToolError> {
+        match self.tool(tool).gate.enter(limit, self.config.max_queue) {
+            Entry::Now(slot) => Ok((Arc::new(slot), false)),
+            Entry::Queued(place) => Ok((self.wait(place, tool, lineage).await?, true)),
+            Entry::Full => Err(refusal::queue_full(self.config.queue_timeout)),
+        }
+    }
+
+    async fn wait(
+        &self,
+        mut place: Queued,
+        tool: &ToolName,
+        lineage: &Lineage,
+    ) -> Result<Arc<Slot>, ToolError> {
+        let held = lineage.held();
+        let _waiting = if held.is_empty() {
+            None
+        } else {
+            Some(self.waits.begin(held, tool).ok_or_else(refusal::circle)?)
+        };
+        let limit = self.config.queue_timeout;
+        match tokio::time::timeout(limit, place.slot()).await {
+            Ok(Some(slot)) => Ok(Arc::new(slot)),
+            Ok(None) => Err(ToolError::internal("the queue of the tool was lost")),
+            Err(_) => Err(refusal::queue_timeout(limit)),
+        }
+    }
+
+    /// Takes lent slots back, in their order, as soon as their tools have room. Nobody waits for one
+    /// with others in hand where that could make a circle.
+    pub(crate) async fn take_back(&self, slots: &[(ToolName, usize, Arc<Slot>)]) {
+        'from_the_start: loop {
+            let mut held: Vec<(&ToolName, &Slot)> = Vec::with_capacity(slots.len());
+            for (tool, limit, slot) in slots {
+                match slot.ask_back(*limit) {
+                    None => continue,
+                    Some(Entry::Now(other)) => slot.take_over(&other),
+                    Some(Entry::Queued(mut place)) => {
+                        let names: Vec<_> = held.iter().map(|(name, _)| (*name).clone()).collect();
+                        let waiting = (!names.is_empty()).then(|| self.waits.begin(names, tool));
+                        if matches!(waiting, Some(None)) {
+                            for (_, slot) in &held {
+                                slot.lend();
+                            }
+                            tokio::time::sleep(CIRCLE_PAUSE).await;
+                            continue 'from_the_start;
+                        }
+                        if let Some(other) = place.slot().await {
+                            slot.take_over(&other);
+                        }
+                    }
+                    // The queue of those that come back has no end.
+                    Some(Entry::Full) => slot.take_back_now(),
+                }
+                held.push((tool, slot));
+            }
+            return;
+        }
+    }
+
+    fn take_token(&self, tool: &ToolName, limit: RateLimit) -> Result<(), ToolError> {
+        self.tool(tool).rates.take(limit).map_err(|wait| refusal::rate_limited(limit, wait))
+    }
+
+    fn tool(&self, name: &ToolName) -> Arc<Tool> {
+        // Nothing panics under these locks that could leave the map half changed.
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        known.unwrap_or_else(|| {
+            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            if tools.len() == tools.capacity() && !tools.contains_key(name) {
+                tools.retain(|_, tool| Arc::strong_count(tool) > 1 || !tool.is_idle());
+            }
+            Arc::clone(tools.entry(name.clone()).or_default())
+        })
+    }
+}
+
+/// A call that may run. Keep it until the call has ended, then say how with [`finish`]; dropped
+/// instead, it counts as withdrawn.
+///
+/// [`finish`]: Self::finish
+#[derive(Debug)]
+#[must_use = "dropped, the permit is given back"]
+pub(crate) struct Permit<'a> {
+    slot: Option<Arc<Slot>>,
+    watch: Watch<'a>,
+}
+
+impl Permit<'_> {
+    /// The slot, for work that may go on after its call was answered, as on the blocking pool:
+    /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
+    pub(crate) fn slot(&self) -> Option<&Arc<Slot>> {
+        self.slot.as_ref()
+    }
+
+    /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts
+    /// towards a pause, a `cancelled` call says nothing, and everything else ends a row of
+    /// timeouts. Whether the tool is paused from now on.
+    pub(crate) fn finish(self, failure: Option<ErrorKind>) -> bool {
+        match failure {
+            Some(ErrorKind::Timeout) => return self.watch.timed_out(),
+            Some(ErrorKind::Cancelled) => drop(self.watch),
+            _ => self.watch.ended(),
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

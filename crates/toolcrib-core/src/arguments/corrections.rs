@@ -1,0 +1,95 @@
+//! What was done to a model's text before it was accepted or refused; mostly nothing.
+
+use serde_json::Value;
+use toolcrib_tool::{ToolError, ToolOutput};
+
+use super::coerce::Coercion;
+use super::repair::Repair;
+use crate::output::excerpt::shorten;
+
+/// How many items of one kind a note lists; the rest are counted.
+const LISTED: usize = 20;
+
+/// How much of a place or a name a note shows, in characters.
+const SHOWN: usize = 200;
+
+/// What was done to a model's text. It is told in the notes of the call's result, of a failure too:
+/// the model meant something else than it wrote.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mending(Option<Box<Mended>>);
+
+#[derive(Debug, Clone, Default)]
+struct Mended {
+    repaired: Vec<String>,
+    stripped: Vec<String>,
+    coerced: Vec<String>,
+}
+
+impl Mending {
+    /// The text was no JSON and was repaired.
+    pub(crate) fn repaired(&mut self, repairs: &[Repair]) {
+        let repairs = list(repairs.len(), repairs.iter().map(ToString::to_string));
+        self.note(|mended| &mut mended.repaired, repairs);
+    }
+
+    /// Members were taken out that a model may not set.
+    pub(crate) fn stripped(&mut self, names: Vec<String>) {
+        let names = list(names.len(), names.into_iter());
+        self.note(|mended| &mut mended.stripped, names);
+    }
+
+    /// Values were given another type.
+    pub(crate) fn coerced(&mut self, coercions: &[Coercion]) {
+        let coercions = list(coercions.len(), coercions.iter().map(ToString::to_string));
+        self.note(|mended| &mut mended.coerced, coercions);
+    }
+
+    fn note(&mut self, of: impl FnOnce(&mut Mended) -> &mut Vec<String>, items: Vec<String>) {
+        if !items.is_empty() {
+            of(self.0.get_or_insert_default()).extend(items);
+        }
+    }
+
+    /// What was mended, one clause each.
+    pub(crate) fn clauses(&self) -> Vec<String> {
+        let Self(Some(mended)) = self else { return Vec::new() };
+        let stripped = mended.stripped.iter().map(|name| format!("took out `{name}`"));
+        let repaired = mended.repaired.iter().cloned();
+        repaired.chain(stripped).chain(mended.coerced.iter().cloned()).collect()
+    }
+
+    /// Notes it in what a call came to.
+    pub(crate) fn noted(
+        &self,
+        outcome: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        match outcome {
+            Ok(output) => {
+                let with =
+                    |output: ToolOutput, (key, note): (&str, Value)| output.with_meta(key, note);
+                Ok(self.notes().fold(output, with))
+            }
+            Err(error) => Err(self.noted_in(error)),
+        }
+    }
+
+    /// Notes it in a failure.
+    pub(crate) fn noted_in(&self, error: ToolError) -> ToolError {
+        self.notes().fold(error, |error, (key, note)| error.with_note(key, note))
+    }
+
+    fn notes(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let mended = self.0.as_deref();
+        let lists = mended.map(|Mended { repaired, stripped, coerced }| {
+            [("repaired", repaired), ("stripped", stripped), ("coerced", coerced)]
+        });
+        let lists = lists.into_iter().flatten().filter(|(_, items)| !items.is_empty());
+        lists.map(|(key, items)| (key, Value::from(items.clone())))
+    }
+}
+
+fn list(count: usize, items: impl Iterator<Item = String>) -> Vec<String> {
+    let items = items.take(LISTED).map(|item| shorten(&item, SHOWN).into_owned());
+    let more = count.checked_sub(LISTED).filter(|more| *more > 0);
+    items.chain(more.map(|more| format!("and {more} more"))).collect()
+}

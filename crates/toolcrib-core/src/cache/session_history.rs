@@ -1,0 +1,151 @@
+//! What each session has been answered already, for tools that need not be asked twice in one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::key::Key;
+use super::lru::Lru;
+use super::size;
+use crate::cache::entries::{Expiry, Kept};
+use crate::cache::resource_versions::Version;
+
+/// How much is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HistoryLimits {
+    /// Sessions. Default 10,000.
+    pub(crate) sessions: usize,
+    /// Answers of one session. Default 1,000.
+    pub(crate) entries: usize,
+    /// Bytes of keys and outputs of all sessions together. Default 64 MiB.
+    pub(crate) bytes: usize,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { sessions: 10_000, entries: 1_000, bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// Successful answers per session. What was used least recently is forgotten first: within a
+/// session its answers, and among sessions the whole one, or, for the bound on bytes, its answers
+/// one by one.
+#[derive(Debug)]
+pub(crate) struct SessionHistory {
+    limits: HistoryLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    sessions: Lru<Arc<str>, Lru<Key, Answer>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Answer {
+    kept: Kept,
+    version: Version,
+    expires: Expiry,
+    size: usize,
+}
+
+impl SessionHistory {
+    pub(crate) fn new(limits: HistoryLimits) -> Self {
+        Self { limits, state: Mutex::new(State { sessions: Lru::new(), bytes: 0 }) }
+    }
+
+    /// The answer the session had to the same call, if it has not expired by `now` and nobody has
+    /// written since what it was read from: `version` is the state of that now.
+    pub(crate) fn get(
+        &self,
+        session: &str,
+        key: &Key,
+        version: Version,
+        now: Instant,
+    ) -> Option<Kept> {
+        let mut state = self.lock();
+        let answers = state.sessions.get(session)?;
+        let answer = answers.get(key)?;
+        if answer.version == version && !answer.expires.is_over(now) {
+            return Some(answer.kept.clone());
+        }
+        let outdated = answers.remove(key);
+        state.bytes -= outdated.map_or(0, |(_, answer)| answer.size);
+        None
+    }
+
+    /// Remembers a successful answer to a call that started at `version`.
+    pub(crate) fn insert(
+        &self,
+        session: &str,
+        key: &Key,
+        version: Version,
+        kept: Kept,
+        expires: Expiry,
+    ) {
+        let size = key.size() + size::of(&kept.output);
+        if size > self.limits.bytes || self.limits.entries == 0 || self.limits.sessions == 0 {
+            return;
+        }
+        let mut state = self.lock();
+        let State { sessions, bytes } = &mut *state;
+        if sessions.get(session).is_none() {
+            sessions.insert(session.into(), Lru::new());
+        }
+        // The session is the newest now, and is the last to be forgotten.
+        if let Some(answers) = sessions.get(session) {
+            let replaced = answers.insert(key.clone(), Answer { kept, version, expires, size });
+            *bytes = *bytes + size - replaced.map_or(0, |answer| answer.size);
+            while answers.len() > self.limits.entries {
+                *bytes -= answers.pop_oldest().map_or(0, |(_, answer)| answer.size);
+            }
+        }
+        while state.sessions.len() > self.limits.sessions {
+            state.forget_oldest();
+        }
+        while state.bytes > self.limits.bytes {
+            state.forget_oldest_answer();
+        }
+    }
+
+    /// The session is over.
+    pub(crate) fn forget(&self, session: &str) {
+        let mut state = self.lock();
+        let forgotten = state.sessions.remove(session);
+        state.account_for(forgotten);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let mut state = self.lock();
+        let forgotten = state.sessions.drain();
+        state.bytes = 0;
+        drop(state);
+        drop(forgotten);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn forget_oldest(&mut self) {
+        let forgotten = self.sessions.pop_oldest();
+        self.account_for(forgotten);
+    }
+
+    fn account_for(&mut self, forgotten: Option<(Arc<str>, Lru<Key, Answer>)>) {
+        let Some((_, mut answers)) = forgotten else { return };
+        self.bytes -= answers.drain().map(|(_, answer)| answer.size).sum::<usize>();
+    }
+
+    /// Ends because each step takes out an answer or a session without any, and without sessions
+    /// there are no bytes.
+    fn forget_oldest_answer(&mut self) {
+        match self.sessions.oldest().and_then(Lru::pop_oldest) {
+            Some((_, answer)) => self.bytes -= answer.size,
+            None => self.forget_oldest(),
+        }
+    }
+}

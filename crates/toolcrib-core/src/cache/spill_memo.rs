@@ -1,0 +1,57 @@
+//! Where the texts of one answer were spilled, so that all who get the answer are told of one spill.
+
+use tokio::sync::Mutex;
+
+use crate::identity::fingerprint::Fingerprint;
+use crate::output::spill::{Handle, Owner, SpillError, SpillStore, Spilled};
+
+/// Texts remembered for one answer: one, or the text and the data of a failure, for each session.
+const MAX_TEXTS: usize = 64;
+
+/// The handles under which the texts of one answer are kept in the spill, by owner and text. The text
+/// of an answer is not always the same: secrets that are masked meanwhile change it.
+#[derive(Debug, Default)]
+pub(crate) struct SpillMemo(Mutex<Vec<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    owner: Owner,
+    text: Fingerprint,
+    handle: Handle,
+}
+
+impl SpillMemo {
+    /// The handle of a text: the one it has already if the store still has the text, or else a new one.
+    ///
+    /// Of several who ask at the same time, one writes the text and the others wait for it.
+    pub(crate) async fn put(
+        &self,
+        store: &dyn SpillStore,
+        owner: &Owner,
+        spilled: Spilled,
+    ) -> Result<Handle, SpillError> {
+        let text = fingerprint(&spilled);
+        let mut all = self.0.lock().await;
+        let place = all.iter().position(|known| known.text == text && known.owner == *owner);
+        if let Some(known) = place.map(|place| all.remove(place))
+            && store.read(owner, &known.handle, 0, 1).await.is_ok()
+        {
+            let handle = known.handle;
+            // Those that were used last stay longest.
+            all.push(known);
+            return Ok(handle);
+        }
+        let handle = store.put(owner, spilled).await?;
+        if all.len() >= MAX_TEXTS {
+            all.remove(0);
+        }
+        all.push(Known { owner: owner.clone(), text, handle });
+        Ok(handle)
+    }
+}
+
+fn fingerprint(spilled: &Spilled) -> Fingerprint {
+    let Spilled { text, format, omitted_bytes } = spilled;
+    let head = format!("{} {omitted_bytes} ", format.as_str());
+    Fingerprint::of_parts(&[head.as_bytes(), text.as_bytes()])
+}

@@ -1,0 +1,227 @@
+//! What an executor can be given beyond its registry.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Executor, Shared};
+use crate::admission::Admission;
+use crate::approval::policy::Policy;
+use crate::approval::{Approver, AtWork, CallerTables, SessionApprovals};
+use crate::cache::{AnswerCache, Answers, HistoryLimits};
+use crate::call::middleware::Stack;
+use crate::call::nested::LivingCalls;
+use crate::events::EventBus;
+use crate::lifecycle::{PollWatch, Shutdown};
+use crate::observability::audit::AuditTrail;
+use crate::observability::statistics::Statistics;
+use crate::output::masking::{LiveMask, Mask, MaskError};
+use crate::output::spill::SpillStore;
+use crate::storage::clock::{Clock, SystemClock};
+use crate::suspension::SuspensionStore;
+use crate::{ExecutorConfig, Middleware, Registry, RegistryBuilder};
+use arc_swap::ArcSwap;
+
+/// Builds an [`Executor`]; by default over a registry without tools. All of it may be left out, and what is left out costs a call nothing.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib_core::masking::Mask;
+/// use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
+/// use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let outputs = Arc::new(MemorySpill::new(SpillLimits::default()));
+/// let mut registry = RegistryBuilder::new();
+/// let _ = registry.register(read_output_entry(outputs.clone()));
+/// let executor = Executor::builder(Registry::new(registry.build()))
+///     .config(ExecutorConfig::default())
+///     .spill(outputs)
+///     .mask(Mask::new(["hunter2-secret".to_owned()])?)
+///     .build();
+/// # let _ = executor;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ExecutorBuilder {
+    registry: Registry,
+    config: ExecutorConfig,
+    middleware: Stack,
+    mask: Mask,
+    spill: Option<Arc<dyn SpillStore>>,
+    audit: Option<AuditTrail>,
+    policy: Policy,
+    approver: Option<Arc<dyn Approver>>,
+    suspensions: Option<Arc<dyn SuspensionStore>>,
+    clock: Arc<dyn Clock>,
+    bus: Option<EventBus>,
+}
+
+impl Default for ExecutorBuilder {
+    fn default() -> Self {
+        Self {
+            registry: Registry::new(RegistryBuilder::new().build()),
+            config: ExecutorConfig::default(),
+            middleware: Stack::default(),
+            mask: Mask::default(),
+            spill: None,
+            audit: None,
+            policy: Policy::default(),
+            approver: None,
+            suspensions: None,
+            clock: Arc::new(SystemClock),
+            bus: None,
+        }
+    }
+}
+
+impl ExecutorBuilder {
+    /// The tools.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// How calls are run.
+    #[must_use]
+    pub fn config(mut self, config: ExecutorConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// A hook around every call, inside those added before.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(middleware);
+        self
+    }
+
+    /// What must never be shown: the values of secrets.
+    #[must_use]
+    pub fn mask(mut self, mask: Mask) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// Hides these values, too, beside those of [`mask`](Self::mask).
+    pub fn mask_also(
+        mut self,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> Result<Self, MaskError> {
+        self.mask = self.mask.extended(secrets)?;
+        Ok(self)
+    }
+
+    /// Where outputs that are cut are kept. Register
+    /// [`read_output_entry`](crate::output::spill::read_output_entry) over the same store, or a model cannot
+    /// read the rest.
+    #[must_use]
+    pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
+        self.spill = Some(store);
+        self
+    }
+
+    /// The audit log, which is told of every call.
+    #[must_use]
+    pub fn audit(mut self, trail: AuditTrail) -> Self {
+        self.audit = Some(trail);
+        self
+    }
+
+    /// Which calls run, which are asked about, and which are refused.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Who is asked, where a turn does not say. Without anybody and without
+    /// [`suspensions`](Self::suspensions), calls that would be asked about are `denied`.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Where calls wait that nobody can answer at once: for approval, for a client, for an answer.
+    #[must_use]
+    pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
+        self.suspensions = Some(store);
+        self
+    }
+
+    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
+    /// ends with its one call is not there when the answer comes.
+    #[must_use]
+    pub fn without_suspensions(mut self) -> Self {
+        self.suspensions = None;
+        self
+    }
+
+    /// The time of day, for what expires. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The bus that is told of all calls, for consoles and logs of events.
+    #[must_use]
+    pub fn events(mut self, bus: EventBus) -> Self {
+        self.bus = Some(bus);
+        self
+    }
+
+    /// Makes the executor.
+    pub fn build(self) -> Executor {
+        let Self {
+            registry,
+            config,
+            middleware,
+            mask,
+            spill,
+            audit,
+            policy,
+            approver,
+            suspensions,
+            clock,
+            bus,
+        } = self;
+        let admission = Admission::new(config.admission());
+        let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
+        Executor {
+            shared: Arc::new(Shared {
+                registry,
+                config,
+                admission,
+                answers,
+                statistics: Statistics::new(),
+                middleware,
+                mask: LiveMask::new(mask),
+                spill,
+                audit,
+                policy: ArcSwap::from_pointee(policy),
+                approver,
+                approvals: SessionApprovals::new(),
+                at_work: AtWork::default(),
+                callers: CallerTables::default(),
+                suspensions,
+                living: LivingCalls::default(),
+                settled: tokio::sync::Notify::new(),
+                clock,
+                bus,
+                shutdown: Shutdown::default(),
+                polls: PollWatch::default(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutorBuilder")
+            .field("config", &self.config)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,225 @@
+//! The executor: a registry, settings, and turns over them.
+
+mod builder;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use toolcrib_tool::Content;
+
+use crate::admission::Admission;
+use crate::approval::policy::Policy;
+use crate::approval::{Approvals, Approver, AtWork, CallerTables, SessionApprovals};
+use crate::cache::{Answers, CacheStats};
+use crate::call::middleware::Stack;
+use crate::call::nested::LivingCalls;
+use crate::events::EventBus;
+use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
+use crate::observability::audit::AuditTrail;
+use crate::observability::statistics::Statistics;
+use crate::output::masking::{LiveMask, MaskError};
+use crate::output::spill::SpillStore;
+use crate::storage::clock::{Clock, Timestamp};
+use crate::suspension::SuspensionStore;
+use crate::{ExecutorConfig, Registry, Turn, TurnOptions};
+
+pub use builder::ExecutorBuilder;
+
+/// Runs calls. Cloning it is cheap; all clones share one registry.
+#[derive(Debug, Clone)]
+pub struct Executor {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) config: ExecutorConfig,
+    pub(crate) admission: Admission,
+    pub(crate) answers: Answers,
+    pub(crate) statistics: Statistics,
+    pub(crate) middleware: Stack,
+    pub(crate) mask: LiveMask,
+    pub(crate) spill: Option<Arc<dyn SpillStore>>,
+    pub(crate) audit: Option<AuditTrail>,
+    /// The host's policy, which can be replaced while calls run.
+    pub(crate) policy: ArcSwap<Policy>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approvals: SessionApprovals,
+    /// Calls that others have let go on.
+    pub(crate) at_work: AtWork,
+    /// What the clients that made waiting calls may do now.
+    pub(crate) callers: CallerTables,
+    pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
+    /// Calls at work here that wait for a call they have made.
+    pub(crate) living: LivingCalls,
+    /// Told whenever a decided call has its outcome.
+    pub(crate) settled: tokio::sync::Notify,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) bus: Option<EventBus>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) polls: PollWatch,
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl Executor {
+    /// An executor over a registry, with nothing but settings.
+    pub fn new(registry: Registry, config: ExecutorConfig) -> Self {
+        Self::builder(registry).config(config).build()
+    }
+
+    /// Starts an executor over a registry.
+    pub fn builder(registry: Registry) -> ExecutorBuilder {
+        ExecutorBuilder::default().registry(registry)
+    }
+
+    /// Opens a turn: one pinned snapshot for one agent turn or one request.
+    pub fn turn(&self, options: TurnOptions) -> Turn {
+        Turn::new(self, options)
+    }
+
+    /// The registry, for operators' listings and for publishing snapshots.
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    /// What has become of calls, tool by tool.
+    pub fn statistics(&self) -> &Statistics {
+        &self.shared.statistics
+    }
+
+    /// What the cache of answers holds and has done.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.shared.answers.stats()
+    }
+
+    /// How often an async tool of a batch held its thread for 100 ms or more: others and time limits
+    /// stood still meanwhile, and the log names it. Such a tool should be declared `blocking`.
+    pub fn long_polls(&self) -> u64 {
+        self.shared.polls.long_polls()
+    }
+
+    /// Forgets what tools have read from a resource: it was changed by other ways than a call.
+    pub fn invalidate_resource(&self, name: &str) {
+        self.shared.answers.invalidate_resource(name);
+    }
+
+    /// Forgets a session that is over: the answers kept for it, and what was approved in it.
+    pub fn forget_session(&self, session: &str) {
+        self.shared.answers.forget_session(session);
+        self.shared.approvals.forget_session(session);
+    }
+
+    /// The bus that is told of all calls, if there is one.
+    pub fn events(&self) -> Option<&EventBus> {
+        self.shared.bus.as_ref()
+    }
+
+    /// The calls of every tenant that wait for approval, for whoever operates the program. Calls that
+    /// are approved have the services of `options`.
+    pub fn approvals(&self, options: TurnOptions) -> Approvals {
+        Approvals::of(&self.turn(options.may_approve(true))).of_all_tenants()
+    }
+
+    /// Where suspended calls wait, if this executor keeps them.
+    pub fn suspensions(&self) -> Option<&Arc<dyn SuspensionStore>> {
+        self.shared.suspensions.as_ref()
+    }
+
+    /// Forgets all answers kept of earlier calls.
+    pub fn forget_answers(&self) {
+        self.shared.answers.clear();
+    }
+
+    /// Lets calls of a tool pass again that was paused after repeated timeouts, for every identity;
+    /// says for how many it was paused.
+    pub fn resume(&self, tool: &str) -> usize {
+        self.shared.admission.reset_breaker(tool)
+    }
+
+    /// The tools that are paused after repeated timeouts, by name, each with the longest time that is left
+    /// for an identity; zero while a call is tried. [`resume`](Self::resume) ends a pause at once.
+    pub fn paused(&self) -> BTreeMap<String, Duration> {
+        self.shared.admission.paused()
+    }
+
+    /// Hides these values, too, from now on: of secrets that were renewed. What was hidden stays so.
+    /// To be called before a tool can have them.
+    pub fn mask_also(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), MaskError> {
+        let values: Vec<String> = secrets.into_iter().collect();
+        self.shared.mask.extend(&values)
+    }
+
+    /// What hides secrets in outputs, for what is read beside calls. It grows with
+    /// [`mask_also`](Self::mask_also).
+    pub fn mask(&self) -> LiveMask {
+        self.shared.mask.clone()
+    }
+
+    /// Replaces the host's policy. Calls that are not yet decided go by the new one, in turns that are open
+    /// already, too; calls that run are not touched.
+    pub fn replace_policy(&self, policy: Policy) {
+        self.shared.policy.store(Arc::new(policy));
+    }
+
+    /// A part that does not come of a call, without the secrets that are hidden in outputs.
+    pub fn masked(&self, part: Content) -> Content {
+        self.shared.mask.load().content(part)
+    }
+
+    /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
+    /// then `cancelled`, and at last every tool is closed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
+    /// # use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+    /// # let definition = ToolDefinition::builder("ping").description("Answer.").build()?;
+    /// # let body = tool_fn(|_: serde_json::Value, _| async { "pong" });
+    /// # let mut builder = RegistryBuilder::new();
+    /// # let _ = builder.register(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "doc")));
+    /// # let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
+    /// let turn = executor.turn(TurnOptions::default());
+    /// let report = executor.shutdown(Duration::from_secs(5)).await;
+    /// assert_eq!((report.cancelled, report.abandoned), (0, 0));
+    /// let late = turn.call(ToolCall::new("1", "ping", "{}")).await;
+    /// assert_eq!(late.error_kind(), Some(ErrorKind::Unavailable));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        let report = self.shared.shutdown.run(grace).await;
+        self.shared.registry.close().await;
+        report
+    }
+
+    /// How many calls from outside are at work; those that they make belong to them.
+    pub fn calls_at_work(&self) -> usize {
+        self.shared.shutdown.inside()
+    }
+
+    /// Whether it is being shut down, or has been.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.shutdown.has_begun()
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &ExecutorConfig {
+        &self.shared.config
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
+    }
+}

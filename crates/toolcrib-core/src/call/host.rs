@@ -1,0 +1,338 @@
+//! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
+//! own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolcrib_tool::{
+    Arguments, BoxFuture, ByteMasks, CallHost, CallId, Content, ErrorKind, Services, StatusUpdate,
+    ToolCall, ToolDefinition, ToolError, ToolFile, ToolOutput, ToolResult,
+};
+
+use crate::Turn;
+use crate::admission::{Descent, Lineage, Permit};
+use crate::call::batch::Presence;
+use crate::call::cancellation::Cancellation;
+use crate::call::nested::{AtWork, Next, Repetition};
+use crate::call::pipeline;
+use crate::call::pipeline::Origin;
+use crate::events::VoiceHandle;
+use crate::events::masked_output::Speech;
+use crate::output::masking::Mask;
+use crate::registry::Slot;
+use crate::suspension::{Grant, MadeCall, Suspension, Waiting};
+
+/// The host of one call.
+pub(crate) struct Host {
+    /// Below that of the turn, or of the call that made this one.
+    cancellation: Cancellation,
+    turn: Turn,
+    descent: Descent,
+    /// The call has ended: what its tool left behind may not act for it any more.
+    over: AtomicBool,
+    /// Calls from within this one that are under way.
+    nested: AtomicUsize,
+    /// What the calls it makes know of it.
+    at_work: Arc<AtWork>,
+    lineage: Lineage,
+    /// The result the tool set before it returned.
+    result: Mutex<Option<ToolOutput>>,
+    /// What the tool waits for, if it returned without an end.
+    waiting: Mutex<Option<Waiting>>,
+    /// Whether the tool has asked for anything that is no part of an answer's key.
+    left_key: AtomicBool,
+    /// The call that this one has handed itself on to, if that waits.
+    suspended: Mutex<Option<Box<Suspension>>>,
+    /// A call within this one was decided on, and this one is made again.
+    repetition: Option<Repetition>,
+    /// Where somebody listens.
+    speech: Option<Speech>,
+}
+
+impl Host {
+    /// Of a call of this tool.
+    pub(crate) fn new(
+        turn: &Turn,
+        origin: &Origin<'_>,
+        tool: &Arc<Slot>,
+        id: &CallId,
+        voice: Option<VoiceHandle>,
+    ) -> Self {
+        let mask = || Mask::clone(&turn.state.shared.mask.load());
+        let at_work = Arc::new(AtWork::new(id, tool, origin.made.cloned()));
+        if let Some(voice) = voice.as_ref().filter(|_| origin.lineage.depth() == 0) {
+            origin.lineage.outermost().speaks(voice);
+        }
+        let descent = Descent::new(origin.lineage, &tool.entry.definition);
+        Self {
+            cancellation: origin.cancellation().child(),
+            turn: turn.clone(),
+            descent: descent.of_call(Arc::clone(&at_work)),
+            at_work,
+            lineage: origin.lineage.clone(),
+            over: AtomicBool::new(false),
+            nested: AtomicUsize::new(0),
+            result: Mutex::default(),
+            waiting: Mutex::default(),
+            left_key: AtomicBool::new(false),
+            suspended: Mutex::default(),
+            repetition: origin.repetition.cloned(),
+            speech: voice.map(|voice| Speech::new(voice, mask())),
+        }
+    }
+
+    /// The tool cannot end yet. The error only ends this run of it.
+    pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
+        *lock(&self.waiting) = Some(waiting);
+        ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
+    }
+
+    /// What the tool waits for, if it has not ended.
+    pub(crate) fn take_waiting(&self) -> Option<Waiting> {
+        lock(&self.waiting).take()
+    }
+
+    /// The call that this one was handed on to, if that waits.
+    pub(crate) fn take_suspended(&self) -> Option<Box<Suspension>> {
+        lock(&self.suspended).take()
+    }
+
+    /// The result the tool has set, if any.
+    pub(crate) fn take_result(&self) -> Option<ToolOutput> {
+        lock(&self.result).take()
+    }
+
+    /// Says what masking has held back of a stream: the work is over.
+    pub(crate) async fn finish_speech(&self) {
+        if let Some(speech) = &self.speech {
+            speech.finish().await;
+        }
+    }
+
+    /// What the calls it makes know of it.
+    pub(crate) fn at_work(&self) -> &AtWork {
+        &self.at_work
+    }
+
+    /// The call has its permit and its place among those at work, and its limit begins, if it has
+    /// one. A call begins once: tried again, it keeps all of it. `delegate` is the tool that it is
+    /// handed on to, if its own does nothing else.
+    pub(crate) fn begin(
+        &self,
+        permit: &Permit<'_>,
+        presence: Presence,
+        arguments: Arguments,
+        limit: Option<(Instant, Duration)>,
+        delegate: Option<String>,
+    ) {
+        if let Some(slot) = permit.slot() {
+            self.descent.hold(slot);
+        }
+        self.at_work.begin(arguments, limit, permit.slot(), presence, delegate);
+    }
+
+    /// The work begins, of a tool that needs so long to wind down.
+    pub(crate) fn needs(&self, wind_down: Duration) {
+        self.cancellation.needs(wind_down);
+    }
+
+    /// How long the work may take to end after an interruption: as long as its tool says, or as the
+    /// tools of the calls that it waits for.
+    pub(crate) fn wind_down(&self, own: Duration) -> Duration {
+        if self.nested.load(Ordering::Acquire) == 0 {
+            return own;
+        }
+        self.cancellation.wind_down()
+    }
+
+    /// The tool has returned; `is_over`: nothing that goes on elsewhere may still act for the call.
+    pub(crate) fn end(&self, is_over: bool) {
+        self.at_work.end();
+        if is_over {
+            self.over.store(true, Ordering::Release);
+            self.cancellation.set();
+        }
+    }
+
+    /// Whether the tool has asked for its session, services, files, other tools, or values that it
+    /// does not declare: its answer depends on more than its key says.
+    pub(crate) fn has_left_key(&self) -> bool {
+        self.left_key.load(Ordering::Acquire)
+    }
+
+    /// Why a call from within this one would not be made.
+    fn refusal(&self) -> Option<ToolError> {
+        let over = self.over.load(Ordering::Acquire);
+        (over || self.cancellation.is_cancelled()).then(|| {
+            ToolError::new(ErrorKind::Cancelled, "the call that would make this one is over")
+                .with_hint("Nothing was run.")
+        })
+    }
+
+    /// A call from within this one.
+    async fn nested(&self, from: &ToolDefinition, call: ToolCall) -> ToolResult {
+        if let Some(error) = self.refusal() {
+            let (id, name, _) = call.into_parts();
+            return ToolResult::failure(id, name, error, Duration::ZERO);
+        }
+        let _under_way = UnderWay::begin(&self.nested);
+        let presence = self.at_work.presence();
+        let aside = presence.as_ref().map(|presence| presence.step_aside());
+        let made = MadeCall::of(&call);
+        let result = match self.repetition.as_ref().map(|repetition| repetition.next(&made)) {
+            Some(Next::Finished(result)) => *result,
+            Some(Next::Decided(grant)) => {
+                let call = grant.call();
+                self.made(from, call, &made, Some(grant), None).await
+            }
+            Some(Next::Again(repetition)) => {
+                self.made(from, call, &made, None, Some(repetition)).await
+            }
+            Some(Next::New) | None => self.made(from, call, &made, None, None).await,
+        };
+        if self.cancellation.is_cancelled() {
+            // The tool is to learn of that before it goes on with what a cancelled call answered.
+            tokio::task::yield_now().await;
+        }
+        if let Some(aside) = aside {
+            aside.end().await;
+        }
+        self.at_work.keep(made, &result);
+        result
+    }
+
+    /// Makes a call from within this one. If that has to wait for somebody, so does this one.
+    async fn made(
+        &self,
+        from: &ToolDefinition,
+        call: ToolCall,
+        made: &MadeCall,
+        grant: Option<Arc<Grant>>,
+        repetition: Option<Repetition>,
+    ) -> ToolResult {
+        let lineage = self.descent.lineage(from.tool_name());
+        let (mut call, mut grant, mut repetition) = (call, grant, repetition);
+        let mut turn = self.turn.clone();
+        loop {
+            let origin = Origin {
+                maker: Some(&self.cancellation),
+                made: Some(made),
+                grant: grant.as_deref(),
+                repetition: repetition.as_ref(),
+                ..Origin::alone(&lineage)
+            };
+            let answered = pipeline::run_boxed(&turn, call, origin).await;
+            let result = answered.result;
+            let Some(wait) = answered.side.wait else {
+                if let Some(suspension) = answered.side.suspension {
+                    *lock(&self.suspended) = Some(suspension);
+                }
+                return result;
+            };
+            match wait.decision(&self.cancellation).await {
+                Ok(decided) => {
+                    // What was decided on has to be what there is now.
+                    turn = self.turn.on_the_current_snapshot();
+                    call = decided.call();
+                    (grant, repetition) = (Some(Arc::new(decided)), None);
+                }
+                Err(error) => {
+                    let (id, tool) = (result.call_id().clone(), result.tool().to_owned());
+                    return ToolResult::failure(id, tool, error, result.duration());
+                }
+            }
+        }
+    }
+}
+
+/// A call from within another one, counted until this is dropped.
+struct UnderWay<'c>(&'c AtomicUsize);
+
+impl<'c> UnderWay<'c> {
+    fn begin(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Nothing of the caller's runs under any of these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CallHost for Host {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.cancellation.cancelled())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
+    fn cancel(&self) {
+        self.cancellation.set();
+    }
+
+    fn call<'a>(&'a self, from: &'a ToolDefinition, call: ToolCall) -> BoxFuture<'a, ToolResult> {
+        Box::pin(self.nested(from, call))
+    }
+
+    fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
+        let found = self.turn.search(question, limit);
+        found.iter().map(|tool| Arc::clone(tool.definition)).collect()
+    }
+
+    fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
+        pipeline::describe(&self.turn, name).map(Arc::clone)
+    }
+
+    fn read_beyond_key(&self) {
+        self.left_key.store(true, Ordering::Release);
+    }
+
+    fn deadline(&self) -> Option<std::time::Instant> {
+        let own = self.at_work.limit_end().map(|(at, _)| at);
+        own.into_iter().chain(self.lineage.deadline()).min().map(Instant::into_std)
+    }
+
+    fn status(&self, update: StatusUpdate) {
+        if let Some(speech) = &self.speech {
+            speech.status(update);
+        }
+    }
+
+    fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+        match &self.speech {
+            None => Box::pin(std::future::ready(())),
+            Some(speech) => Box::pin(speech.stream(part)),
+        }
+    }
+
+    fn set_result(&self, output: ToolOutput) {
+        *lock(&self.result) = Some(output);
+    }
+
+    fn services(&self) -> Option<&Services> {
+        Some(&self.turn.state.services)
+    }
+
+    fn byte_masks(&self) -> Option<ByteMasks> {
+        Some(self.turn.state.shared.mask.byte_masks())
+    }
+
+    fn files(&self, tool_type: &str) -> &[ToolFile] {
+        self.turn.state.files.of(tool_type)
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.turn.state.session.as_deref()
+    }
+}

@@ -1,0 +1,82 @@
+//! Going on with a call after the call within it was decided on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
+
+use super::{LivingCalls, Repetition, Start, make};
+use crate::call::pipeline;
+use crate::call::tool_run::cut_short;
+use crate::call::turn::Turn;
+use crate::suspension::{Answer, Grant, Granted, Suspension};
+
+impl LivingCalls {
+    /// Lets a call of this process go on. The grant comes back where the call is not alive here.
+    /// `refused` says why its client may make it no longer.
+    pub(crate) async fn resume(
+        &self,
+        turn: &Turn,
+        grant: Grant,
+        refused: Option<String>,
+    ) -> Result<Answer, Grant> {
+        let Some(living) = self.take(grant.suspension().id()) else { return Err(grant) };
+        Ok(living.resume(turn, grant, refused).await)
+    }
+}
+
+impl Turn {
+    /// Goes on with a call whose bodies, if it had any, are gone: it is made again.
+    pub(crate) async fn resume_again(&self, grant: Grant) -> Answer {
+        let turn = self.with_values(grant.suspension().caller().values());
+        let grant = Arc::new(grant);
+        // A call that another one made goes on where it was: that one is made again.
+        let (call, start) = match grant.suspension().outermost_call() {
+            Some(call) => {
+                (call, Start { repetition: Some(Repetition::of(grant)), ..Start::alone() })
+            }
+            None => (grant.call(), Start { grant: Some(grant), ..Start::alone() }),
+        };
+        make(&turn, call, start).await.into_answer()
+    }
+
+    /// Goes on with a call whose bodies were at work elsewhere, or have ended here.
+    pub(crate) async fn resume_gone(&self, grant: Grant) -> Answer {
+        let suspension = grant.suspension();
+        let within = suspension.within();
+        let is_ours = within.is_some_and(|within| {
+            within.alive_in.as_deref() == Some(self.state.shared.living.executor())
+        });
+        let is_repeatable = within.is_some_and(crate::suspension::Within::is_repeatable);
+        let is_wanted = !matches!(grant.granted(), Granted::Cancelled);
+        if is_repeatable && is_wanted && !is_ours {
+            return self.resume_again(grant).await;
+        }
+        let error = match grant.granted() {
+            Granted::Cancelled => {
+                let message = "the call was cancelled while a call that it had made waited";
+                cut_short(ToolError::new(ErrorKind::Cancelled, message), is_repeatable)
+            }
+            _ if is_ours => {
+                let message = "the call ended before the call that it had made was decided on";
+                cut_short(ToolError::new(ErrorKind::Cancelled, message), is_repeatable)
+            }
+            _ => unfinished(suspension),
+        };
+        if let Some(call) = suspension.outermost_call() {
+            pipeline::refused(self, call, error).into_answer()
+        } else {
+            let (id, tool) = (CallId::new(suspension.call_id()), suspension.called_tool());
+            Answer::Done(ToolResult::failure(id, tool, error, Duration::ZERO))
+        }
+    }
+}
+
+/// The failure of a call that was at work in a process that has ended.
+pub(crate) fn unfinished(suspension: &Suspension) -> ToolError {
+    let (outer, inner) = (suspension.called_tool(), suspension.tool());
+    ToolError::outcome_unknown(format!(
+        "the server ended while `{outer}` was at work and waited for its call of `{inner}`; `{inner}` \
+         was not run, and what `{outer}` had done by then is not known"
+    ))
+}

@@ -1,0 +1,181 @@
+//! A nested call that waits for somebody, and with it the calls that lead to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use toolcrib_tool::{ErrorKind, ToolError};
+
+use super::{Paused, RootCall};
+use crate::admission::Lineage;
+use crate::approval::THE_HOST;
+use crate::call::cancellation::Cancellation;
+use crate::call::executor::Shared;
+use crate::call::nested::live_calls::Living;
+use crate::storage::bounds::Full;
+use crate::storage::clock::Timestamp;
+use crate::suspension::{
+    Deed, Grant, RedeemError, Resolution, Resolved, Suspension, SuspensionId, SuspensionStore,
+    redeem_for_caller,
+};
+
+/// Whoever asks after the call has this long to end it when its time is over, before it ends itself.
+const LATE: Duration = Duration::from_secs(2);
+
+/// How often a store that fails is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a decision that somebody has taken may be on its way.
+const ON_ITS_WAY: Duration = Duration::from_secs(10);
+
+/// A nested call that is about to wait, or waits. Dropped, it waits no more, and nothing is left of
+/// it.
+pub(crate) struct NestedWait {
+    shared: Arc<Shared>,
+    root: Arc<RootCall>,
+    suspension: Box<Suspension>,
+    granted: oneshot::Receiver<Grant>,
+    /// `None` once the calls that lead to it go on.
+    paused: Option<Paused>,
+    _asking: OwnedMutexGuard<()>,
+    /// Whether its record is in the store, and nobody else is known to have taken it.
+    is_kept: bool,
+}
+
+impl NestedWait {
+    /// Notes that a call waits, before anybody can find it in the store.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        lineage: &Lineage,
+        suspension: &Suspension,
+        paused: Paused,
+        asking: OwnedMutexGuard<()>,
+    ) -> Result<Self, Full> {
+        let root = lineage.outermost();
+        let (grant, granted) = oneshot::channel();
+        shared.living.add(suspension, Living { root: Arc::clone(root), grant })?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            root: Arc::clone(root),
+            suspension: Box::new(suspension.clone()),
+            granted,
+            paused: Some(paused),
+            _asking: asking,
+            is_kept: false,
+        })
+    }
+
+    /// Its record is in the store now.
+    pub(crate) fn kept(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Tells the caller, and waits for the decision. When this returns, the calls that lead here go
+    /// on. The error is the answer of the nested call.
+    pub(crate) async fn decision(mut self, cancelled: &Cancellation) -> Result<Grant, ToolError> {
+        self.root.wait(self.suspension.clone());
+        let shutdown = Arc::clone(&self.shared);
+        let decided = tokio::select! {
+            biased;
+            decided = self.decided() => decided,
+            () = cancelled.cancelled() => Err(withdrawn()),
+            () = shutdown.shutdown.begun() => Err(self.shut_down()),
+        };
+        let grant = decided?;
+        self.is_kept = false;
+        if let Some(paused) = self.paused.take() {
+            tokio::select! {
+                biased;
+                () = paused.end(&self.shared.admission) => {}
+                () = cancelled.cancelled() => return Err(withdrawn()),
+            }
+        }
+        Ok(grant)
+    }
+
+    async fn decided(&mut self) -> Result<Grant, ToolError> {
+        let mut look = self.time_left().map(|left| left + LATE);
+        loop {
+            let granted = match look {
+                None => Some((&mut self.granted).await),
+                Some(wait) => tokio::time::timeout(wait, &mut self.granted).await.ok(),
+            };
+            match granted {
+                Some(Ok(grant)) => return Ok(grant),
+                // Only this holds the other end, or whoever has taken it to decide.
+                Some(Err(_)) => return Err(withdrawn()),
+                None => {}
+            }
+            match self.expired().await {
+                Ok(grant) => return Ok(grant),
+                Err(RedeemError::NotExpired) => {
+                    look = self.time_left().map(|left| left.max(AGAIN));
+                }
+                Err(RedeemError::Unknown | RedeemError::AlreadyResolved(_)) => {
+                    self.is_kept = false;
+                    let granted = tokio::time::timeout(ON_ITS_WAY, &mut self.granted).await;
+                    return granted.ok().and_then(Result::ok).ok_or_else(withdrawn);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a waiting call whose time is over cannot be ended yet");
+                    look = Some(AGAIN);
+                }
+            }
+        }
+    }
+
+    /// The grant that ends the call because its time is over.
+    async fn expired(&self) -> Result<Grant, RedeemError> {
+        let store = self.shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
+        let (id, identity) = (self.suspension.id(), self.suspension.identity());
+        let now = self.shared.now();
+        redeem_for_caller(&**store, id, identity, now, Resolution::Expire, THE_HOST).await
+    }
+
+    /// How long it may wait still; `None`: for ever.
+    fn time_left(&self) -> Option<Duration> {
+        let expires_at = self.suspension.expires_at();
+        (expires_at != Timestamp::NEVER).then(|| expires_at.since(self.shared.now()))
+    }
+
+    /// The host shuts down. A call that can be made again stays where it waits; any other ends now,
+    /// so that its tool can say what it has done.
+    fn shut_down(&mut self) -> ToolError {
+        if self.suspension.within().is_some_and(crate::suspension::Within::is_repeatable) {
+            self.is_kept = false;
+            self.root.leave();
+        }
+        let message = "the host is shutting down, and nobody has decided on the call";
+        ToolError::new(ErrorKind::Cancelled, message).with_hint("Nothing was run.")
+    }
+}
+
+impl Drop for NestedWait {
+    fn drop(&mut self) {
+        let id = self.suspension.id();
+        let was_undecided = self.shared.living.take(id).is_some();
+        if !(self.is_kept && was_undecided) {
+            return;
+        }
+        let (Some(store), Ok(runtime)) =
+            (self.shared.suspensions.clone(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let resolved =
+            Resolved::new(&self.suspension, Deed::Cancelled, THE_HOST, self.shared.now());
+        runtime.spawn(take_back(store, id.clone(), resolved));
+    }
+}
+
+/// Nobody is to decide on a call that waits no more.
+async fn take_back(store: Arc<dyn SuspensionStore>, id: SuspensionId, resolved: Resolved) {
+    if let Err(error) = store.take(&id, &resolved).await {
+        tracing::warn!(%error, "a call that waits no more could not be taken out of the store");
+    }
+}
+
+fn withdrawn() -> ToolError {
+    let message = "it was withdrawn while it waited";
+    ToolError::new(ErrorKind::Cancelled, message).with_hint("Nothing was run.")
+}

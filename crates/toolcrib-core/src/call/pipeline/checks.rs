@@ -1,0 +1,156 @@
+//! The checks of a call that come before anybody is asked: is there such a tool, may it run here, do
+//! its arguments, its context and its constraints hold.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_tool::{
+    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, Plan,
+    RawArguments, Tool, ToolDefinition, ToolError, shown_name,
+};
+
+use crate::arguments::corrections::Mending;
+use crate::arguments::preparation::checked_arguments;
+use crate::cache::Key;
+use crate::call::panics::PanicMessage;
+use crate::call::tool_run::validate;
+use crate::call::turn::Turn;
+use crate::identity::fingerprint::Fingerprint;
+use crate::registry::{Compiled, Slot};
+
+/// The tool's own check of its arguments.
+#[derive(Clone, Copy)]
+pub(super) struct OwnCheck<'c> {
+    tool: &'c dyn Tool,
+    context: &'c CallContext,
+    limit: Option<Duration>,
+}
+
+impl<'c> OwnCheck<'c> {
+    pub(super) fn new(
+        tool: &'c dyn Tool,
+        context: &'c CallContext,
+        limit: Option<Duration>,
+    ) -> Self {
+        Self { tool, context, limit }
+    }
+
+    /// What the tool would do, as far as it can say.
+    pub(super) fn plan(self, arguments: &Arguments) -> Result<Option<Plan>, ToolError> {
+        self.tool.plan(arguments, self.context)
+    }
+
+    /// The digest of the code that would run now, where it can change.
+    pub(super) fn code(self) -> Option<String> {
+        Some(Fingerprint::of_json(&self.tool.code()?.into()).to_string())
+    }
+
+    pub(super) async fn passes(self, arguments: &Arguments) -> Result<(), ToolError> {
+        validate(self.tool, arguments, self.context, self.limit).await
+    }
+}
+
+/// A call all of whose checks that need no tool have passed.
+pub(crate) struct Checked<'t> {
+    pub(super) compiled: &'t Compiled,
+    pub(crate) arguments: Arguments,
+    /// Which call it is; `None` for tools whose calls always run.
+    pub(super) key: Option<Key>,
+}
+
+/// Reads and checks the arguments of a call. What had to be mended is noted in `mending`, also where
+/// the call is refused.
+pub(crate) fn checked<'t>(
+    turn: &Turn,
+    slot: &'t Slot,
+    raw: RawArguments,
+    mending: &mut Mending,
+) -> Result<Checked<'t>, ToolError> {
+    let compiled = slot.compiled();
+    let definition = &slot.entry.definition;
+    let may_close = definition.annotations().read_only;
+    let schemas = turn.state.shared.registry.schemas();
+    let arguments = checked_arguments(slot, schemas, raw, may_close, mending)?;
+    let may_be_spared = definition.cache().is_some() || definition.dedupe() != Dedupe::None;
+    let key = may_be_spared
+        .then(|| {
+            let (values, identity) = (&turn.state.values, &turn.state.identity);
+            Ok::<_, ToolError>(Key::of(
+                &compiled.callee,
+                arguments.tape()?.root(),
+                values,
+                identity,
+            ))
+        })
+        .transpose()?;
+    let checked = Checked { compiled, arguments, key };
+    require_context(turn, slot)?;
+    if let Some(constraint) = &slot.entry.constraint {
+        // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
+        let arguments = &checked.arguments;
+        let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
+        let checked = catch_unwind(checked).unwrap_or_else(|panic| {
+            let text = "a rule of this tool failed while it was checked";
+            Err(PanicMessage::of(panic.as_ref()).into_error(ErrorKind::Constraint, text))
+        });
+        checked.map_err(|error| error.with_kind(ErrorKind::Constraint))?;
+    }
+    Ok(checked)
+}
+
+/// The definition of a tool, or what a call of it would fail with.
+pub(crate) fn describe<'t>(
+    turn: &'t Turn,
+    name: &str,
+) -> Result<&'t Arc<ToolDefinition>, ToolError> {
+    let slot = turn.state.slot(name).ok_or_else(|| unknown(turn, name))?;
+    available(slot).map(|()| &slot.entry.definition)
+}
+
+/// There is no such tool; which ones are near.
+pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
+    let near: Vec<_> = turn.state.near(name).iter().map(|near| format!("`{near}`")).collect();
+    let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
+    match near.as_slice() {
+        [] => error.with_hint("Use one of the listed tools, spelt exactly."),
+        near => error.with_hint(format!("Did you mean {}?", near.join(" or "))),
+    }
+    .with_hint(format!("For the user: tool {} is unavailable.", shown_name(name)))
+}
+
+/// Fails if the tool cannot run here.
+pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
+    if slot.is_available() {
+        return Ok(());
+    }
+    let reason = slot.entry.unavailable_reason().unwrap_or_default();
+    let name = slot.entry.name();
+    Err(ToolError::unavailable(reason)
+        .with_hint("Use another tool; this one cannot run here.")
+        .with_hint(format!("For the user: tool {name} is unavailable.")))
+}
+
+/// Fails if the host has not supplied what the tool needs.
+fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
+    let missing = slot.entry.definition.injections().iter().find(|injection| {
+        injection.required() && turn.state.values.get(injection.context_key()).is_none()
+    });
+    let Some(injection) = missing else { return Ok(()) };
+    Err(ToolError::new(
+        ErrorKind::MissingContext,
+        format!(
+            "the host has not supplied `{}`, which this tool takes from the context",
+            injection.context_key()
+        ),
+    )
+    .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
+}
+
+pub(super) fn context(turn: &Turn, slot: &Arc<Slot>, id: &CallId) -> CallContextBuilder {
+    let output_chars =
+        slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+    CallContext::builder_of(id.clone(), Arc::clone(slot) as Arc<dyn Defines>)
+        .values(turn.state.values.clone())
+        .output_chars(output_chars)
+}

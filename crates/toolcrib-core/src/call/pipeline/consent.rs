@@ -1,0 +1,347 @@
+//! Whether a checked call may run: policy and approval.
+
+use std::sync::Arc;
+
+use toolcrib_tool::{Arguments, Body, CallContext, RawArguments, ToolError, ToolOutput};
+
+use super::checks::{Checked, OwnCheck, checked};
+use super::{ApprovedCode, Leave, PipelineRun};
+use crate::approval::policy::{DecidedBy, Verdict};
+use crate::approval::{
+    self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
+};
+use crate::arguments::corrections::Mending;
+use crate::call::pipeline::output::check_data;
+use crate::identity::fingerprint::Fingerprint;
+use crate::lifecycle::Instance;
+use crate::observability::audit::Decision;
+use crate::output::redaction::{
+    REDACTED, exact_value, redact_injected, redact_whole, sensitive_texts,
+};
+use crate::registry::Slot;
+use crate::suspension::{Grant, Granted, Waiting, client_output};
+
+impl<'a> PipelineRun<'a> {
+    /// Passes a call that may run. Whoever approves it may change its arguments, which are checked
+    /// like any others. `shared` is the instance of a tool that all calls share.
+    pub(super) async fn consent(
+        &mut self,
+        slot: &'a Slot,
+        checked: &mut Checked<'a>,
+        shared: Option<&Instance<'_>>,
+        context: &CallContext,
+    ) -> Result<(), Leave> {
+        let state = self.state();
+        if self.origin.grant.is_none() && !state.needs_look(&slot.entry.definition) {
+            self.record.decision = Decision::Allowed;
+            return Ok(());
+        }
+        let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
+            Verdict::Deny { by, message } => {
+                let refusal = self.denied(&by, &message);
+                if let (Some(grant), Decision::Denied { by, shown, .. }) =
+                    (self.origin.grant, &mut self.record.decision)
+                {
+                    // Somebody had approved it, before a rule came to deny it.
+                    *by = grant.decider().map(str::to_owned);
+                    *shown = grant.shown();
+                }
+                return Err(refusal.into());
+            }
+            Verdict::Allow { by } if self.origin.grant.is_none() => {
+                self.record.decision = Decision::AllowedBy { by: by.to_string() };
+                return Ok(());
+            }
+            Verdict::Allow { by } => (by, String::new()),
+            Verdict::Ask { by, reason } => (by, reason),
+        };
+        if self.is_decided(slot, &checked.arguments)? {
+            return Ok(());
+        }
+        // Whoever decides sees what would run; a call that could not run is not asked about.
+        let limit = state.shared.config.limit(slot.entry.definition.timeout());
+        let shown = match (shared, &slot.entry.body) {
+            (Some(instance), _) => {
+                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
+                self.shown(slot, &checked.arguments, Some(own))?
+            }
+            (None, Body::PerUse(factory)) if factory.is_asked_first() => {
+                // Closed before anybody is asked: nothing is held open while a person thinks.
+                let instance = Instance::own(&slot.entry.body, context, limit).await?;
+                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
+                own.passes(&checked.arguments).await?;
+                self.shown(slot, &checked.arguments, Some(own))?
+            }
+            (None, _) => self.shown(slot, &checked.arguments, None)?,
+        };
+        let Some(approver) = state.approver() else {
+            let waiting = Waiting::Approval { reason, rule: by.to_string() };
+            let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
+            self.record.decision = match &leave {
+                Leave::Suspended(..) => Decision::Waiting,
+                Leave::Failed(error) => {
+                    let reason = format!("{by}: {}", error.message());
+                    Decision::Denied { reason, by: None, shown: None }
+                }
+            };
+            return Err(leave);
+        };
+        let timeout = state.shared.config.approval_timeout;
+        self.approved_code = Some(ApprovedCode(shown.code.clone()));
+        let request = self.request(slot, &checked.arguments, shown, &by, reason);
+        let asked = Asked {
+            who: approver.name().to_owned(),
+            rule: by.to_string(),
+            shown: request.digest().to_string(),
+        };
+        match approval::ask(approver.as_ref(), &request, timeout).await {
+            Decided::Approve { remember } => {
+                self.remember(slot, &checked.arguments, remember, true);
+                self.record.decision = asked.approved(false);
+            }
+            Decided::ApproveChanged { arguments } => {
+                // Recorded even if they are refused: they are what was approved.
+                self.record.arguments = state.shared.audit.as_ref().map(|audit| {
+                    let definition = &slot.entry.definition;
+                    audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
+                });
+                self.mending = Mending::default();
+                let arguments = RawArguments::from(arguments);
+                *checked = self::checked(self.turn, slot, arguments, &mut self.mending)?;
+                if let Some(instance) = shared {
+                    let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
+                    own.passes(&checked.arguments).await?;
+                }
+                // Whoever approves may not allow what a rule denies.
+                if let Verdict::Deny { by, message } =
+                    state.verdict(&slot.entry, &checked.arguments)
+                {
+                    self.record.decision = asked.denied(&format!("{by}: {message}"));
+                    return Err(approval::refused(&message).into());
+                }
+                self.record.decision = asked.approved(true);
+            }
+            Decided::Deny { message } => {
+                self.record.decision = asked.denied(&message);
+                return Err(approval::refused(&message).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the call has been decided on already: by a grant, or by an approval in its session.
+    fn is_decided(&mut self, slot: &Slot, arguments: &Arguments) -> Result<bool, ToolError> {
+        let state = self.state();
+        if let Some(grant) = self.origin.grant {
+            let now = state.shared.now();
+            let identity = &state.identity;
+            let injected = self.injected(slot);
+            grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
+            if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
+                self.approved_code = Some(ApprovedCode(grant.suspension().shown().code.clone()));
+            }
+            grant.spend()?;
+            if let Granted::Run { remember } = grant.granted() {
+                let own = grant.decider().is_none_or(|who| who == self.turn.name());
+                self.remember(slot, arguments, *remember, own);
+            }
+            self.record.decision = approved_by(grant);
+            return Ok(true);
+        }
+        if let Some(repetition) = self.origin.repetition {
+            // It was let through before it came to wait for the call it makes.
+            self.record.decision = approved_by(repetition.grant());
+            return Ok(true);
+        }
+        if self.is_remembered(slot, arguments) {
+            let by = "an earlier approval in this session".to_owned();
+            self.record.decision =
+                Decision::Approved { by, rule: None, changed: false, shown: None };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Fails if the code that would run is not the code that was approved.
+    pub(super) fn check_code(&self, own: OwnCheck<'_>) -> Result<(), ToolError> {
+        let Some(ApprovedCode(approved)) = &self.approved_code else { return Ok(()) };
+        if own.code() == *approved {
+            return Ok(());
+        }
+        let message = "the tool changed since it was approved: a file that it runs is another";
+        Err(ToolError::denied(message).with_hint("Make the call again."))
+    }
+
+    /// The end of a suspended call that needs no run any more: it was refused, or somebody else has
+    /// done the work.
+    pub(super) fn settled(
+        &mut self,
+        slot: &Slot,
+        grant: &Grant,
+    ) -> Option<Result<ToolOutput, ToolError>> {
+        let kept = grant.suspension();
+        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
+        {
+            return Some(Err(ToolError::denied("the decision was about another call")));
+        }
+        if let Some(refusal) = grant.refusal() {
+            let reason = refusal.message().to_owned();
+            let by = grant.decider().map(str::to_owned);
+            self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
+            return Some(Err(refusal));
+        }
+        let Granted::Output(output) = grant.granted() else { return None };
+        self.record.decision = Decision::Allowed;
+        Some(self.delivered(slot, output.clone()))
+    }
+
+    /// Holds what a client delivered against what the tool declares.
+    fn delivered(&self, slot: &Slot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        let shared = &self.turn.state.shared;
+        let output = client_output(&slot.entry.definition, output)?;
+        // Before it is held against its schema, which quotes parts of what does not fit.
+        let output = shared.mask.outcome(Ok(output))?;
+        let schemas = shared.registry.schemas();
+        check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
+    }
+
+    fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
+        self.record.decision =
+            Decision::Denied { reason: format!("{by}: {message}"), by: None, shown: None };
+        approval::refused(message)
+    }
+
+    fn request(
+        &self,
+        slot: &Slot,
+        arguments: &Arguments,
+        shown: ShownCall,
+        by: &DecidedBy,
+        reason: String,
+    ) -> ApprovalRequest {
+        let state = self.state();
+        let now = state.shared.now();
+        ApprovalRequest {
+            id: None,
+            call_id: self.id.clone(),
+            tool: slot.entry.name().to_owned(),
+            definition: Some(Arc::clone(&slot.entry.definition)),
+            arguments: arguments.clone(),
+            shown,
+            asker: Asker {
+                tenant: state.values.tenant().cloned(),
+                user: state.values.user().cloned(),
+                client: state.client.as_deref().map(str::to_owned),
+            },
+            created_at: now,
+            identity: Arc::clone(&state.identity),
+            session: state.session.clone(),
+            rule: by.to_string(),
+            reason,
+            expires_at: match state.shared.config.approval_timeout {
+                Some(timeout) => now.after(timeout),
+                None => crate::storage::clock::Timestamp::NEVER,
+            },
+        }
+    }
+
+    /// `own` says whether the caller decided itself.
+    fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember, own: bool) {
+        let state = self.state();
+        if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
+            let arguments = Fingerprint::of_arguments(arguments);
+            let approved = self.approved(slot, session, own);
+            state.shared.approvals.remember(approved, arguments, scope);
+        }
+    }
+
+    fn is_remembered(&self, slot: &Slot, arguments: &Arguments) -> bool {
+        let state = self.state();
+        let Some(session) = state.session.as_deref() else { return false };
+        let arguments = || Fingerprint::of_arguments(arguments);
+        let holds =
+            |own| state.shared.approvals.holds(self.approved(slot, session, own), arguments);
+        holds(false) || state.may_approve && holds(true)
+    }
+
+    fn approved<'s>(&'s self, slot: &Slot, session: &'s str, own: bool) -> Approved<'s> {
+        Approved {
+            session,
+            identity: &self.turn.state.identity,
+            definition: slot.fingerprint(),
+            injected: self.injected(slot),
+            own,
+        }
+    }
+
+    /// The fingerprint of what the host injects into this call.
+    fn injected(&self, slot: &Slot) -> Fingerprint {
+        Fingerprint::of_injected(&slot.entry.definition, &self.turn.state.values)
+    }
+
+    /// What a person may see of the call. Fails where the tool cannot even say what it would do: the
+    /// call would fail as well.
+    fn shown(
+        &self,
+        slot: &Slot,
+        arguments: &Arguments,
+        own: Option<OwnCheck<'_>>,
+    ) -> Result<ShownCall, ToolError> {
+        let state = self.state();
+        let (definition, mask) = (&slot.entry.definition, state.shared.mask.load());
+        let plan = own.map(|own| own.plan(arguments)).transpose()?.flatten();
+        let injected = definition.injections().iter().filter_map(|injection| {
+            let value = state.values.get(injection.context_key())?;
+            let parameter = injection.parameter();
+            Some((parameter.to_owned(), redact_injected(definition, parameter, value, &mask)))
+        });
+        let arguments = exact_value(arguments);
+        let sensitive = sensitive_texts(definition, &arguments);
+        let hidden = |text: String| {
+            let replaced = |text: String, hidden: &String| text.replace(hidden, REDACTED);
+            let text = sensitive.iter().fold(text, replaced);
+            mask.text(&text).into_owned()
+        };
+        Ok(ShownCall {
+            arguments: redact_whole(definition, &arguments, &mask),
+            injected: injected.collect(),
+            plan: plan.map(|plan| plan.map(hidden).to_value()),
+            code: own.and_then(OwnCheck::code),
+            called_by: self.origin.lineage.callers(),
+        })
+    }
+}
+
+/// A question that was asked while the caller waited, for the audit log.
+struct Asked {
+    who: String,
+    rule: String,
+    shown: String,
+}
+
+impl Asked {
+    fn approved(self, changed: bool) -> Decision {
+        let Self { who, rule, shown } = self;
+        Decision::Approved { by: who, rule: Some(rule), changed, shown: Some(shown) }
+    }
+
+    fn denied(self, message: &str) -> Decision {
+        let Self { who, rule, shown } = self;
+        let reason = format!("{rule}: {message}");
+        Decision::Denied { reason, by: Some(who), shown: Some(shown) }
+    }
+}
+
+/// What was decided on a call that waited, for the audit log.
+pub(super) fn approved_by(grant: &Grant) -> Decision {
+    let rule = match grant.suspension().waiting() {
+        Waiting::Approval { rule, .. } => Some(rule.clone()),
+        _ => None,
+    };
+    Decision::Approved {
+        by: grant.decider().unwrap_or(approval::THE_HOST).to_owned(),
+        rule,
+        changed: grant.is_changed(),
+        shown: grant.shown(),
+    }
+}

@@ -1,0 +1,144 @@
+//! Dry runs: the way of a call up to the moment before anybody is asked and anything runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
+
+use super::Origin;
+use super::checks::{available, checked, context, unknown};
+use crate::admission::Lineage;
+use crate::approval::policy::Verdict;
+use crate::arguments::corrections::Mending;
+use crate::call::host::Host;
+use crate::call::tool_run::validate;
+use crate::call::turn::Turn;
+use crate::identity::fingerprint::Fingerprint;
+use crate::output::redaction::{exact_value, redact, sensitive_texts};
+
+/// What a call would be, had it been made ([`Turn::dry_run`]).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DryRun {
+    /// What the tool would get.
+    pub arguments: Arguments,
+    /// What the tool would see of the call.
+    pub context: CallContext,
+    /// What policy says: whether it would run, be asked about or be refused.
+    pub verdict: Verdict,
+    /// What of its text had to be mended, one clause each.
+    pub mended: Vec<String>,
+    /// Whether an earlier answer could serve; `None` for tools whose calls always run.
+    pub answer: Option<KeptAnswer>,
+    /// How long it may take; `None` without limit.
+    pub timeout: Option<Duration>,
+    /// What the tool would do, as far as it can say. Secrets stand in it as they are:
+    /// [`to_value`](Self::to_value) is the form to show.
+    pub plan: Option<Plan>,
+    shown_arguments: Value,
+    shown_plan: Option<Plan>,
+}
+
+/// An answer that may be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptAnswer {
+    /// Stands for the tool, the arguments, what the host injects and who asks: calls with the same
+    /// key have the same answer.
+    pub key: Fingerprint,
+    /// Whether the answer is there, so that the tool would not run.
+    pub is_there: bool,
+}
+
+impl DryRun {
+    /// What the tool would do, with secrets and sensitive arguments masked.
+    pub fn shown_plan(&self) -> Option<&Plan> {
+        self.shown_plan.as_ref()
+    }
+
+    /// The arguments, with secrets and sensitive ones masked.
+    pub fn shown_arguments(&self) -> &Value {
+        &self.shown_arguments
+    }
+
+    /// Everything, as JSON that may be shown: `tool`, `arguments`, `mended`, `decision` (`allow`,
+    /// `ask` or `deny`) with `by` and `reason`, `timeout_seconds`, `output_chars`, `answer` and
+    /// `plan`.
+    pub fn to_value(&self) -> Value {
+        let definition = self.context.definition();
+        let (decision, reason) = match &self.verdict {
+            Verdict::Allow { .. } => ("allow", None),
+            Verdict::Ask { reason, .. } => ("ask", Some(reason)),
+            Verdict::Deny { message, .. } => ("deny", Some(message)),
+        };
+        json!({
+            "tool": definition.name(),
+            "arguments": self.shown_arguments,
+            "mended": self.mended,
+            "decision": {
+                "decision": decision,
+                "by": self.verdict.by().to_string(),
+                "reason": reason,
+            },
+            "client": definition.client(),
+            "timeout_seconds": self.timeout.map(|timeout| timeout.as_secs_f64()),
+            "output_chars": self.context.output_chars(),
+            "answer": self.answer.map(|answer| json!({
+                "key": answer.key.to_string(),
+                "is_there": answer.is_there,
+            })),
+            "plan": self.shown_plan.as_ref().map(Plan::to_value),
+        })
+    }
+}
+
+/// Goes the way of a call up to its permit: the same checks in the same order, with the same errors.
+/// Nobody is asked, nothing is made, started, counted or written down.
+pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
+    let (id, name, raw) = call.into_parts();
+    let state = &turn.state;
+    let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
+    available(slot)?;
+    let definition = Arc::clone(&slot.entry.definition);
+    let mut mending = Mending::default();
+    let checked = checked(turn, slot, raw, &mut mending)?;
+    let lineage = Lineage::root();
+    let host = Host::new(turn, &Origin::alone(&lineage), slot, &id, None);
+    let hosted = context(turn, slot, &id).host(host).build_hosted();
+    let cx = hosted.context().clone();
+    let timeout = state.shared.config.limit(definition.timeout());
+    // A factory's instance would have to be made, which is the beginning of a run.
+    let body = match &slot.entry.body {
+        Body::Shared(body) => Some(body.as_ref()),
+        _ => None,
+    };
+    if let Some(body) = body {
+        validate(body, &checked.arguments, &cx, timeout).await?;
+    }
+    let verdict = state.verdict(&slot.entry, &checked.arguments);
+    let answer = checked.key.as_ref().map(|key| {
+        let is_there = state.shared.answers.is_there(key, state.session.as_deref());
+        let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
+        KeptAnswer { key, is_there }
+    });
+    let plan = body.map(|body| body.plan(&checked.arguments, &cx)).transpose()?.flatten();
+    let mask = state.shared.mask.load();
+    let shown = exact_value(&checked.arguments);
+    let sensitive = sensitive_texts(&definition, &shown);
+    let hidden = |text: String| {
+        let text = sensitive.iter().fold(text, |text, hidden| text.replace(hidden, "[redacted]"));
+        mask.text(&text).into_owned()
+    };
+    Ok(DryRun {
+        shown_arguments: redact(&definition, &shown, &mask),
+        shown_plan: plan.clone().map(|plan| plan.map(hidden)),
+        mended: mending.clauses(),
+        arguments: checked.arguments,
+        context: cx,
+        verdict,
+        answer,
+        timeout,
+        plan,
+    })
+}

@@ -1,0 +1,180 @@
+//! What ends a call before its work is done: its caller, its executor, or time.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::time::{Instant, sleep_until};
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError};
+
+use crate::admission::Lineage;
+use crate::call::cancellation::Cancellation;
+use crate::call::nested::AtWork;
+use crate::call::tool_run::cut_short;
+use crate::lifecycle::Shutdown;
+
+/// Why a call was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    /// Its turn was cancelled, or the call that made it is over.
+    Cancelled,
+    /// Its client may no longer make it.
+    Revoked,
+    /// The executor's grace period is over.
+    Shutdown,
+    /// The deadline that its caller set, or that of the call that made it.
+    Deadline,
+    /// The tool's own time limit.
+    Limit(Duration),
+}
+
+/// How far the work had come when a call was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The tool had not begun, and will not.
+    Nothing,
+    /// The tool was at work.
+    Work,
+}
+
+impl Interruption {
+    /// What a token that is cancelled stands for.
+    pub(crate) fn of(cancellation: &Cancellation) -> Self {
+        if cancellation.is_revoked() { Self::Revoked } else { Self::Cancelled }
+    }
+
+    /// The failure of a call of this tool that began at `started`. `definition` is absent if there
+    /// is no such tool.
+    pub(crate) fn error(
+        self,
+        reached: Reached,
+        started: Instant,
+        definition: Option<&ToolDefinition>,
+    ) -> ToolError {
+        let error = match self {
+            Self::Cancelled => {
+                let spent = started.elapsed();
+                let message = format!("it was withdrawn after {spent:.1?}");
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Revoked => {
+                let spent = started.elapsed();
+                let message = format!(
+                    "the client that made this call lost the right to make it, and it was ended after \
+                     {spent:.1?}"
+                );
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Shutdown => {
+                let message = "the host is shutting down; it was ended";
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Deadline => {
+                let spent = started.elapsed();
+                let message =
+                    format!("the caller's deadline passed after {spent:.1?}, and it was ended");
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+            Self::Limit(limit) if reached == Reached::Nothing => {
+                let message =
+                    format!("no thread for blocking tools was free within its limit of {limit:?}");
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+            Self::Limit(limit) => {
+                let message = format!("it ran longer than its limit of {limit:?} and was ended");
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+        };
+        let read_only = definition.is_none_or(|definition| definition.annotations().read_only);
+        match (reached, self) {
+            (Reached::Nothing, _) => error.with_hint("Nothing was run."),
+            (Reached::Work, Self::Limit(_)) if read_only => error.with_hint(
+                "Ask for less at a time: the same call is likely to run into the limit again.",
+            ),
+            (Reached::Work, _) => cut_short(error, read_only),
+        }
+    }
+}
+
+/// Everything that can interrupt one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Interrupts<'a> {
+    pub(crate) cancellation: &'a Cancellation,
+    pub(crate) shutdown: &'a Shutdown,
+    /// The calls it was made from, whose limits hold for it, and the caller's deadline.
+    pub(crate) lineage: &'a Lineage,
+    /// The call itself, once its limit counts.
+    pub(crate) own: Option<&'a AtWork>,
+}
+
+impl Interrupts<'_> {
+    /// When time ends the call as things stand, and why. That changes while a call it leads to, or a
+    /// call that leads to it, waits for somebody.
+    fn end(&self) -> Option<(Instant, Interruption)> {
+        let limit = self.own.and_then(AtWork::limit_end);
+        let limit = limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
+        let deadline = self.lineage.deadline().map(|at| (at, Interruption::Deadline));
+        match (limit, deadline) {
+            (Some(limit), Some(deadline)) if deadline.0 < limit.0 => Some(deadline),
+            (limit, deadline) => limit.or(deadline),
+        }
+    }
+
+    /// When time ends the call at the latest, if it does.
+    pub(crate) fn latest(&self) -> Option<Instant> {
+        self.end().map(|(at, _)| at)
+    }
+
+    /// The interruption that is there already.
+    pub(crate) fn pending(&self) -> Option<Interruption> {
+        if self.cancellation.is_cancelled() {
+            return Some(Interruption::of(self.cancellation));
+        }
+        if self.shutdown.is_cancelled() {
+            return Some(Interruption::Shutdown);
+        }
+        self.end().filter(|(at, _)| *at <= Instant::now()).map(|(_, why)| why)
+    }
+
+    /// Completes with the first interruption.
+    pub(crate) async fn next(&self) -> Interruption {
+        let cancelled = pin!(self.cancellation.cancelled());
+        let shutdown = pin!(self.shutdown.cancelled());
+        let time = pin!(self.time_is_over());
+        match select(cancelled, select(shutdown, time)).await {
+            Either::Left(_) => Interruption::of(self.cancellation),
+            Either::Right((Either::Left(_), _)) => Interruption::Shutdown,
+            Either::Right((Either::Right((why, _)), _)) => why,
+        }
+    }
+
+    async fn time_is_over(&self) -> Interruption {
+        loop {
+            let mut changed = pin!(self.lineage.outermost().time_changes());
+            // Registered before the time is read, so that a change between the two is not missed.
+            changed.as_mut().enable();
+            let Some((at, why)) = self.end() else {
+                changed.await;
+                continue;
+            };
+            if at <= Instant::now() {
+                return why;
+            }
+            let _ = select(pin!(sleep_until(at)), changed).await;
+        }
+    }
+
+    /// Runs `work` unless the call is interrupted: then `work` is dropped.
+    pub(crate) async fn unless_interrupted<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Interruption> {
+        if let Some(interruption) = self.pending() {
+            return Err(interruption);
+        }
+        match select(pin!(work), pin!(self.next())).await {
+            Either::Left((output, _)) => Ok(output),
+            Either::Right((interruption, _)) => Err(interruption),
+        }
+    }
+}

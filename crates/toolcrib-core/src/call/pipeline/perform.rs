@@ -1,0 +1,197 @@
+//! The run of a call that has passed every check: the tool at work, within its limit.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
+use toolcrib_tool::{Arguments, BoxFuture, ErrorKind, HostedContext, ToolError, ToolOutput};
+
+use super::{Interruption, Interrupts, Leave, PipelineRun, Reached, Ready};
+use crate::admission::Permit;
+use crate::cache::Run;
+use crate::call::host::Host;
+use crate::call::pipeline::output::{check_data, finished};
+use crate::call::retry;
+use crate::call::tool_run::{Executed, Held, execute};
+use crate::lifecycle::Instance;
+use crate::registry::Slot;
+use crate::suspension::Waiting;
+
+impl<'a> PipelineRun<'a> {
+    /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
+    /// (a person, another call, a permit, an instance, a store) is no part of it.
+    pub(super) fn perform<'s>(
+        &'s mut self,
+        slot: &'a Arc<Slot>,
+        ready: Box<Ready<'a>>,
+    ) -> BoxFuture<'s, Result<ToolOutput, Leave>>
+    where
+        'a: 's,
+    {
+        Box::pin(self.performed(slot, ready))
+    }
+
+    async fn performed(
+        &mut self,
+        slot: &'a Arc<Slot>,
+        ready: Box<Ready<'a>>,
+    ) -> Result<ToolOutput, Leave> {
+        let Ready { checked, hosted, instance, permit, presence, run } = *ready;
+        let arguments = checked.arguments;
+        let (state, definition) = (self.state(), &slot.entry.definition);
+        let host = hosted.host();
+        let begun = Instant::now();
+        let limit = state.shared.config.limit(definition.timeout());
+        let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
+        let at_work = host.at_work();
+        let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
+        if let Some(interruption) = interrupts.pending() {
+            return Err(interruption
+                .error(Reached::Nothing, self.started, Some(definition))
+                .into());
+        }
+        let delegate = instance.tool().delegates_to(arguments.as_str());
+        host.begin(&permit, presence, arguments.clone(), limit, delegate);
+        at_work.owes(run);
+        let end_when_dropped = EndWhenDropped(Some(host));
+        // A tool that asks back is suspended with the arguments it was given.
+        let again = state.shared.suspensions.is_some().then(|| arguments.clone());
+        let interrupted = OnceLock::new();
+        let work = Work {
+            slot,
+            instance: &instance,
+            hosted: &hosted,
+            permit: &permit,
+            interrupts,
+            interrupted: &interrupted,
+        };
+        let outcome = match retry::policy(definition) {
+            Some(policy) => {
+                let attempt = || self.attempt(arguments.clone(), &work);
+                let paused = || interrupts.next();
+                match retry::with_retries(policy, || interrupts.latest(), paused, attempt).await {
+                    Ok((outcome, attempts)) => retry::noted(outcome, attempts),
+                    Err(interruption) => {
+                        let _ = interrupted.set((interruption, Reached::Work));
+                        Err(interruption.error(Reached::Work, self.started, Some(definition)))
+                    }
+                }
+            }
+            None => self.attempt(arguments, &work).await,
+        };
+        if self.voice.is_some() {
+            host.finish_speech().await;
+        }
+        // While it waited for a call it had made, it did not work.
+        let worked = begun.elapsed().saturating_sub(at_work.stood_still());
+        let run = at_work.take_owed();
+        let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
+        let suspended = host.take_suspended();
+        // Work that goes on elsewhere may still act for the call.
+        end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
+        if let Some(suspended) = suspended {
+            permit.finish(None);
+            return Err(Leave::Suspended(suspended, None));
+        }
+        if let Some(waiting) = waiting {
+            permit.finish(None);
+            // Whoever waits for its answer does not wait for that of a person.
+            drop(run);
+            return Err(self.suspend(slot, again.as_ref(), waiting).await);
+        }
+        // A tool that was ended by its caller, or never began, has not run into its own limit.
+        let failure = match (outcome.as_ref().err(), interrupted.get()) {
+            (None, _) => None,
+            (Some(error), None) => Some(error.kind()),
+            (Some(_), Some((Interruption::Limit(_), Reached::Work))) => Some(ErrorKind::Timeout),
+            (Some(_), Some(_)) => Some(ErrorKind::Cancelled),
+        };
+        if permit.finish(failure) {
+            state.paused(self.name);
+        }
+        self.worked = Some(worked);
+        self.spent = Some(self.started.elapsed());
+        let outcome = match run {
+            None => outcome,
+            Some(run) => self.publish(run, outcome, !host.has_left_key()),
+        };
+        Ok(outcome?)
+    }
+
+    /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond
+    /// its key.
+    fn publish(
+        &mut self,
+        run: Run,
+        outcome: Result<ToolOutput, ToolError>,
+        shareable: bool,
+    ) -> Result<ToolOutput, ToolError> {
+        let outcome = outcome.map(Arc::new).map_err(Arc::new);
+        let answers = &self.state().shared.answers;
+        self.spilled = Some(answers.publish(run, self.scope(), &outcome, shareable));
+        outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
+    }
+
+    /// Runs the tool once and checks what it hands back.
+    async fn attempt(
+        &self,
+        arguments: Arguments,
+        work: &Work<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let shared = &self.state().shared;
+        let definition = &work.slot.entry.definition;
+        let host = work.hosted.host();
+        // What an earlier attempt has set is no answer to this one.
+        host.take_result();
+        let held = Held {
+            slot: work.permit.slot().cloned(),
+            writing: shared.answers.writing(definition.resources()),
+            lease: work.instance.lease(),
+        };
+        let (tool, interrupts) = (work.instance.tool(), &work.interrupts);
+        let running = execute(tool, arguments, work.hosted, interrupts, self.started, held);
+        let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
+            shared.polls.watch(self.name, running).await
+        } else {
+            running.await
+        };
+        if let Some(interrupted) = interrupted {
+            // The first one ends the call.
+            let _ = work.interrupted.set(interrupted);
+        }
+        let output = finished(self.name, outcome?, host)?;
+        // Before anything keeps it, and before it is cut: half a secret is not found.
+        let output = shared.mask.outcome(Ok(output))?;
+        check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
+    }
+}
+
+/// Ends the work of a call, also where its future is dropped.
+struct EndWhenDropped<'h>(Option<&'h Host>);
+
+impl EndWhenDropped<'_> {
+    /// The tool has returned; `is_over`: nothing goes on elsewhere.
+    fn end(mut self, is_over: bool) {
+        if let Some(host) = self.0.take() {
+            host.end(is_over);
+        }
+    }
+}
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        if let Some(host) = self.0 {
+            host.end(true);
+        }
+    }
+}
+
+/// What a call runs with.
+struct Work<'w> {
+    slot: &'w Slot,
+    instance: &'w Instance<'w>,
+    hosted: &'w HostedContext<Host>,
+    permit: &'w Permit<'w>,
+    interrupts: Interrupts<'w>,
+    /// What interrupted the work, if anything did.
+    interrupted: &'w OnceLock<(Interruption, Reached)>,
+}

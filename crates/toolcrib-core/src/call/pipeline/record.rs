@@ -1,0 +1,101 @@
+//! What is written down of every call, also of one that is dropped: spans, log and audit.
+
+use tokio::time::Instant;
+use toolcrib_tool::{CallId, RawArguments};
+use tracing::Span;
+
+use super::interruption::{Interruption, Reached};
+use crate::call::cancellation::Cancellation;
+use crate::call::turn::State;
+use crate::observability::audit::trail::{Audited, AuditedArguments, End};
+use crate::observability::audit::{AuditOutcome, Decision};
+use crate::observability::spans;
+use crate::observability::spans::Call;
+use crate::output::redaction::redact_text;
+use crate::registry::Slot;
+
+/// The record of a call under way. Dropped without an end, the call was withdrawn.
+pub(super) struct Record<'a> {
+    state: &'a State,
+    id: &'a CallId,
+    call: Call<'a>,
+    slot: Option<&'a Slot>,
+    started: Instant,
+    cancellation: &'a Cancellation,
+    span: Span,
+    /// What the audit log says of the arguments, where there is one.
+    pub(super) arguments: Option<AuditedArguments>,
+    /// What was decided about it.
+    pub(super) decision: Decision,
+    ended: bool,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn begin(
+        state: &'a State,
+        id: &'a CallId,
+        name: &'a str,
+        slot: Option<&'a Slot>,
+        raw: &RawArguments,
+        (started, cancellation): (Instant, &'a Cancellation),
+    ) -> Self {
+        let mask = &state.shared.mask;
+        let call = Call { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
+        // Not looked at where nobody reads it: it has to come from far away.
+        let definition = || slot.map(|slot| &*slot.entry.definition);
+        let span = spans::span(call);
+        let redacted = || redact_text(definition(), raw.as_str(), &mask.load());
+        span.in_scope(|| spans::started(call, redacted));
+        let audit = state.shared.audit.as_ref();
+        let arguments =
+            audit.map(|audit| audit.arguments(definition(), raw.as_str(), &mask.load()));
+        let decision = Decision::Undecided;
+        let ended = false;
+        Self { state, id, call, slot, started, cancellation, span, arguments, decision, ended }
+    }
+
+    /// When the call came in.
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The span of the call.
+    pub(super) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// The call has been answered.
+    pub(super) fn end(mut self, end: End<'_>) {
+        self.ended = true;
+        self.write(end);
+    }
+
+    fn write(&mut self, end: End<'_>) {
+        let waits = end.outcome == AuditOutcome::Waiting;
+        spans::ended(&self.span, self.call, end.duration, end.error.filter(|_| !waits));
+        if let (Some(audit), Some(arguments)) = (&self.state.shared.audit, self.arguments.take()) {
+            audit.record(Audited {
+                tool: self.slot.map(|slot| (&slot.entry, slot.fingerprint())),
+                values: &self.state.values,
+                session: self.state.session.as_deref(),
+                arguments,
+                decision: std::mem::take(&mut self.decision),
+                id: self.id.as_str(),
+                end,
+                mask: &self.state.shared.mask.load(),
+            });
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let definition = self.slot.map(|slot| &*slot.entry.definition);
+            let interruption = Interruption::of(self.cancellation);
+            let error = &interruption.error(Reached::Work, self.started, definition);
+            let end = End::failed(error, self.started.elapsed());
+            self.write(end.revoked_if(interruption == Interruption::Revoked));
+        }
+    }
+}

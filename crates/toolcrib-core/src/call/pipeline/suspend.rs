@@ -1,0 +1,153 @@
+//! Calls that wait: put into the store with all they are bound to, or refused where they cannot be.
+
+use toolcrib_tool::{Arguments, ErrorKind, ToolError};
+
+use super::{Leave, PipelineRun};
+use crate::approval::{self, ShownCall};
+use crate::call::nested::{NestedWait, Paused};
+use crate::registry::Slot;
+use crate::storage::bounds::Full;
+use crate::suspension::{StoreError, Suspension, Waiting, Within};
+
+impl PipelineRun<'_> {
+    /// Puts the call away until somebody resolves it; or it fails, where nobody could.
+    pub(super) async fn suspend(
+        &self,
+        slot: &Slot,
+        arguments: Option<&Arguments>,
+        waiting: Waiting,
+    ) -> Leave {
+        match arguments {
+            Some(arguments) => {
+                self.suspend_showing(slot, arguments, waiting, ShownCall::default()).await
+            }
+            None => nobody_waits(&waiting).into(),
+        }
+    }
+
+    /// The same with what whoever decides is shown.
+    pub(super) async fn suspend_showing(
+        &self,
+        slot: &Slot,
+        arguments: &Arguments,
+        waiting: Waiting,
+        shown: ShownCall,
+    ) -> Leave {
+        let state = self.state();
+        let Some(store) = &state.shared.suspensions else {
+            return nobody_waits(&waiting).into();
+        };
+        let lineage = self.origin.lineage;
+        // Where its makers did nothing but hand it on, they end and are made again.
+        let is_alive = lineage.depth() > 0 && !lineage.hands_on(self.name);
+        // Only one call at a time waits for somebody, and its makers stand still while it does.
+        let paused = is_alive.then(|| Paused::begin(lineage));
+        let asking = match &paused {
+            Some(_) => Some(lineage.outermost().ask().await),
+            None => None,
+        };
+        let caller = match state.caller(&slot.entry.definition) {
+            Ok(caller) => caller,
+            Err(error) => return unkept(error).into(),
+        };
+        let config = &state.shared.config;
+        let limit = match waiting {
+            Waiting::Client => slot.entry.definition.timeout(),
+            Waiting::Approval { .. } | Waiting::Input { .. } => config.approval_timeout,
+            Waiting::Pending { .. } => None,
+        };
+        let now = state.shared.now();
+        let expires_at =
+            limit.map_or(crate::storage::clock::Timestamp::NEVER, |limit| now.after(limit));
+        let tool = (slot.entry.name(), slot.fingerprint());
+        let suspended = Suspension::of(self.id, tool, arguments, waiting, (now, expires_at));
+        let mut suspension = match suspended {
+            Ok(suspension) => suspension.for_identity(&*state.identity).by(caller).showing(shown),
+            Err(error) => return unkept(error).into(),
+        };
+        if let Some(within) = self.within(is_alive) {
+            suspension = suspension.made_within(within);
+        }
+        if let Some(session) = &state.session {
+            suspension = suspension.in_session(&**session);
+        }
+        let mut wait = match (paused, asking) {
+            (Some(paused), Some(asking)) => {
+                match NestedWait::begin(&state.shared, lineage, &suspension, paused, asking) {
+                    Ok(wait) => Some(Box::new(wait)),
+                    Err(full) => return too_many_wait(full).into(),
+                }
+            }
+            _ => None,
+        };
+        match store.put(&suspension).await {
+            Ok(()) => {
+                if let Some(wait) = &mut wait {
+                    wait.kept();
+                }
+                Leave::Suspended(Box::new(suspension), wait)
+            }
+            Err(StoreError::Full(full)) => too_many_wait(full).into(),
+            Err(error) => unkept(error).into(),
+        }
+    }
+
+    /// The calls that led to this one, for its suspension; `is_alive`: they stay at work.
+    fn within(&self, is_alive: bool) -> Option<Within> {
+        let made = self.origin.made?;
+        let mut next = self.name;
+        let mut frames = Vec::with_capacity(self.origin.lineage.depth());
+        for call in self.origin.lineage.calls() {
+            frames.push(call.frame(next)?);
+            next = call.tool_name();
+        }
+        frames.reverse();
+        let alive_in = is_alive.then(|| self.state().shared.living.executor().to_owned());
+        Some(Within { nested: made.clone(), frames, alive_in })
+    }
+}
+
+/// The failure of a call that cannot wait because too many do.
+fn too_many_wait(full: Full) -> ToolError {
+    let mut error = ToolError::unavailable(format!("the call would have to wait, and {full}"))
+        .with_hint("Nothing was run. Resolve or cancel calls that wait, or let them expire first.")
+        .with_retryable(true);
+    if let Some(wait) = full.retry_after {
+        error = error.with_retry_after(wait);
+    }
+    error.with_source(full)
+}
+
+fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {
+    ToolError::unavailable("the call would have to wait for somebody, and could not be kept")
+        .with_hint("Nothing was run. Tell the user.")
+        .with_source(error)
+}
+
+fn nobody_waits(waiting: &Waiting) -> ToolError {
+    let why = match waiting {
+        Waiting::Approval { reason, .. } => {
+            return approval::refused(&format!("{reason}, and nobody here can approve it"));
+        }
+        Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
+        Waiting::Input { message, .. } => format!(
+            "it needs an answer from a person, and this host keeps no waiting calls: {message}"
+        ),
+        Waiting::Pending { ticket } => {
+            format!("its work goes on elsewhere as {ticket}, and this host keeps no waiting calls")
+        }
+    };
+    ToolError::unavailable(why)
+}
+
+/// What a call that waits says to those who cannot wait with it.
+pub(crate) fn waits(suspension: &Suspension) -> ToolError {
+    let why = match suspension.waiting() {
+        Waiting::Approval { reason, .. } => format!("it waits for approval: {reason}"),
+        Waiting::Client => "it waits for the client to run it".to_owned(),
+        Waiting::Input { message, .. } => format!("it waits for an answer: {message}"),
+        Waiting::Pending { ticket } => format!("its work goes on elsewhere as {ticket}"),
+    };
+    ToolError::new(ErrorKind::RequiresApproval, why)
+        .with_hint("It will be answered later; do not make the same call again.")
+}

@@ -1,0 +1,233 @@
+//! Running a tool until it ends or is interrupted, whatever it does.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, HostedContext, Tool, ToolError,
+    ToolOutcome,
+};
+
+use crate::admission;
+use crate::cache::Writing;
+use crate::call::host::Host;
+use crate::call::panics::PanicMessage;
+use crate::call::pipeline::{Interruption, Interrupts, Reached};
+use crate::lifecycle::Lease;
+
+/// What a call keeps as long as its work goes on, answered or not: a thread cannot be stopped.
+#[expect(dead_code, reason = "kept for what their drop does")]
+pub(crate) struct Held {
+    /// One of the calls the tool may run at once.
+    pub(crate) slot: Option<Arc<admission::Slot>>,
+    /// That what the tool writes may be changing.
+    pub(crate) writing: Option<Writing>,
+    /// The instance, if it is the call's own.
+    pub(crate) lease: Option<Lease>,
+}
+
+/// How one run of a tool ended.
+pub(crate) struct Executed {
+    pub(crate) outcome: Result<ToolOutcome, ToolError>,
+    /// What ended it, if it did not end by itself, and whether the tool was at work by then.
+    pub(crate) interrupted: Option<(Interruption, Reached)>,
+}
+
+/// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
+/// blocking tool only learns of it here.
+struct CancelOnDrop<'a>(Option<&'a CallContext>);
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(cx) = self.0 {
+            cx.host().cancel();
+        }
+    }
+}
+
+/// Runs the tool until it ends, on the blocking pool if its definition says so. `started` is when the
+/// call came in, for messages.
+///
+/// Whatever interrupts it, the tool is told first ([`CallContext::cancelled`]) and has its wind-down
+/// to hand over what it has; then its future is dropped.
+pub(crate) fn execute<'a>(
+    tool: &'a Arc<dyn Tool>,
+    arguments: Arguments,
+    hosted: &'a HostedContext<Host>,
+    interrupts: &'a Interrupts<'a>,
+    started: Instant,
+    held: Held,
+) -> BoxFuture<'a, Executed> {
+    // Boxed here, because calls nest: the parts of each level would add up on the stack.
+    Box::pin(executed(tool, arguments, hosted, interrupts, started, held))
+}
+
+async fn executed(
+    tool: &Arc<dyn Tool>,
+    arguments: Arguments,
+    hosted: &HostedContext<Host>,
+    interrupts: &Interrupts<'_>,
+    started: Instant,
+    held: Held,
+) -> Executed {
+    let (cx, host) = (hosted.context(), hosted.host());
+    let blocking = cx.definition().blocking();
+    host.needs(tool.wind_down());
+    let mut cancel_when_dropped = CancelOnDrop(Some(cx));
+    let begin = Begin::default();
+    let mut work = pin!(work(tool, arguments, cx, blocking.then_some(&begin), held));
+    let interruption = match select(work.as_mut(), pin!(interrupts.next())).await {
+        Either::Left((outcome, _)) => {
+            cancel_when_dropped.0 = None;
+            return Executed { outcome, interrupted: None };
+        }
+        Either::Right((interruption, _)) => interruption,
+    };
+    host.cancel();
+    let reached = if blocking && begin.withdraw() { Reached::Nothing } else { Reached::Work };
+    let interrupted = Some((interruption, reached));
+    let error = interruption.error(reached, started, Some(cx.definition()));
+    let wind_down = host.wind_down(tool.wind_down());
+    if reached == Reached::Nothing || wind_down.is_zero() {
+        return Executed { outcome: Err(error), interrupted };
+    }
+    let by_time = matches!(interruption, Interruption::Limit(_) | Interruption::Deadline);
+    let partial = match tokio::time::timeout(wind_down, work).await {
+        // A tool whose output is of use however far it came.
+        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && by_time => {
+            return Executed { outcome: Ok(output.into()), interrupted };
+        }
+        Ok(Ok(ToolOutcome::Done(output))) => Some(output),
+        Ok(Err(mut late)) => late.take_partial(),
+        Ok(Ok(_)) | Err(_) => None,
+    };
+    let error = match partial {
+        Some(partial) => error.with_partial(partial),
+        None => error,
+    };
+    Executed { outcome: Err(error), interrupted }
+}
+
+/// Whether work that was handed to the blocking pool has begun. It begins once or is withdrawn, never
+/// both: a queued call that has been answered does not run afterwards.
+#[derive(Debug, Clone, Default)]
+struct Begin(Arc<AtomicU8>);
+
+impl Begin {
+    const QUEUED: u8 = 0;
+    const BEGUN: u8 = 1;
+    const WITHDRAWN: u8 = 2;
+
+    /// Whether the work may begin now.
+    fn begin(&self) -> bool {
+        self.0.swap_from_queued(Self::BEGUN)
+    }
+
+    /// Whether the work had not begun; from now on it cannot.
+    fn withdraw(&self) -> bool {
+        self.0.swap_from_queued(Self::WITHDRAWN)
+            || self.0.load(Ordering::Acquire) == Self::WITHDRAWN
+    }
+}
+
+trait SwapFromQueued {
+    fn swap_from_queued(&self, to: u8) -> bool;
+}
+
+impl SwapFromQueued for AtomicU8 {
+    fn swap_from_queued(&self, to: u8) -> bool {
+        self.compare_exchange(Begin::QUEUED, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Takes queued work back when dropped.
+struct TakeBack<'b>(&'b Begin, AbortHandle);
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw();
+        // Leaves the queue of the pool; without effect on work that has begun.
+        self.1.abort();
+    }
+}
+
+/// The tool's work with panics caught; with a `begin`, on the blocking pool.
+async fn work(
+    tool: &Arc<dyn Tool>,
+    arguments: Arguments,
+    cx: &CallContext,
+    begin: Option<&Begin>,
+    held: Held,
+) -> Result<ToolOutcome, ToolError> {
+    let Some(begin) = begin else {
+        let outcome = caught(async { tool.call(arguments, cx).await }).await;
+        drop(held);
+        return outcome;
+    };
+    let (tool, cx, may_begin) = (Arc::clone(tool), cx.clone(), begin.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let task = tokio::task::spawn_blocking(move || {
+        let _held = held;
+        if !may_begin.begin() {
+            return Err(ToolError::new(ErrorKind::Cancelled, "it was withdrawn before it began"));
+        }
+        runtime.block_on(tool.call(arguments, &cx))
+    });
+    let _take_back = TakeBack(begin, task.abort_handle());
+    task.await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => Err(panicked(panic.as_ref())),
+        Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),
+    })
+}
+
+/// The tool's own check of its arguments, within `limit`.
+pub(crate) async fn validate(
+    tool: &dyn Tool,
+    arguments: &Arguments,
+    cx: &CallContext,
+    limit: Option<Duration>,
+) -> Result<(), ToolError> {
+    if !tool.validates() {
+        return Ok(());
+    }
+    // Whatever the tool calls it, a check that fails is a rule of the tool's own.
+    let refused = |error: ToolError| error.with_kind(ErrorKind::Constraint);
+    let check = caught(async { tool.validate(arguments, cx).await.map_err(refused) });
+    match limit {
+        None => check.await,
+        Some(limit) => tokio::time::timeout(limit, check).await.unwrap_or_else(|_| {
+            let message = format!("its own check took longer than its limit of {limit:?}");
+            Err(ToolError::new(ErrorKind::Timeout, message)
+                .with_hint("Nothing was run. Call again later."))
+        }),
+    }
+}
+
+/// A tool that panicked is asked again only through its own `&self`; what it left half done behind
+/// a lock of its own, that lock's poisoning tells it.
+async fn caught<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    PanicMessage::of(panic)
+        .into_error(ErrorKind::Panic, "the tool crashed on this input")
+        .with_hint("Try other arguments or another tool.")
+}
+
+/// The error of a call that was ended while it ran: what it had done by then is unknown, unless its
+/// tool only reads.
+pub(crate) fn cut_short(error: ToolError, read_only: bool) -> ToolError {
+    if read_only {
+        return error;
+    }
+    error.with_hint("Whether it took effect is unknown: look before you call it again.")
+}

@@ -1,0 +1,214 @@
+//! What becomes of a call that waits, as its caller learns it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
+
+use super::Turn;
+use crate::storage::clock::Timestamp;
+use crate::suspension::{
+    Answer, Deed, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension, SuspensionId,
+    too_late,
+};
+
+/// How often outcomes of other processes are looked for.
+const ELSEWHERE: Duration = Duration::from_secs(1);
+
+/// Longer than anybody waits.
+const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A call whose time is over by this process's clock is looked at again after this time at the
+/// earliest: where it is at work in another server, that server ends it.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Turn {
+    /// What became of a suspended call of this turn's identity that somebody else has decided on.
+    pub async fn outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        let found = store.settled(id).await?;
+        Ok(found.filter(|one| one.suspension().identity() == &*self.state.identity))
+    }
+
+    /// As [`outcome`](Self::outcome), and waits for up to `limit` until the call has an outcome or
+    /// waits for something else. `None` where it has neither by then, and where it is not known.
+    pub async fn wait_for_outcome(
+        &self,
+        id: &SuspensionId,
+        limit: Duration,
+    ) -> Result<Option<Settled>, StoreError> {
+        let now = tokio::time::Instant::now();
+        let until = now.checked_add(limit).unwrap_or(now + FAR);
+        loop {
+            let mut told = pin!(self.state.shared.settled.notified());
+            told.as_mut().enable();
+            match self.outcome(id).await? {
+                Some(settled) if *settled.outcome() != Outcome::Running => {
+                    return Ok(Some(settled));
+                }
+                None if self.suspended(id).await?.is_none() => {
+                    // It may have been decided on between the two looks.
+                    if self.outcome(id).await?.is_none() {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            // Other processes over the same store are not heard here.
+            let next = (tokio::time::Instant::now() + ELSEWHERE).min(until);
+            let waited = tokio::time::timeout_at(next, told).await;
+            if waited.is_err() && next == until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes what became of a call, once.
+    pub async fn take_outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
+        if self.outcome(id).await?.is_none() {
+            return Ok(None);
+        }
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        store.take_settled(id).await
+    }
+
+    /// Waits until a suspended call of this turn's identity has its final answer, and takes it.
+    ///
+    /// The call may be decided on by anybody who may
+    /// ([`approvals`](Self::approvals)), in this process or in another one over the same store. If it
+    /// comes to wait again, for an answer to a question after an approval for example, this waits for
+    /// that as well. A denial, and a call that nobody has decided on in time, are failed results.
+    ///
+    /// Of all who wait for one call, exactly one gets its answer. For the others, and for a call that
+    /// this turn's identity has [resolved](Self::resolve) itself, which gives the answer to whoever
+    /// resolves it, the result is a failure that says what was done with the call and by whom.
+    ///
+    /// Dropping the future leaves the call as it is: its answer is kept for a day, and can be waited
+    /// for again. Fails only if the store does.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use toolcrib_core::approval::Decision;
+    /// use toolcrib_core::suspension::MemorySuspensions;
+    /// use toolcrib_core::{Answer, Executor, Registry, TurnOptions};
+    /// use toolcrib_tool::{Approval, Identity, ToolCall, ToolDefinition};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let deploy =
+    ///     ToolDefinition::builder("deploy").description("Deploy.").approval(Approval::Always).build()?;
+    /// let registry = Registry::scratch().tool_as(deploy, |_, _| async { "deployed" }).build()?;
+    /// let executor =
+    ///     Executor::builder(registry).suspensions(Arc::new(MemorySuspensions::new())).build();
+    ///
+    /// let turn = executor.turn(TurnOptions::default().identity(Identity::user("ada")));
+    /// let Answer::Suspended(waiting) = turn.start(ToolCall::new("1", "deploy", "{}")).await else {
+    ///     return Err("it did not wait".into());
+    /// };
+    ///
+    /// // Somebody else decides; the call runs as ada's.
+    /// let operator = executor.approvals(TurnOptions::default());
+    /// operator.decide(waiting.id(), Decision::approve()).await?;
+    /// assert_eq!(turn.result_of(&waiting).await?.text(), "deployed");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn result_of(&self, suspension: &Suspension) -> Result<ToolResult, StoreError> {
+        let mut waiting = suspension.clone();
+        let mut earlier = Vec::new();
+        loop {
+            let limit = self.time_left(&waiting).max(AGAIN);
+            let answer = match self.wait_for_outcome(waiting.id(), limit).await? {
+                Some(settled) => match settled.outcome() {
+                    Outcome::Done(result) => {
+                        if self.take_outcome(waiting.id()).await?.is_none() {
+                            return self.answered_elsewhere(&waiting).await;
+                        }
+                        Answer::Done((**result).clone())
+                    }
+                    Outcome::Waits(next) => Answer::Suspended(next.clone()),
+                    Outcome::Running => continue,
+                },
+                None => match self.ended(&waiting).await? {
+                    Ended::StillThere => continue,
+                    Ended::Now(answer) => answer,
+                    Ended::Elsewhere => return self.answered_elsewhere(&waiting).await,
+                },
+            };
+            match answer {
+                Answer::Done(result) => {
+                    for id in &earlier {
+                        self.take_outcome(id).await?;
+                    }
+                    return Ok(result);
+                }
+                Answer::Suspended(next) => {
+                    earlier.push(waiting.id().clone());
+                    waiting = *next;
+                }
+            }
+        }
+    }
+
+    /// Ends a call whose time is over, and says what is left of one without an outcome.
+    async fn ended(&self, waiting: &Suspension) -> Result<Ended, StoreError> {
+        let id = waiting.id();
+        if self.suspended(id).await?.is_none() {
+            // It may have been decided on since.
+            let is_known = self.outcome(id).await?.is_some();
+            return Ok(if is_known { Ended::StillThere } else { Ended::Elsewhere });
+        }
+        if !waiting.is_expired(self.state.shared.now()) {
+            return Ok(Ended::StillThere);
+        }
+        match self.resolve(id, Resolution::Expire).await {
+            Ok(answer) => Ok(Ended::Now(answer)),
+            Err(RedeemError::Store(error)) => Err(error),
+            // Somebody else is ending it.
+            Err(_) => Ok(Ended::StillThere),
+        }
+    }
+
+    /// The failure for a call of which somebody else has the answer.
+    async fn answered_elsewhere(&self, waiting: &Suspension) -> Result<ToolResult, StoreError> {
+        let first = match &self.state.shared.suspensions {
+            Some(store) => too_late(&**store, waiting.id(), &self.state.identity).await?,
+            None => RedeemError::Unknown,
+        };
+        let error = match first {
+            RedeemError::AlreadyResolved(first) => match first.deed() {
+                Deed::Denied | Deed::Revoked => ToolError::denied(first.to_string()),
+                Deed::Expired | Deed::Cancelled => {
+                    ToolError::new(ErrorKind::Cancelled, first.to_string())
+                }
+                _ => ToolError::outcome_unknown(format!(
+                    "{first}; its answer was given to somebody else"
+                )),
+            },
+            _ => ToolError::outcome_unknown(
+                "no call of this identity waits under this id, and no answer is kept for it",
+            ),
+        };
+        let error = error.with_hint("The answer of a call that waits can be taken once.");
+        let (id, tool) = (CallId::new(waiting.call_id()), waiting.called_tool());
+        Ok(ToolResult::failure(id, tool, error, Duration::ZERO))
+    }
+
+    /// How long a call may wait still.
+    fn time_left(&self, waiting: &Suspension) -> Duration {
+        let until = waiting.expires_at();
+        if until == Timestamp::NEVER { FAR } else { until.since(self.state.shared.now()) }
+    }
+}
+
+/// What is left of a call that has no outcome.
+enum Ended {
+    /// It still waits, or is being worked on.
+    StillThere,
+    /// Its time was over, and this is its answer.
+    Now(Answer),
+    /// It does not wait, and its answer was given to somebody else.
+    Elsewhere,
+}

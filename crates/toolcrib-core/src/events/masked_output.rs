@@ -1,0 +1,50 @@
+//! What a running call says, masked before anybody hears it.
+
+use std::sync::{Mutex, PoisonError};
+
+use toolcrib_tool::{Content, StatusUpdate};
+
+use crate::events::VoiceHandle;
+use crate::output::masking::{Mask, MaskStream};
+
+/// A call's voice, behind the mask.
+pub(crate) struct Speech {
+    voice: VoiceHandle,
+    mask: Mask,
+    /// A secret may begin in one part and end in the next.
+    parts: Mutex<MaskStream>,
+}
+
+impl Speech {
+    pub(crate) fn new(voice: VoiceHandle, mask: Mask) -> Self {
+        let parts = Mutex::new(mask.stream());
+        Self { voice, mask, parts }
+    }
+
+    pub(crate) fn status(&self, update: StatusUpdate) {
+        let update = if self.mask.is_empty() { update } else { self.mask.status(update) };
+        self.voice.status(update);
+    }
+
+    /// Says a part, or as much of it as is surely no secret.
+    pub(crate) async fn stream(&self, part: Content) {
+        if self.mask.is_empty() {
+            return self.voice.stream(part).await;
+        }
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).part(part);
+        for part in parts {
+            self.voice.stream(part).await;
+        }
+    }
+
+    /// Says what was held back: nothing follows that could make a secret of it.
+    pub(crate) async fn finish(&self) {
+        if self.mask.is_empty() {
+            return;
+        }
+        let rest = self.parts.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        if !rest.is_empty() {
+            self.voice.stream(Content::Text(rest)).await;
+        }
+    }
+}

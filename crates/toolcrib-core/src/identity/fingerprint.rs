@@ -1,0 +1,167 @@
+//! Fingerprints of definitions and of arguments: what a decision about a call is bound to.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
+use toolcrib_tool::{
+    Arguments, ContextValues, Injection, ToolDefinition, ToolEntry, canonical_json,
+};
+
+use crate::cache::canonical;
+
+/// 256 bits (BLAKE3) that stand for a definition or for arguments. Written as 64 hexadecimal
+/// digits.
+///
+/// ```
+/// use toolcrib_core::fingerprint::Fingerprint;
+/// use toolcrib_tool::Arguments;
+///
+/// let of = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.to_owned()));
+/// assert_eq!(of(r#"{"a":1,"b":2}"#), of(r#"{"b": 2.0, "a": 1}"#));
+/// assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":"1"}"#));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(blake3::Hash);
+
+impl Fingerprint {
+    /// Of a tool: all that its definition says, who declares it, and the digest of what else is
+    /// declared of it ([`ToolEntry::digest`]).
+    ///
+    /// Whatever changes for a model, for a person who approves, in what the host fills in or in the
+    /// command behind it makes another fingerprint; so does another source that declares the same.
+    pub fn of_definition(entry: &ToolEntry) -> Self {
+        let all = json!({
+            "definition": entry.definition.to_full_value(),
+            "digest": entry.digest,
+            "layer": entry.source.layer.as_str(),
+            "unit": entry.source.unit,
+        });
+        Self::of_json(&all)
+    }
+
+    /// Of any JSON: equal for equal values, however their members are ordered.
+    pub fn of_json(value: &serde_json::Value) -> Self {
+        Self(blake3::hash(canonical_json(value).as_bytes()))
+    }
+
+    /// Of the values that a call of this tool gets from its context: those under the keys that the
+    /// definition declares.
+    pub fn of_injected(definition: &ToolDefinition, values: &ContextValues) -> Self {
+        let keys = definition.injections().iter().map(Injection::context_key);
+        let pairs = keys.filter_map(|key| Some((key.to_owned(), values.get(key)?.clone())));
+        Self::of_json(&serde_json::Value::Object(pairs.collect()))
+    }
+
+    /// Of bytes as they are, one part after the other.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(hasher.finalize())
+    }
+
+    /// Of bytes as they are.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes))
+    }
+
+    /// Of this and more bytes.
+    pub(crate) fn with(self, bytes: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.0.as_bytes()).update(bytes);
+        Self(hasher.finalize())
+    }
+
+    /// Its first 64 bits, for a table that forgets: enough to tell the editions of one tool apart,
+    /// not to withstand somebody who makes two on purpose.
+    pub(crate) fn short(self) -> u64 {
+        self.0.as_bytes().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    }
+
+    /// Of arguments: equal for equal values, however their members are ordered and their numbers
+    /// are spelt, and for no others.
+    pub fn of_arguments(arguments: &Arguments) -> Self {
+        let text = arguments.as_str();
+        match arguments.tape() {
+            Ok(tape) => {
+                let mut spelling = Vec::with_capacity(text.len());
+                canonical::write(tape.root(), &mut spelling);
+                Self(blake3::hash(&spelling))
+            }
+            // Not what a tool is ever given; the bytes stand for themselves.
+            Err(_) => Self(blake3::hash(text.as_bytes())),
+        }
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        blake3::Hash::from_hex(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_tool::{Injection, Layer, Source, ToolDefinition};
+
+    use super::*;
+
+    fn entry(description: &str, injections: Vec<Injection>, unit: &str) -> ToolEntry {
+        let definition = ToolDefinition::builder("t")
+            .description(description)
+            .injections(injections)
+            .build()
+            .expect("it is right");
+        ToolEntry::client(definition, Source::new(Layer::Manifest, unit))
+    }
+
+    #[test]
+    fn whatever_changes_in_a_tool_changes_its_fingerprint() {
+        let first = Fingerprint::of_definition(&entry("A.", vec![], "a"));
+        assert_eq!(first, Fingerprint::of_definition(&entry("A.", vec![], "a")));
+        for other in [
+            entry("B.", vec![], "a"),
+            entry("A.", vec![Injection::new("x", "y")], "a"),
+            entry("A.", vec![], "b"),
+            entry("A.", vec![], "a").with_digest("another command"),
+        ] {
+            assert_ne!(first, Fingerprint::of_definition(&other));
+        }
+    }
+
+    #[test]
+    fn integers_beyond_a_double_stay_apart() {
+        let of = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
+        assert_ne!(of(r#"{"n":123456789012345678901}"#), of(r#"{"n":123456789012345678902}"#));
+    }
+
+    #[test]
+    fn a_fingerprint_is_written_and_read() {
+        let one = Fingerprint::of_definition(&entry("A.", vec![], "a"));
+        let text = serde_json::to_string(&one).expect("it is text");
+        assert_eq!(text.len(), 66);
+        assert_eq!(serde_json::from_str::<Fingerprint>(&text).expect("it is one"), one);
+        assert!(serde_json::from_str::<Fingerprint>("\"abc\"").is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Whose calls are whose: what is kept or counted for one identity never serves another.
+
+pub mod fingerprint;
+pub(crate) mod random;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcrib_tool::{CallContext, ContextValues, canonical_json};
+
+/// Tenant and user as one text; empty where the host names neither.
+pub(crate) fn identity(values: &ContextValues) -> Arc<str> {
+    match (values.tenant(), values.user()) {
+        (None, None) => "".into(),
+        (tenant, user) => canonical_json(&json!([tenant, user])).into(),
+    }
+}
+
+/// Who may read what is kept of an output: an identity, within a session if there is one.
+///
+/// ```
+/// use toolcrib_core::spill::Owner;
+/// use toolcrib_tool::{ContextValues, Identity};
+///
+/// let of = |user: &str| ContextValues::new().with_identity(&Identity::user(user));
+/// let ada = Owner::of(&of("ada"), Some("s1"));
+/// let bob = Owner::of(&of("bob"), Some("s1"));
+/// assert_ne!(ada, bob);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    identity: Arc<str>,
+    session: Option<Arc<str>>,
+}
+
+impl Owner {
+    /// The owner that a turn's values and its session name.
+    pub fn of(values: &ContextValues, session: Option<&str>) -> Self {
+        Self { identity: identity(values), session: session.map(Arc::from) }
+    }
+
+    /// The owner of what a running call asks for.
+    pub fn of_call(cx: &CallContext) -> Self {
+        Self::of(cx.values(), cx.session())
+    }
+
+    /// The owner by what a turn has worked out already.
+    pub(crate) fn known(identity: &Arc<str>, session: Option<&Arc<str>>) -> Self {
+        Self { identity: Arc::clone(identity), session: session.cloned() }
+    }
+
+    /// Tenant and user as one text; empty where the host names neither.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The session, if there is one.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_not_a_user_of_that_name() {
+        let of = |key: &str| identity(&ContextValues::new().with(key, "ada"));
+        assert_ne!(of("tenant"), of("user"));
+        assert_eq!(identity(&ContextValues::new().with("project_id", "p")).as_ref(), "");
+    }
+
+    #[test]
+    fn a_turn_and_its_calls_are_one_owner() {
+        let values = ContextValues::new().with("user", "ada");
+        let session: Arc<str> = "s".into();
+        let known = Owner::known(&identity(&values), Some(&session));
+        assert_eq!(known, Owner::of(&values, Some("s")));
+        assert_ne!(known, Owner::of(&values, None));
+    }
+}

@@ -1,0 +1,104 @@
+//! The instance a call runs on: the one all calls share, or one made for it and closed after it.
+
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use toolcrib_tool::{Body, CallContext, ErrorKind, Tool, ToolError, ToolFactory};
+
+use super::LiveBody;
+use crate::call::panics::PanicMessage;
+
+/// What a call runs on.
+#[derive(Debug, Clone)]
+pub(crate) enum Instance<'a> {
+    /// The one of all calls; the call's turn holds it.
+    Shared(&'a LiveBody),
+    /// One of its own.
+    Leased(Lease),
+}
+
+impl<'a> Instance<'a> {
+    /// The one that all calls of an entry share.
+    ///
+    /// `unavailable` if it was closed after the tool had been removed.
+    pub(crate) fn shared(live: &'a LiveBody) -> Result<Self, ToolError> {
+        if live.is_closed() { Err(removed()) } else { Ok(Self::Shared(live)) }
+    }
+
+    /// One for this call alone, which the entry's factory makes within `limit`.
+    pub(crate) async fn own(
+        body: &Body,
+        cx: &CallContext,
+        limit: Option<Duration>,
+    ) -> Result<Self, ToolError> {
+        match body {
+            Body::PerUse(factory) => {
+                Lease::take(factory.as_ref(), cx, limit).await.map(Self::Leased)
+            }
+            _ => Err(ToolError::internal("the tool has nothing that could run here")),
+        }
+    }
+
+    pub(crate) fn tool(&self) -> &Arc<dyn Tool> {
+        match self {
+            Self::Shared(body) => body.tool(),
+            Self::Leased(lease) => lease,
+        }
+    }
+
+    /// What a thread that works for the call has to keep until it ends.
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Leased(lease) => Some(lease.clone()),
+        }
+    }
+}
+
+/// An instance that one call uses. Whatever works with the instance keeps a clone, a thread of the
+/// blocking pool too; the instance is closed when the last clone is gone, however the call ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Lease(Arc<LiveBody>);
+
+impl Lease {
+    /// Makes the instance within `limit`. Fails with what the factory says, `timeout`, or `panic`.
+    pub(crate) async fn take(
+        factory: &dyn ToolFactory,
+        cx: &CallContext,
+        limit: Option<Duration>,
+    ) -> Result<Self, ToolError> {
+        // The call itself is guarded too: a factory may panic before it has a future to give.
+        let create = AssertUnwindSafe(async { factory.create(cx).await }).catch_unwind();
+        let created = match limit {
+            None => create.await,
+            Some(limit) => tokio::time::timeout(limit, create).await.map_err(|_| late(limit))?,
+        };
+        let tool = created.unwrap_or_else(|panic| {
+            Err(PanicMessage::of(panic.as_ref())
+                .into_error(ErrorKind::Panic, "the tool crashed while it was made ready")
+                .with_hint("Try another tool."))
+        })?;
+        Ok(Self(LiveBody::of(&tool, cx.definition().tool_name())))
+    }
+}
+
+impl Deref for Lease {
+    type Target = Arc<dyn Tool>;
+
+    fn deref(&self) -> &Self::Target {
+        self.0.tool()
+    }
+}
+
+fn late(limit: Duration) -> ToolError {
+    let message = format!("it was not ready within its limit of {limit:?} and was not run");
+    ToolError::new(ErrorKind::Timeout, message).with_hint("Nothing was run. Call again later.")
+}
+
+fn removed() -> ToolError {
+    ToolError::unavailable("the tool was removed while this conversation still listed it")
+        .with_hint("Nothing was run. Use another tool.")
+}

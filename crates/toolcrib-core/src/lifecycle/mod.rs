@@ -1,0 +1,31 @@
+//! The life of a tool's body: who uses an instance, when its definition is asked for again, and
+//! when it is let go.
+//!
+//! Every instance that a registry or a call holds is one [`LiveBody`], however many snapshots and
+//! names it has. [`Tool::close`](toolcrib_tool::Tool::close) is called once for each:
+//!
+//! - when the last snapshot, turn and call that hold it are gone ([`LiveBody`]'s drop), or
+//! - when it has been in no current snapshot for the grace period ([`Bodies`]), or
+//! - when the executor is shut down.
+//!
+//! A call pays nothing for this: its turn pins the snapshot, and the snapshot holds the body. Only an
+//! instance made for one call has a [`Lease`] of its own.
+
+mod bodies;
+mod instance;
+mod known_bodies;
+mod live_body;
+mod poll_watch;
+mod reaper;
+mod refresh;
+mod shutdown;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::bodies::Bodies;
+pub(crate) use self::live_body::LiveBody;
+pub(crate) use self::poll_watch::PollWatch;
+pub use self::refresh::{RefreshReport, Refreshed, Refresher};
+pub(crate) use self::shutdown::Shutdown;
+pub use self::shutdown::ShutdownReport;
+pub(crate) use crate::lifecycle::instance::{Instance, Lease};

@@ -1,0 +1,300 @@
+//! The audit log: who called what, whether it was allowed, and what became of it.
+//!
+//! Every call that ends makes one [`AuditRecord`], answered from the cache or refused as it may be.
+//! A [`AuditSink`] takes it without delaying the call and without failing it; what it cannot take
+//! it counts.
+
+mod timestamp;
+pub(crate) mod trail;
+
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use toolcrib_tool::{Arguments, ContextValues, ErrorKind};
+
+use crate::identity::fingerprint::Fingerprint;
+
+pub use timestamp::rfc3339;
+pub use trail::AuditTrail;
+
+/// Takes the records of calls.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use std::time::SystemTime;
+/// use toolcrib_core::audit::{AuditRecord, AuditSink};
+///
+/// #[derive(Default)]
+/// struct Kept(Mutex<Vec<String>>);
+///
+/// impl AuditSink for Kept {
+///     fn record(&self, record: &AuditRecord) {
+///         self.0.lock().unwrap().push(record.to_json());
+///     }
+/// }
+///
+/// let sink = Kept::default();
+/// sink.record(&AuditRecord::new(SystemTime::UNIX_EPOCH, "call_1", "calculator"));
+/// let lines = sink.0.lock().unwrap();
+/// assert!(lines[0].starts_with(r#"{"time":"1970-01-01T00:00:00.000Z","call_id":"call_1""#));
+/// ```
+pub trait AuditSink: Send + Sync + 'static {
+    /// Takes one record. Called at the end of every call, on its own thread of control: it must
+    /// not wait, and it cannot fail the call.
+    fn record(&self, record: &AuditRecord);
+
+    /// How many records it could not take or keep. Default: none ever.
+    fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// What is said of a call's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AuditArguments {
+    /// Their hash, by which equal arguments are recognised, and so are those that can be guessed.
+    #[default]
+    Hash,
+    /// The arguments, without sensitive values and secrets.
+    Redacted,
+}
+
+/// What was decided about a call before it ran. Default: it was allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Decision {
+    /// It ran without anybody being asked.
+    #[default]
+    Allowed,
+    /// A rule allowed it.
+    AllowedBy {
+        /// Which, for example `policy rule 3`.
+        by: String,
+    },
+    /// It was asked about and approved.
+    Approved {
+        /// Who approved it: the name of a client, `operator`, `owner` (of the server's socket),
+        /// `the terminal`, or whatever the host calls its approver.
+        by: String,
+        /// Which rule asked; absent where an earlier approval in the session held.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// Whether the arguments were changed with the approval.
+        changed: bool,
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what the approver was shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
+    },
+    /// It was asked about, and waits.
+    Waiting,
+    /// It was denied.
+    Denied {
+        /// By which rule, and why.
+        reason: String,
+        /// Who denied it, named as in [`Approved`](Self::Approved); absent where a rule alone did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what whoever denied it was shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
+    },
+    /// It was refused or ended before anything was decided: unknown, invalid, paused.
+    Undecided,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuditOutcome {
+    /// It succeeded.
+    Success,
+    /// It failed.
+    Failure(ErrorKind),
+    /// It waits, for a decision, for its client or for work elsewhere. When it goes on and ends, that is
+    /// a record of its own.
+    Waiting,
+    /// It was ended because its client lost the right to make it.
+    Revoked,
+}
+
+impl AuditOutcome {
+    /// `success`, `waiting`, `revoked` or the failure's kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure(kind) => kind.as_str(),
+            Self::Waiting => "waiting",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+impl Serialize for AuditOutcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One call, as the audit log has it. The names of the fields are stable; absent ones are left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AuditRecord {
+    /// When the call ended; RFC 3339 in UTC, with milliseconds.
+    #[serde(serialize_with = "timestamp::serialize")]
+    pub time: SystemTime,
+    /// The caller's id of the call.
+    pub call_id: String,
+    /// The tool's name, or [`UNKNOWN_TOOLS`](crate::UNKNOWN_TOOLS).
+    pub tool: String,
+    /// What the host has set as `tenant`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Value>,
+    /// What the host has set as `user`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Value>,
+    /// The session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Who declares the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The tool's own version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The [`Fingerprint`] of the definition, which changes with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The hash of the arguments ([`arguments_hash`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_hash: Option<String>,
+    /// The arguments, redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// What was decided.
+    pub decision: Decision,
+    /// What became of it: `success`, `waiting`, `revoked` or the kind of failure.
+    pub outcome: AuditOutcome,
+    /// Whether it was answered from an earlier call.
+    pub cached: bool,
+    /// Whether it was answered from the same call made at the same time.
+    pub skipped: bool,
+    /// How long it took, in milliseconds.
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    pub duration: Duration,
+}
+
+impl AuditRecord {
+    /// A record of a success of which nothing else is known; set the fields that are.
+    pub fn new(time: SystemTime, call_id: impl Into<String>, tool: impl Into<String>) -> Self {
+        Self {
+            time,
+            call_id: call_id.into(),
+            tool: tool.into(),
+            tenant: None,
+            user: None,
+            session: None,
+            source: None,
+            version: None,
+            definition: None,
+            arguments_hash: None,
+            arguments: None,
+            decision: Decision::Allowed,
+            outcome: AuditOutcome::Success,
+            cached: false,
+            skipped: false,
+            duration: Duration::ZERO,
+        }
+    }
+
+    /// Sets who called: tenant and user of the host's values, and the session.
+    #[must_use]
+    pub fn with_caller(mut self, values: &ContextValues, session: Option<&str>) -> Self {
+        self.tenant = values.tenant().cloned();
+        self.user = values.user().cloned();
+        self.session = session.map(str::to_owned);
+        self
+    }
+
+    /// The record as one line of JSON, without a line end.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and JSON values with string keys always serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The hash of arguments as a model sent them: their [`Fingerprint`], so that spelling and order do
+/// not matter. Text that is no JSON is hashed as it is.
+///
+/// ```
+/// use toolcrib_core::audit::arguments_hash;
+///
+/// assert_eq!(arguments_hash(r#"{"a":1,"b":2}"#), arguments_hash(r#"{ "b": 2, "a": 1 }"#));
+/// assert_ne!(arguments_hash(r#"{"a":1}"#), arguments_hash(r#"{"a":"1"}"#));
+/// ```
+pub fn arguments_hash(text: &str) -> String {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    Fingerprint::of_arguments(&Arguments::from_validated(text.to_owned())).to_string()
+}
+
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    // Three digits after the point: calls from a cache take microseconds.
+    let microseconds = u32::try_from(duration.as_micros()).map_or(f64::from(u32::MAX), f64::from);
+    serializer.serialize_f64(microseconds / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_full_record_has_stable_names() {
+        let values = ContextValues::new().with("tenant", "t").with("user", "ada");
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
+        let mut record = AuditRecord::new(time, "c", "bash").with_caller(&values, Some("s"));
+        record.source = Some("manifest tools.yaml:3".into());
+        record.version = Some("1.2".into());
+        record.definition = Some("abc".into());
+        record.arguments_hash = Some("def".into());
+        record.arguments = Some(json!({"command": "ls"}));
+        record.decision =
+            Decision::Denied { reason: "policy rule 3".into(), by: None, shown: None };
+        record.outcome = AuditOutcome::Failure(ErrorKind::Denied);
+        record.duration = Duration::from_micros(1500);
+        assert_eq!(
+            serde_json::from_str::<Value>(&record.to_json()).unwrap(),
+            json!({
+                "time": "2023-11-14T22:13:20.123Z", "call_id": "c", "tool": "bash",
+                "tenant": "t", "user": "ada", "session": "s", "source": "manifest tools.yaml:3",
+                "version": "1.2", "definition": "abc", "arguments_hash": "def",
+                "arguments": {"command": "ls"},
+                "decision": {"verdict": "denied", "reason": "policy rule 3"},
+                "outcome": "denied", "cached": false, "skipped": false, "duration_ms": 1.5,
+            })
+        );
+    }
+
+    #[test]
+    fn a_record_is_one_line_whatever_is_in_it() {
+        let mut record = AuditRecord::new(SystemTime::UNIX_EPOCH, "a\nb\u{2028}", "t");
+        record.decision =
+            Decision::Approved { by: "ada\r\n".into(), rule: None, changed: true, shown: None };
+        let line = record.to_json();
+        assert!(!line.contains(['\n', '\r']));
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["decision"]["verdict"], "approved");
+        assert_eq!(read["call_id"], "a\nb\u{2028}");
+    }
+
+    #[test]
+    fn empty_arguments_are_an_empty_object() {
+        assert_eq!(arguments_hash(" "), arguments_hash("{}"));
+        assert_eq!(arguments_hash("{bad").len(), 64);
+    }
+}

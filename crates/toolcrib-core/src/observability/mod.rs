@@ -1,0 +1,6 @@
+//! What operators learn of calls: statistics, spans, the audit log.
+
+pub mod audit;
+pub(crate) mod remote_trace;
+pub(crate) mod spans;
+pub(crate) mod statistics;

@@ -1,0 +1,106 @@
+//! One budget for the answers of a batch: together they take no more of the model's attention than
+//! one call may.
+
+use std::sync::Arc;
+
+use toolcrib_tool::{ToolOutput, ToolResult};
+
+use super::shares::fair_shares;
+use super::{Place, Whole};
+use crate::cache::SpillMemo;
+
+/// An answer that fits its own budget.
+#[derive(Debug)]
+pub(crate) struct BatchAnswer {
+    pub(crate) result: ToolResult,
+    /// What was there before it was cut; `None` if it was not.
+    pub(crate) whole: Option<Whole>,
+    /// Its own budget, in characters.
+    pub(crate) limit: usize,
+    /// Where its text was spilled, if others get the answer too.
+    pub(crate) spilled: Option<Arc<SpillMemo>>,
+}
+
+/// The budget of a batch, in characters: the one that is set, or as much as the largest of its
+/// calls may have alone.
+pub(crate) fn batch_budget(set: Option<usize>, limits: impl IntoIterator<Item = usize>) -> usize {
+    set.unwrap_or_else(|| limits.into_iter().max().unwrap_or(0))
+}
+
+/// Shares `budget` characters among the answers max-min fairly: small ones stay whole, large ones
+/// get the same, none more than its own limit. Their order stays. Whoever has many asks
+/// [`bytes_at_most`] first.
+pub(crate) async fn fit_batch(
+    answers: Vec<BatchAnswer>,
+    budget: usize,
+    place: Option<Place<'_>>,
+) -> Vec<ToolResult> {
+    let needs: Vec<usize> = answers.iter().map(BatchAnswer::need).collect();
+    let shares = fair_shares(&needs, budget);
+    let mut results = Vec::with_capacity(answers.len());
+    for ((answer, share), need) in answers.into_iter().zip(shares).zip(needs) {
+        results.push(if share < need { answer.cut(share, place).await } else { answer.result });
+    }
+    results
+}
+
+/// An upper bound of the characters of an answer's text, found without reading the text. `whole` is
+/// what was there before it was cut to `limit` characters, if it was.
+pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: usize) -> usize {
+    if let Some(whole) = whole {
+        return whole.chars().min(limit);
+    }
+    let own = result.error().map_or(0, |error| {
+        error.message().len() + error.hints().iter().map(String::len).sum::<usize>()
+    });
+    own + match result.output() {
+        None => 0,
+        Some(output) if output.content().is_empty() => {
+            output.exact_data().map_or(0, super::data_bytes)
+        }
+        Some(output) => output.content().iter().map(|part| super::text_of(part).len()).sum(),
+    }
+}
+
+impl BatchAnswer {
+    /// The characters it has now, markers aside.
+    fn need(&self) -> usize {
+        match &self.whole {
+            Some(whole) => whole.chars().min(self.limit),
+            None => whole_of(&self.result).chars(),
+        }
+    }
+
+    async fn cut(self, share: usize, place: Option<Place<'_>>) -> ToolResult {
+        let whole = if let Some(whole) = self.whole {
+            whole
+        } else {
+            let mut whole = whole_of(&self.result);
+            let memo = self.spilled.as_deref();
+            whole.spill(place.map(|place| Place { memo, ..place })).await;
+            whole
+        };
+        cut_to(self.result, &whole, share)
+    }
+}
+
+fn whole_of(result: &ToolResult) -> Whole {
+    match (result.error(), result.output()) {
+        (Some(error), _) => Whole::of_error(error),
+        (None, Some(output)) => Whole::of(output),
+        (None, None) => Whole::of(&ToolOutput::new()),
+    }
+}
+
+/// The same answer with at most `share` characters of text.
+fn cut_to(result: ToolResult, whole: &Whole, share: usize) -> ToolResult {
+    let (cached, skipped, duration) = (result.cached(), result.skipped(), result.duration());
+    let (id, tool) = (result.call_id().clone(), result.tool().to_owned());
+    let cut = match result.into_result() {
+        Ok(output) => {
+            ToolResult::success(id, tool, output.replace_content(whole.cut(share)), duration)
+        }
+        Err(error) => ToolResult::failure(id, tool, whole.cut_error(error, share), duration),
+    };
+    cut.with_truncated(true).with_cached(cached).with_skipped(skipped)
+}

@@ -1,0 +1,218 @@
+//! Arguments as logs and audit may show them: sensitive ones by their keys only, secrets masked,
+//! long ones shortened.
+
+mod sensitive;
+
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+use toolcrib_json::{Cursor, Kind};
+use toolcrib_tool::{Arguments, ToolDefinition};
+
+use crate::cache::canonical;
+use crate::output::masking::Mask;
+use sensitive::Place;
+
+/// What is shown instead of a sensitive value.
+pub(crate) const REDACTED: &str = "[redacted]";
+
+/// Characters of a string that are shown.
+const SHOWN_CHARS: usize = 256;
+
+/// Items of a list, and members of an object, that are shown.
+const SHOWN_ITEMS: usize = 32;
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    chars: usize,
+    items: usize,
+}
+
+/// In logs.
+const BRIEF: Room = Room { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
+
+/// For people who decide on a call: they must see all of it, however long it is. Requests are bounded.
+const WHOLE: Room = Room { chars: usize::MAX, items: usize::MAX };
+
+/// The arguments of a call as they may be logged.
+///
+/// The value of a property whose schema says `writeOnly: true` or `x-sensitive: true` is replaced
+/// by `[redacted]`, wherever in the schema that is said: nested, in items, behind a `$ref`, in a
+/// branch of `allOf`, `anyOf`, `oneOf`. What a model sent in a place the schema does not know is
+/// replaced too if anything near it is sensitive, for it may be the sensitive value under a
+/// misspelt name. Then secrets are masked, and what is long is shortened.
+///
+/// ```
+/// use serde_json::json;
+/// use toolcrib_core::{masking::Mask, redact};
+/// use toolcrib_tool::ToolDefinition;
+///
+/// let login = ToolDefinition::builder("login")
+///     .description("Log in.")
+///     .input_schema(json!({"properties": {
+///         "user": {"type": "string"},
+///         "password": {"type": "string", "writeOnly": true},
+///     }}))
+///     .build()?;
+/// let arguments = json!({"user": "ada", "password": "hunter22"});
+/// assert_eq!(
+///     redact(&login, &arguments, &Mask::default()),
+///     json!({"user": "ada", "password": "[redacted]"})
+/// );
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
+    shown(&Place::root(definition.input_schema()), arguments, mask, BRIEF)
+}
+
+/// The same for people who decide on the call, who have to see all of it: nothing is shortened.
+pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
+    shown(&Place::root(definition.input_schema()), arguments, mask, WHOLE)
+}
+
+/// An injected value for the same people. It comes from the host: where the schema says nothing of
+/// its parameter, only secrets are masked.
+pub(crate) fn redact_injected(
+    definition: &ToolDefinition,
+    parameter: &str,
+    value: &Value,
+    mask: &Mask,
+) -> Value {
+    let schema = definition.input_schema();
+    let declared = schema.get("properties").and_then(|own| own.get(parameter)).is_some();
+    let unknown = Value::Bool(true);
+    let root = Place::root(if declared { schema } else { &unknown });
+    let place = if declared { root.member(parameter) } else { root };
+    shown(&place, value, mask, WHOLE)
+}
+
+/// The same of the text a model sent, which may be no JSON, for a tool that may not exist: what
+/// cannot be judged is described, not shown.
+pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask: &Mask) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    let arguments = match toolcrib_json::parse(text) {
+        Ok(tape) => Ok(exact(tape.root())),
+        Err(_) => serde_json::from_str(text),
+    };
+    match (definition, arguments) {
+        (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
+        (None, Ok(Value::Object(members))) => listed(&members, mask, BRIEF, |_, _| REDACTED.into()),
+        (None, Ok(_)) => REDACTED.into(),
+        (_, Err(_)) => format!("[{} bytes that are no JSON]", text.len()).into(),
+    }
+}
+
+/// The arguments as a value to show: a number that a [`Value`] would round is the text of it, so that
+/// whoever looks at it sees what the tool gets.
+pub(crate) fn exact_value(arguments: &Arguments) -> Value {
+    arguments.tape().map(|tape| exact(tape.root())).unwrap_or_default()
+}
+
+fn exact(value: Cursor<'_>) -> Value {
+    match value.kind() {
+        Kind::Array => value.items().map(exact).collect(),
+        Kind::Object => value
+            .members()
+            .map(|(key, value)| (key.key_text().into_owned(), exact(value)))
+            .collect(),
+        kind => {
+            // Nothing that is no container can fail to be read.
+            let read = Value::deserialize(value).unwrap_or_default();
+            let rounded = kind.is_number() && !same_number(value, &read.to_string());
+            if rounded { Value::from(value.source()) } else { read }
+        }
+    }
+}
+
+/// Whether a text spells the same number, to the last digit.
+fn same_number(number: Cursor<'_>, text: &str) -> bool {
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    canonical::write(number, &mut one);
+    toolcrib_json::parse(text).is_ok_and(|tape| {
+        canonical::write(tape.root(), &mut other);
+        one == other
+    })
+}
+
+/// The texts of everything sensitive in the arguments, the longest first: what must not be shown of
+/// what a tool makes of them.
+pub(crate) fn sensitive_texts(definition: &ToolDefinition, arguments: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    collect(&Place::root(definition.input_schema()), arguments, false, &mut texts);
+    texts.retain(|text| !text.is_empty());
+    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    texts
+}
+
+fn collect(place: &Place<'_>, value: &Value, hidden: bool, texts: &mut Vec<String>) {
+    let hidden = hidden || place.hides(value);
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                collect(&place.member(key), member, hidden, texts);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(&place.item(index), item, hidden, texts);
+            }
+        }
+        Value::String(text) if hidden => texts.push(text.clone()),
+        Value::Number(number) if hidden => texts.push(number.to_string()),
+        _ => {}
+    }
+}
+
+fn shown(place: &Place<'_>, value: &Value, mask: &Mask, room: Room) -> Value {
+    if place.hides(value) {
+        return REDACTED.into();
+    }
+    match value {
+        Value::Object(members) => {
+            listed(members, mask, room, |key, member| shown(&place.member(key), member, mask, room))
+        }
+        Value::Array(items) => {
+            let mut list: Vec<Value> = items
+                .iter()
+                .take(room.items)
+                .enumerate()
+                .map(|(index, item)| shown(&place.item(index), item, mask, room))
+                .collect();
+            if items.len() > room.items {
+                list.push(format!("… and {} more", items.len() - room.items).into());
+            }
+            Value::Array(list)
+        }
+        Value::String(text) => shortened(&mask.text(text), room.chars).into(),
+        other => mask.value(other.clone()),
+    }
+}
+
+fn listed(
+    members: &Map<String, Value>,
+    mask: &Mask,
+    room: Room,
+    show: impl Fn(&str, &Value) -> Value,
+) -> Value {
+    let mut list: Map<String, Value> = members
+        .iter()
+        .take(room.items)
+        .map(|(key, member)| (shortened(&mask.text(key), room.chars), show(key, member)))
+        .collect();
+    if members.len() > room.items {
+        list.insert("…".into(), format!("and {} more", members.len() - room.items).into());
+    }
+    Value::Object(list)
+}
+
+fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+#![doc = include_str!("../../docs/run.md")]
+
+mod error;
+mod fold;
+mod journal;
+mod memory;
+mod record;
+mod store;
+#[cfg(test)]
+mod tests;
+mod turn_access;
+mod view;
+
+use std::collections::HashSet;
+
+use toolcrib_tool::{CallId, ToolCall, ToolError, ToolOutput, ToolResult};
+
+use crate::NoRandomness;
+use crate::approval::THE_HOST;
+use crate::call::nested::{Standing, unfinished};
+use crate::storage::clock::Timestamp;
+use crate::suspension::{
+    Answer, Deed, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
+    SuspensionId, check_submissions, redeem, too_late,
+};
+
+pub use crate::suspension::run::turn_access::Door;
+pub use error::RunError;
+pub use journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
+pub use memory::MemoryRuns;
+use record::Slot;
+pub use record::{Ending, RunId, RunRecord, RunState};
+pub use store::{NoCursor, RunCursor, RunStore};
+
+/// A batch of calls, some of which may wait for somebody, until every one has its final answer.
+#[derive(Debug)]
+pub struct Run {
+    record: RunRecord,
+    /// The call that this value resolves. If that is given up halfway, the call has no answer.
+    resolving: Option<SuspensionId>,
+}
+
+impl Run {
+    /// A run that another process has begun, as its record tells.
+    pub fn from_record(record: RunRecord) -> Self {
+        Self { record, resolving: None }
+    }
+
+    /// What another process needs to go on with the run.
+    pub fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        self.record.id()
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> RunState {
+        self.record.state()
+    }
+
+    /// The calls that wait, in the order of the calls.
+    pub fn outstanding(&self) -> impl Iterator<Item = &Suspension> {
+        self.record.outstanding()
+    }
+
+    /// The final answers that are there, in the order of the calls.
+    pub fn answered(&self) -> impl Iterator<Item = ToolResult> {
+        self.record.slots.iter().filter_map(|slot| match slot {
+            Slot::Done(result) => Some((**result).clone()),
+            Slot::Waiting(_) => None,
+        })
+    }
+
+    /// The final answers in the order of the calls, once every call has one.
+    pub fn results(&self) -> Option<Vec<ToolResult>> {
+        self.record
+            .slots
+            .iter()
+            .map(|slot| match slot {
+                Slot::Done(result) => Some((**result).clone()),
+                Slot::Waiting(_) => None,
+            })
+            .collect()
+    }
+
+    /// Makes the calls. All that can finish have finished when this returns.
+    pub async fn start<D: Door>(door: &D, calls: Vec<ToolCall>) -> Result<Self, NoRandomness> {
+        let created_at = door.now();
+        let answers = door.start_batch(calls).await;
+        Self::of(door, created_at, answers)
+    }
+
+    /// A run over calls that were made already, by [`Turn::start`](crate::Turn::start) or
+    /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn: some of them wait.
+    pub fn from_answers<D: Door>(
+        door: &D,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Result<Self, NoRandomness> {
+        Self::of(door, door.now(), answers)
+    }
+
+    fn of<D: Door>(
+        door: &D,
+        created_at: Timestamp,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Result<Self, NoRandomness> {
+        let slots = answers.into_iter().map(Slot::from).collect();
+        let record = RunRecord::new(RunId::random()?, door.identity(), created_at, slots);
+        Ok(Self::from_record(record))
+    }
+
+    /// Hands in the outputs of all calls that wait for the client.
+    ///
+    /// Fails, and resolves nothing, if one is missing, unknown, given twice or not what the tool
+    /// promises. Outputs for calls that have their answer are skipped.
+    pub async fn submit<D: Door>(
+        &mut self,
+        door: &D,
+        submitted: Vec<Submission>,
+    ) -> Result<(), RunError> {
+        self.check_owner(door)?;
+        let outstanding: Vec<_> = self.outstanding().collect();
+        let answered: Vec<_> = self.record.answered().collect();
+        let accept = |suspension: &Suspension, output: ToolOutput| door.accept(suspension, output);
+        let outputs: Vec<_> = check_submissions(&outstanding, &answered, submitted, accept)?
+            .into_iter()
+            .map(|(suspension, output)| (suspension.id().clone(), output))
+            .collect();
+        for (id, output) in outputs {
+            self.resolve(door, &id, Resolution::Output(output)).await?;
+        }
+        Ok(())
+    }
+
+    /// Resolves one call that waits. Fails with [`RedeemError::AlreadyResolved`] where somebody else
+    /// was first.
+    pub async fn resolve<D: Door>(
+        &mut self,
+        door: &D,
+        id: &SuspensionId,
+        resolution: Resolution,
+    ) -> Result<(), RunError> {
+        self.check_owner(door)?;
+        let store = door.store().ok_or(RedeemError::Unknown)?;
+        let waiting = |slot: &Slot| matches!(slot, Slot::Waiting(one) if one.id() == id);
+        let Some(position) = self.record.slots.iter().position(waiting) else {
+            return Err(too_late(store, id, door.identity()).await?.into());
+        };
+        resolution.check_right(door.may_approve())?;
+        if let Slot::Waiting(waiting) = &self.record.slots[position]
+            && let Standing::Elsewhere(process) = door.standing(waiting).await?
+        {
+            return Err(RedeemError::Elsewhere { process }.into());
+        }
+        let (identity, now) = (door.identity(), door.now());
+        let grant = redeem(store, id, identity, now, resolution, door.name()).await?;
+        self.resolving = Some(id.clone());
+        let answer = door.resume(grant).await;
+        self.resolving = None;
+        self.record.slots[position] = answer.into();
+        Ok(())
+    }
+
+    /// Answers every call that waits with `cancelled`. A run that is over stays as it is.
+    ///
+    /// Where somebody else has resolved a call first and it is at work, the other calls are cancelled and
+    /// this fails with [`RedeemError::AlreadyResolved`]; so it does where others have resolved all calls
+    /// since the run was read.
+    pub async fn cancel<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
+        let known = self.outstanding().next().map(|one| one.id().clone());
+        self.settle(door).await?;
+        let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
+        let mut others = None;
+        if let (Some(id), Some(store), true) = (known, door.store(), waiting.is_empty()) {
+            others = store.resolved(&id).await?.map(Box::new);
+        }
+        for id in waiting {
+            if let Some(first) = self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await? {
+                others.get_or_insert(first);
+            }
+        }
+        // What the others did may be known by now; it may also wait again.
+        self.settle(door).await?;
+        match others {
+            Some(first) => Err(RedeemError::AlreadyResolved(first).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes over the answers of calls that others have decided on. Says which of them are still
+    /// being worked on.
+    pub async fn settle<D: Door>(&mut self, door: &D) -> Result<HashSet<SuspensionId>, RunError> {
+        self.check_owner(door)?;
+        let mut running = HashSet::new();
+        let Some(store) = door.store() else { return Ok(running) };
+        let now = door.now();
+        for slot in &mut self.record.slots {
+            // An answer may wait again, and be decided on again.
+            while let Slot::Waiting(waiting) = slot {
+                let Some(settled) = store.settled(waiting.id()).await? else {
+                    if door.standing(waiting).await? == Standing::Nowhere
+                        && store.take(waiting.id(), &ended_by_host(waiting, now)).await?.is_some()
+                    {
+                        *slot = Slot::Done(Box::new(ended_with_its_server(waiting, now)));
+                    }
+                    break;
+                };
+                *slot = match settled.outcome() {
+                    Outcome::Running => {
+                        // Whoever worked on an old one is gone.
+                        if !settled.is_old(now) {
+                            running.insert(waiting.id().clone());
+                        }
+                        break;
+                    }
+                    Outcome::Done(result) => Slot::Done(result.clone()),
+                    Outcome::Waits(next) => Slot::Waiting(next.clone()),
+                };
+            }
+        }
+        Ok(running)
+    }
+
+    /// Answers the calls whose time is over, after those that others have decided on. Says when to look
+    /// again: when the next one expires. A call that somebody else resolves at the last moment goes on.
+    pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
+        let running = self.settle(door).await?;
+        let now = door.now();
+        let expired: Vec<_> = self
+            .outstanding()
+            .filter(|one| one.is_expired(now) && !running.contains(one.id()))
+            .map(|one| one.id().clone())
+            .collect();
+        for id in expired {
+            self.end(door, &id, Resolution::Expire, Ending::Expired).await?;
+        }
+        Ok(self.outstanding().map(Suspension::expires_at).min())
+    }
+
+    /// Ends a call that waits, or says who was first to resolve it.
+    ///
+    /// A call of which nobody knows what became is answered, too: whoever took it has not lived to say
+    /// it, and every call has an answer.
+    async fn end<D: Door>(
+        &mut self,
+        door: &D,
+        id: &SuspensionId,
+        resolution: Resolution,
+        ending: Ending,
+    ) -> Result<Option<Box<Resolved>>, RunError> {
+        match self.resolve(door, id, resolution).await {
+            Ok(()) => {}
+            Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) => {
+                if self.resolving.as_ref() != Some(id) {
+                    return Ok(Some(first));
+                }
+                self.record.give_up(id, door.now());
+            }
+            Err(RunError::Redeem(RedeemError::Unknown)) => {
+                self.record.give_up(id, door.now());
+            }
+            // The other server ends it when its time is over.
+            Err(RunError::Redeem(RedeemError::Elsewhere { .. })) if ending == Ending::Expired => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        self.record.ending.get_or_insert(ending);
+        Ok(None)
+    }
+
+    /// Saves the run. What another process has saved of it meanwhile is taken over: of every call,
+    /// whichever answer was saved first.
+    pub async fn save(&mut self, store: &dyn RunStore) -> Result<(), RunError> {
+        loop {
+            match store.save(&self.record).await {
+                Ok(version) => {
+                    self.record.version = version;
+                    return Ok(());
+                }
+                Err(StoreError::Conflict) => {
+                    let theirs = store.load(self.id()).await?.ok_or(RunError::Unknown)?;
+                    self.record.merge(theirs);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn check_owner<D: Door>(&self, door: &D) -> Result<(), RunError> {
+        if door.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
+    }
+}
+
+impl From<Answer> for Slot {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Done(result) => Self::Done(Box::new(result)),
+            Answer::Suspended(suspension) => Self::Waiting(suspension),
+        }
+    }
+}
+
+/// The record of a call that nobody can decide on any more.
+fn ended_by_host(waiting: &Suspension, now: Timestamp) -> Resolved {
+    Resolved::new(waiting, Deed::Cancelled, THE_HOST, now)
+}
+
+/// The answer to a call that was at work in a server that has ended, and cannot be made again.
+fn ended_with_its_server(waiting: &Suspension, now: Timestamp) -> ToolResult {
+    let (call, tool) = (CallId::new(waiting.call_id()), waiting.called_tool());
+    let waited = now.since(waiting.created_at());
+    ToolResult::failure(call, tool, unfinished(waiting), waited)
+}
+
+/// The answer to a call whose waiting record is gone.
+pub(crate) fn lost() -> ToolError {
+    ToolError::outcome_unknown(
+        "the call was resolved by a process that ended before it said with what",
+    )
+}

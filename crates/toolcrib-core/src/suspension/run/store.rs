@@ -1,0 +1,185 @@
+//! Where runs are kept while their calls wait.
+
+use std::fmt;
+use std::str::FromStr;
+
+use toolcrib_tool::BoxFuture;
+
+use super::journal::Journal;
+use super::{RunId, RunRecord};
+use crate::storage::clock::Timestamp;
+use crate::suspension::StoreError;
+
+/// Keeps the records of runs. Several processes may go on with one run; none overwrites what it has
+/// not seen.
+///
+/// Every [`Journal`] is such a store: saving a record appends what its journal lacks.
+pub trait RunStore: Send + Sync {
+    /// Keeps a record and returns its new version. Fails with [`StoreError::Conflict`] if the one
+    /// kept is not of the record's own version.
+    fn save<'a>(&'a self, record: &'a RunRecord) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// The record of a run. Whoever asks must be of its [`identity`](RunRecord::identity).
+    fn load<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
+
+    /// Forgets a run. One that is not there is no error.
+    fn remove<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Up to `limit` runs of an identity, the oldest first: from the beginning, or those behind a cursor.
+    /// A run that cannot be read is passed over, and named in the log.
+    fn page<'a>(
+        &'a self,
+        identity: &'a str,
+        after: Option<&'a RunCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>>;
+}
+
+/// Entries that are read at a time.
+const PAGE: usize = 256;
+
+/// What the journal of a run adds up to.
+async fn folded(
+    journal: &(impl Journal + ?Sized),
+    id: &RunId,
+) -> Result<Option<RunRecord>, StoreError> {
+    let mut record: Option<RunRecord> = None;
+    loop {
+        let known = record.as_ref().map_or(0, RunRecord::version);
+        let Some(page) = journal.read(id, known, PAGE).await? else { return Ok(None) };
+        let corrupt = |problem| StoreError::Corrupt { place: format!("the run {id}"), problem };
+        if page.entries.is_empty() && page.last != known {
+            return Err(corrupt(format!("entry {} is missing", known + 1)));
+        }
+        let last = page.last;
+        for (seq, entry) in page.entries {
+            record = Some(RunRecord::followed_by(record, id, seq, entry).map_err(corrupt)?);
+        }
+        if record.as_ref().map_or(0, RunRecord::version) >= last {
+            return Ok(record);
+        }
+    }
+}
+
+impl<J: Journal + ?Sized> RunStore for J {
+    fn save<'a>(&'a self, record: &'a RunRecord) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let kept = match record.version() {
+                0 => None,
+                _ => folded(self, record.id()).await?,
+            };
+            if kept.as_ref().map_or(0, RunRecord::version) != record.version() {
+                return Err(StoreError::Conflict);
+            }
+            let lacking = record.lacking(kept.as_ref());
+            if lacking.is_empty() {
+                return Ok(record.version());
+            }
+            self.append(record.id(), record.version(), &lacking, None).await
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
+        Box::pin(folded(self, id))
+    }
+
+    fn remove<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.erase(id)
+    }
+
+    fn page<'a>(
+        &'a self,
+        identity: &'a str,
+        after: Option<&'a RunCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>> {
+        Box::pin(async move {
+            let mut records = Vec::new();
+            let mut last = after.cloned();
+            while records.len() < limit {
+                let wanted = limit - records.len();
+                let runs = self.list(identity, last.as_ref(), wanted).await?;
+                let is_last = runs.len() < wanted;
+                for run in &runs {
+                    match folded(self, run.id()).await {
+                        Ok(record) => records.extend(record),
+                        Err(error @ StoreError::Corrupt { .. }) => {
+                            tracing::warn!(%error, "a run was passed over");
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                if is_last {
+                    break;
+                }
+                last = runs.into_iter().last();
+            }
+            Ok(records)
+        })
+    }
+}
+
+/// A place in the list of an identity's runs. It stays good when the run that it was made of is gone.
+///
+/// ```
+/// use toolcrib_core::run::RunCursor;
+///
+/// let text = "1700000000000-00112233445566778899aabbccddeeff";
+/// assert_eq!(text.parse::<RunCursor>().map(|cursor| cursor.to_string()), Ok(text.to_owned()));
+/// assert!("yesterday".parse::<RunCursor>().is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunCursor {
+    created_at: Timestamp,
+    id: RunId,
+}
+
+impl RunCursor {
+    /// The place of the run of that id, which was made at that time.
+    pub fn new(created_at: Timestamp, id: RunId) -> Self {
+        Self { created_at, id }
+    }
+
+    /// The place of a run.
+    pub fn of(record: &RunRecord) -> Self {
+        Self::new(record.created_at(), record.id().clone())
+    }
+
+    /// When the run at this place was made.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// The id of the run at this place.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+}
+
+impl fmt::Display for RunCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.created_at.unix_millis(), self.id)
+    }
+}
+
+/// A text that is not a [`RunCursor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCursor;
+
+impl fmt::Display for NoCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this is not a place in a list of runs")
+    }
+}
+
+impl std::error::Error for NoCursor {}
+
+impl FromStr for RunCursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (millis, id) = text.split_once('-').ok_or(NoCursor)?;
+        let created_at = Timestamp::from_unix_millis(millis.parse().map_err(|_| NoCursor)?);
+        Ok(Self { created_at, id: id.parse().map_err(|_| NoCursor)? })
+    }
+}

@@ -1,0 +1,113 @@
+//! What a run needs of the turn it drives.
+
+use std::future::Future;
+
+use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
+
+use crate::Turn;
+use crate::call::nested::Standing;
+use crate::call::pipeline::check_data;
+use crate::storage::clock::Timestamp;
+use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, client_output};
+
+/// A turn with a suspension store, as a [`Run`](super::Run) sees it. Sealed: nobody else can resume
+/// calls.
+pub trait Door: Sealed + Sync {
+    /// Makes the calls; answers in their order.
+    #[doc(hidden)]
+    fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send;
+
+    /// Lets a call go on that was granted something.
+    #[doc(hidden)]
+    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send;
+
+    /// Holds what a client sent against what the tool promises.
+    #[doc(hidden)]
+    fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
+
+    /// Where a suspended call can be gone on with.
+    #[doc(hidden)]
+    fn standing(
+        &self,
+        _suspension: &Suspension,
+    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
+        async { Ok(Standing::Here) }
+    }
+
+    /// Where suspended calls wait, if anywhere.
+    #[doc(hidden)]
+    fn store(&self) -> Option<&dyn SuspensionStore>;
+
+    /// Whether it may approve calls.
+    #[doc(hidden)]
+    fn may_approve(&self) -> bool;
+
+    /// On whose behalf.
+    #[doc(hidden)]
+    fn identity(&self) -> &str;
+
+    /// Who decides here, as the audit log names them.
+    #[doc(hidden)]
+    fn name(&self) -> &str;
+
+    /// The time.
+    #[doc(hidden)]
+    fn now(&self) -> Timestamp;
+}
+
+/// Keeps other crates from being a door.
+pub trait Sealed {}
+
+impl Sealed for Turn {}
+
+impl Door for Turn {
+    fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send {
+        Turn::start_batch(self, calls)
+    }
+
+    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send {
+        Turn::resume(self, grant)
+    }
+
+    fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        let known = self
+            .state
+            .slot(suspension.tool())
+            .filter(|slot| slot.fingerprint() == suspension.definition_hash());
+        // That the tool is gone or has changed is no fault of the output: the call's answer says it.
+        let Some(slot) = known else { return Ok(output) };
+        let shared = &self.state.shared;
+        let output = client_output(&slot.entry.definition, output)?;
+        // Before it is held against its schema, which quotes parts of what does not fit.
+        let output = shared.mask.outcome(Ok(output))?;
+        let schemas = shared.registry.schemas();
+        check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
+    }
+
+    fn standing(
+        &self,
+        suspension: &Suspension,
+    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
+        self.state.standing(suspension)
+    }
+
+    fn store(&self) -> Option<&dyn SuspensionStore> {
+        self.state.shared.suspensions.as_deref()
+    }
+
+    fn may_approve(&self) -> bool {
+        Turn::may_approve(self)
+    }
+
+    fn identity(&self) -> &str {
+        &self.state.identity
+    }
+
+    fn name(&self) -> &str {
+        Turn::name(self)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.state.shared.now()
+    }
+}

@@ -1,0 +1,214 @@
+//! Toolsets: which tools somebody may list, search, describe and call, by one filter.
+
+mod filter;
+pub(crate) mod pattern;
+mod view;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use toolcrib_tool::ToolEntry;
+
+use crate::output::spill::READ_OUTPUT;
+use crate::registry::RegistrySnapshot;
+use crate::toolset::pattern::Pattern;
+pub use filter::ToolFilter;
+use view::Chosen;
+pub use view::ToolsetView;
+
+/// A filter over tools: what at least one `include` takes and no `exclude`. Without an `include`, all
+/// are taken. Cloning it is cheap.
+///
+/// One filter decides everything: what a toolset does not allow is not listed, not found, not
+/// described and not callable, as if it were not there.
+///
+/// ```
+/// use toolcrib_core::{Registry, ToolFilter, Toolset};
+///
+/// let registry = Registry::scratch()
+///     .tool("read_file", |_, _| async { "text" })
+///     .tool("remove_file", |_, _| async { "gone" })
+///     .build()?;
+///
+/// let reader = Toolset::new().include(ToolFilter::new().name("*_file")).exclude(ToolFilter::new().name("remove_*"));
+/// let view = reader.view(&registry.snapshot());
+/// assert_eq!(view.definitions().len(), 1);
+/// assert!(view.get("read_file").is_some() && view.get("remove_file").is_none());
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+///
+/// In a configuration:
+///
+/// ```
+/// # use toolcrib_core::Toolset;
+/// let toolset: Toolset = serde_json::from_value(serde_json::json!({
+///     "include": [{"categories": ["file"], "annotations": {"read_only": true}}, {"names": ["ping"]}],
+///     "exclude": [{"sources": ["upstream:*"]}],
+/// }))?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(from = "Rules")]
+#[schemars(with = "Rules")]
+pub struct Toolset(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    rules: Rules,
+    /// What was chosen of the snapshot that was asked about last: turns come in rows.
+    last: ArcSwapOption<Chosen>,
+}
+
+/// Which tools are listed, searched, described and called together: those that at least one
+/// `include` takes, or all if there is none, and no `exclude`. Beside them, prompts and resources by
+/// their names: none, unless they are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Toolset")]
+#[serde(default, deny_unknown_fields)]
+struct Rules {
+    /// Takes what any of these takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<ToolFilter>,
+    /// Leaves out what any of these takes, whatever includes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exclude: Vec<ToolFilter>,
+    /// Names of the prompts that MCP clients are offered beside the tools; `*` is any text. None without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<Pattern>,
+    /// Addresses of the resources that MCP clients are offered beside the tools, of those with variables
+    /// as they are declared; `*` is any text. None without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<Pattern>,
+    /// Values for the context of calls within the toolset: over those of the server, under those of a
+    /// client. A model can neither see nor set them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    context: BTreeMap<String, Value>,
+}
+
+impl Toolset {
+    /// All tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what the filter takes, beside what other `include`s do.
+    #[must_use]
+    pub fn include(self, filter: ToolFilter) -> Self {
+        self.with(|rules| rules.include.push(filter))
+    }
+
+    /// Leaves out what the filter takes, whatever includes it.
+    #[must_use]
+    pub fn exclude(self, filter: ToolFilter) -> Self {
+        self.with(|rules| rules.exclude.push(filter))
+    }
+
+    /// Takes prompts of this name, a [`Pattern`]. Given again: of either.
+    #[must_use]
+    pub fn prompt(self, name: impl Into<String>) -> Self {
+        self.with(|rules| rules.prompts.push(Pattern::new(name)))
+    }
+
+    /// Takes resources of this address, a [`Pattern`]; of those with variables it is held against the
+    /// address as it is declared. Given again: of either.
+    #[must_use]
+    pub fn resource(self, uri: impl Into<String>) -> Self {
+        self.with(|rules| rules.resources.push(Pattern::new(uri)))
+    }
+
+    /// Adds a value for the context of calls within it. It goes before a value that the host has for all
+    /// its turns ([`TurnOptions::host_values`](crate::TurnOptions::host_values)), and gives way to one of
+    /// the turn itself ([`TurnOptions::values`](crate::TurnOptions::values)).
+    #[must_use]
+    pub fn context(self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|rules| {
+            rules.context.insert(key.into(), value.into());
+        })
+    }
+
+    /// The values for the context of calls within it, sorted by key.
+    pub(crate) fn context_values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.rules.context.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Whether it takes any prompt or resource.
+    pub fn has_offers(&self) -> bool {
+        !self.0.rules.prompts.is_empty() || !self.0.rules.resources.is_empty()
+    }
+
+    /// Whether the prompt of this name is part of it.
+    pub fn allows_prompt(&self, name: &str) -> bool {
+        self.0.rules.prompts.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Whether the resource that is declared with this address is part of it.
+    pub fn allows_resource(&self, uri: &str) -> bool {
+        self.0.rules.resources.iter().any(|pattern| pattern.matches(uri))
+    }
+
+    /// Takes `read_output`, too, where an `include` may not: what is cut in a turn can then be read
+    /// in it. An `exclude` still leaves it out.
+    #[must_use]
+    pub fn with_read_output(self) -> Self {
+        if self.0.rules.include.is_empty() {
+            return self;
+        }
+        self.include(ToolFilter::new().name(READ_OUTPUT))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = self.0.rules.clone();
+        change(&mut rules);
+        Self::from(rules)
+    }
+
+    /// Whether the tool is part of it.
+    pub fn allows(&self, entry: &ToolEntry) -> bool {
+        let Rules { include, exclude, .. } = &self.0.rules;
+        (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
+            && !exclude.iter().any(|filter| filter.takes(entry))
+    }
+
+    /// A snapshot, seen through the toolset. The filter is asked once per snapshot and tool.
+    pub fn view(&self, snapshot: &Arc<RegistrySnapshot>) -> ToolsetView {
+        let last = self.0.last.load_full();
+        let known = last.filter(|chosen| chosen.is_of(snapshot));
+        let chosen = known.unwrap_or_else(|| {
+            let chosen = Arc::new(Chosen::of(snapshot, |entry| self.allows(entry)));
+            self.0.last.store(Some(Arc::clone(&chosen)));
+            chosen
+        });
+        ToolsetView::new(Arc::clone(snapshot), chosen)
+    }
+}
+
+impl PartialEq for Toolset {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.rules == other.0.rules
+    }
+}
+
+impl Eq for Toolset {}
+
+impl Serialize for Toolset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.rules.serialize(serializer)
+    }
+}
+
+impl From<Rules> for Toolset {
+    fn from(rules: Rules) -> Self {
+        Self(Arc::new(Inner { rules, last: ArcSwapOption::empty() }))
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rules.fmt(f)
+    }
+}

@@ -1,0 +1,188 @@
+#![doc = include_str!("docs/edit.md")]
+#![forbid(unsafe_code)]
+
+mod already;
+mod ambiguity;
+mod cause;
+mod change;
+mod closest;
+mod diff;
+mod early;
+mod fold;
+mod indent;
+mod level;
+mod lines;
+mod locate;
+mod merge;
+mod miss;
+mod pattern;
+mod refusal;
+mod several;
+mod show;
+
+pub use ambiguity::{Ambiguity, Candidate};
+pub use cause::Cause;
+pub use change::{Change, LineRange};
+pub use closest::Closest;
+pub use level::Level;
+pub use merge::Splice;
+pub use miss::Miss;
+pub use refusal::Refusal;
+pub use several::{Applied, Rejected, Step, apply};
+
+use std::ops::Range;
+
+use lines::LineCounter;
+use locate::Found;
+use pattern::Pattern;
+
+/// The mark that some files begin with; it is no part of their first line.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Places that are kept to be told apart; more are only counted.
+const KEPT: usize = 1_000;
+
+/// What is to be replaced by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edit<'a> {
+    source: &'a str,
+    target: &'a str,
+    replace_all: bool,
+    near_line: Option<usize>,
+}
+
+impl<'a> Edit<'a> {
+    /// `source`, which must stand in the file at one place, becomes `target`.
+    pub const fn new(source: &'a str, target: &'a str) -> Self {
+        Self { source, target, replace_all: false, near_line: None }
+    }
+
+    /// Replaces every place of the strictest level that has any, from the first on, none of them
+    /// overlapping. Default: one place, and a refusal if there are more.
+    #[must_use]
+    pub const fn replace_all(mut self, replace_all: bool) -> Self {
+        self.replace_all = replace_all;
+        self
+    }
+
+    /// Of several places, the one nearest to this line (the first is 1). It breaks a tie and never
+    /// makes a match; two places that are as near stay ambiguous.
+    #[must_use]
+    pub const fn near_line(mut self, line: usize) -> Self {
+        self.near_line = Some(line);
+        self
+    }
+
+    /// What the edit does to a file, without doing it. Nothing of the file is copied.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`], from which a model can mend its call.
+    pub fn find(&self, file: &[u8]) -> Result<Change, Refusal> {
+        early::check(self.source, self.target)?;
+        let keep = if self.replace_all || self.near_line.is_some() { usize::MAX } else { KEPT };
+        let source = self.source.as_bytes();
+        let pattern = Pattern::new(source).filter(|_| !early::is_blank(self.source));
+        let exact = locate::exact(file, source, keep);
+        let Some(pattern) = pattern else {
+            // Blanks alone say too little to choose by.
+            return match exact {
+                Some(found) if found.count == 1 => self.exact(file, &found),
+                found => Err(Refusal::BlankSource { count: found.map_or(0, |found| found.count) }),
+            };
+        };
+        if let Some(found) = exact {
+            return self.exact(file, &found);
+        }
+        let marked = Marked::new(file, source, self.target.as_bytes());
+        let pattern = if marked.source.len() == source.len() {
+            pattern
+        } else {
+            Pattern::new(marked.source).ok_or(Refusal::BlankSource { count: 0 })?
+        };
+        let found = locate::drifted(marked.body, &pattern, keep);
+        let missing = || Refusal::Missing(Box::new(Miss::new(file, self.source, self.target)));
+        let found = found.ok_or_else(missing)?;
+        let chosen = self.choose(marked.body, &found)?;
+        let mut splices: Vec<Splice> = Vec::with_capacity(chosen.len());
+        for place in &chosen {
+            let floor = splices.last().map_or(0, |splice| splice.range.end);
+            let (body, target) = (marked.body, marked.target);
+            let splice = merge::drifted(body, &pattern, target, &found, place, floor);
+            splices.push(splice.ok_or_else(missing)?);
+        }
+        for splice in &mut splices {
+            splice.range.start += marked.offset;
+            splice.range.end += marked.offset;
+        }
+        Change::new(file, found.level, found.before, splices)
+    }
+
+    fn exact(&self, file: &[u8], found: &Found) -> Result<Change, Refusal> {
+        let (source, target) = (self.source.as_bytes(), self.target.as_bytes());
+        let chosen = self.choose(file, found)?;
+        let splices =
+            chosen.iter().map(|place| merge::exact(file, source, target, place)).collect();
+        Change::new(file, found.level, found.before, splices)
+    }
+
+    /// The places that are written to.
+    fn choose(&self, file: &[u8], found: &Found) -> Result<Vec<Range<usize>>, Refusal> {
+        if found.count == 1 {
+            return Ok(found.places.clone());
+        }
+        if self.replace_all {
+            let mut end = 0;
+            let apart = found.places.iter().filter(|place| {
+                let apart = place.start >= end;
+                end = if apart { place.end } else { end };
+                apart
+            });
+            return Ok(apart.cloned().collect());
+        }
+        self.near_line
+            .and_then(|line| nearest(file, found, line))
+            .map(|place| vec![place])
+            .ok_or_else(|| Refusal::Ambiguous(Box::new(Ambiguity::new(file, found))))
+    }
+}
+
+/// The one place that is nearer to the line than every other.
+fn nearest(file: &[u8], found: &Found, line: usize) -> Option<Range<usize>> {
+    let counter = LineCounter::new(file);
+    let mut mark = found.before;
+    let mut best: Option<(usize, &Range<usize>)> = None;
+    let mut tied = false;
+    for place in &found.places {
+        mark = counter.mark(mark, place.start);
+        let last = counter.mark(mark, place.end).line;
+        let distance = mark.line.saturating_sub(line).max(line.saturating_sub(last));
+        match best {
+            Some((nearest, _)) if distance > nearest => {}
+            Some((nearest, _)) if distance == nearest => tied = true,
+            _ => (best, tied) = (Some((distance, place)), false),
+        }
+    }
+    best.filter(|_| !tied).map(|(_, place)| place.clone())
+}
+
+/// The texts without the byte order marks that are no part of what is edited.
+struct Marked<'a> {
+    body: &'a [u8],
+    source: &'a [u8],
+    target: &'a [u8],
+    /// Where the body begins in the file.
+    offset: usize,
+}
+
+impl<'a> Marked<'a> {
+    fn new(file: &'a [u8], source: &'a [u8], target: &'a [u8]) -> Self {
+        let plain = |text: &'a [u8]| text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let body = plain(file);
+        let (source, target) = match source.strip_prefix(BYTE_ORDER_MARK) {
+            Some(source) => (source, plain(target)),
+            None => (source, target),
+        };
+        Self { body, source, target, offset: file.len() - body.len() }
+    }
+}

@@ -1,0 +1,56 @@
+//! The third level and those after it where too much repeats: one hash per line, and a machine that
+//! reads each line once.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+use foldhash::fast::FixedState;
+
+use super::Tally;
+use super::bytes::shorter_matches;
+use crate::fold::fold_hash;
+use crate::level::Level;
+use crate::lines::{pieces, trim, trim_end};
+
+/// Every place of the lines at one level, the third or a later one.
+///
+/// Lines are compared by their hashes. Two different ones with one hash could only make a place too
+/// many, which is a refusal: whoever writes to a place compares it before.
+pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -> Tally {
+    let hashing = FixedState::default();
+    let key = |text: &[u8]| match level {
+        Level::Exact | Level::Newlines => hashing.hash_one(text),
+        Level::TrailingBlanks => hashing.hash_one(trim_end(text)),
+        Level::Indentation => hashing.hash_one(trim(text)),
+        // Only asked for where the file is UTF-8; what is not has no equal.
+        Level::Folded => std::str::from_utf8(text)
+            .map_or_else(|_| hashing.hash_one(text), |text| fold_hash(text, &hashing)),
+    };
+    let wanted: Vec<u64> = wanted.iter().map(|text| key(text)).collect();
+    let shorter = shorter_matches(&wanted);
+    let mut tally = Tally::new(keep);
+    let mut starts: VecDeque<usize> = VecDeque::with_capacity(wanted.len() + 1);
+    let (mut at, mut matched) = (0, 0);
+    for line in pieces(body) {
+        let text: Range<usize> = at..at + line.text.len();
+        at = text.end + line.eol.len();
+        // After the last line's end there is no further line.
+        if line.eol.is_empty() && line.text.is_empty() {
+            break;
+        }
+        starts.push_back(text.start);
+        if starts.len() > wanted.len() {
+            starts.pop_front();
+        }
+        let hash = key(line.text);
+        while matched > 0 && (matched == wanted.len() || wanted[matched] != hash) {
+            matched = shorter[matched];
+        }
+        matched += usize::from(wanted[matched] == hash);
+        if matched == wanted.len() {
+            tally.add(starts[0]..text.end);
+        }
+    }
+    tally
+}

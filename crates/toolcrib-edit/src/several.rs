@@ -1,0 +1,134 @@
+//! Several edits of one file: all or nothing.
+
+use std::borrow::Cow;
+use std::{error, fmt};
+
+use super::lines::LineCounter;
+use super::{Change, Edit, Level, LineRange, Refusal};
+
+/// A file with all its edits made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The file as it is now.
+    pub bytes: Vec<u8>,
+    /// What each edit did, in their order.
+    pub steps: Vec<Step>,
+}
+
+/// What one edit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// At which level its source was found.
+    pub level: Level,
+    /// The lines it replaced, as they were numbered before it.
+    pub lines: Vec<LineRange>,
+    /// Its [`diff`](super::Change::diff).
+    pub diff: String,
+}
+
+/// The edit that was refused; none was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its place among the edits, from 0 on.
+    pub index: usize,
+    /// How many edits there were.
+    pub of: usize,
+    /// Why.
+    pub refusal: Refusal,
+    /// Whether it would have been made in the file as it was before the first one: an edit before
+    /// it took away what it quotes, or put it there once more.
+    pub stood_before: bool,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.of > 1 {
+            write!(f, "Edit {} of {}; none was made. ", self.index + 1, self.of)?;
+        }
+        if self.stood_before {
+            f.write_str(
+                "Each edit is made in what the ones before it left, and one of them changed what \
+                 this one quotes: quote what they leave, or make one edit of both. ",
+            )?;
+        }
+        self.refusal.fmt(f)
+    }
+}
+
+// The refusal is part of what it says, so it is no source.
+impl error::Error for Rejected {}
+
+/// Makes the edits one after another, each in the file as the ones before it have left it. Only
+/// [`near_line`](Edit::near_line) is a line of the file as it was before all of them, which is what
+/// whoever names it has seen.
+///
+/// # Errors
+///
+/// The first edit that is refused; then none is made.
+///
+/// ```
+/// use toolcrib_edit::{Edit, apply};
+///
+/// let file = b"one\ntwo\n";
+/// let edits = [Edit::new("one", "1"), Edit::new("1\ntwo", "1\n2")];
+/// assert_eq!(apply(file, &edits).unwrap().bytes, b"1\n2\n");
+///
+/// let rejected = apply(file, &[Edit::new("one", "1"), Edit::new("three", "3")]).unwrap_err();
+/// assert_eq!(rejected.index, 1);
+/// ```
+pub fn apply(file: &[u8], edits: &[Edit<'_>]) -> Result<Applied, Rejected> {
+    let mut bytes = Cow::Borrowed(file);
+    let mut steps = Vec::with_capacity(edits.len());
+    let mut near: Vec<Option<usize>> = edits.iter().map(|edit| edit.near_line).collect();
+    for (index, edit) in edits.iter().enumerate() {
+        let here = Edit { near_line: near[index], ..*edit };
+        let change = here.find(&bytes).map_err(|refusal| Rejected {
+            index,
+            of: edits.len(),
+            stood_before: index > 0 && edit.find(file).is_ok(),
+            refusal,
+        })?;
+        let later = &mut near[index + 1..];
+        if later.iter().any(Option::is_some) {
+            let moves = moves(&bytes, &change);
+            later.iter_mut().flatten().for_each(|line| *line = moved(*line, &moves));
+        }
+        steps.push(Step {
+            level: change.level(),
+            lines: change.lines().to_vec(),
+            diff: change.diff(&bytes),
+        });
+        bytes = Cow::Owned(change.apply(&bytes));
+    }
+    Ok(Applied { bytes: bytes.into_owned(), steps })
+}
+
+/// The lines of each splice, how many ends of lines it took away, and how many it brought.
+fn moves(file: &[u8], change: &Change) -> Vec<(LineRange, usize, usize)> {
+    let counter = LineCounter::new(file);
+    let ends = |splice: &super::Splice| {
+        (counter.ends_in(&file[splice.range.clone()]), counter.ends_in(&splice.text))
+    };
+    change
+        .lines()
+        .iter()
+        .zip(change.splices())
+        .map(|(lines, splice)| {
+            let (gone, come) = ends(splice);
+            (*lines, gone, come)
+        })
+        .collect()
+}
+
+/// Where a line is after a change; one that was replaced is where its replacement begins or ends.
+fn moved(line: usize, moves: &[(LineRange, usize, usize)]) -> usize {
+    let mut now = line;
+    for (lines, gone, come) in moves.iter().take_while(|(lines, ..)| lines.first <= line) {
+        now = if lines.last < line {
+            now + come - gone
+        } else {
+            now - (line - lines.first) + (line - lines.first).min(*come)
+        };
+    }
+    now
+}

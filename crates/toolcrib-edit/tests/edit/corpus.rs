@@ -1,0 +1,177 @@
+//! The corpus, held byte by byte, and beside plainer schemes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use toolcrib_edit::{Edit, LineRange, Miss, Refusal};
+
+use crate::case::{self, Case, Outcome};
+use crate::plain;
+
+/// As many as make a corpus worth its name.
+const FEWEST: usize = 250;
+
+fn edit(case: &Case) -> Edit<'_> {
+    let edit = Edit::new(&case.source, &case.target).replace_all(case.replace_all);
+    case.near_line.map_or(edit, |line| edit.near_line(line))
+}
+
+#[test]
+fn every_case_becomes_what_it_says_or_is_refused_as_it_says() {
+    let cases = case::all();
+    assert!(cases.len() >= FEWEST, "{} cases", cases.len());
+    let mut wrong = String::new();
+    for case in &cases {
+        let found = edit(case).find(&case.file);
+        let expected = match &case.outcome {
+            Outcome::Becomes { level, bytes } => {
+                format!("{level}: {}", String::from_utf8_lossy(bytes).escape_debug())
+            }
+            Outcome::Refused { why } => why.clone(),
+        };
+        let got = match &found {
+            Ok(change) => {
+                let bytes = change.apply(&case.file);
+                format!("{}: {}", change.level(), String::from_utf8_lossy(&bytes).escape_debug())
+            }
+            Err(refusal) => said(refusal, &expected),
+        };
+        if got != expected {
+            let Case { category, name, .. } = case;
+            let _ = writeln!(wrong, "{category}: {name}\n  wanted {expected}\n  got    {got}");
+            if let Err(refusal) = &found {
+                let _ = writeln!(wrong, "  {refusal}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// A refusal as the corpus writes it, with as much of it as the case asks for.
+fn said(refusal: &Refusal, expected: &str) -> String {
+    let range = |lines: &LineRange| format!("{}-{}", lines.first, lines.last);
+    let detail = |miss: &Miss, asked: &str| match asked.split_once('=') {
+        Some(("closest", _)) => {
+            let closest = miss.closest.as_ref();
+            format!("closest={}", closest.map_or("none".to_owned(), |found| range(&found.lines)))
+        }
+        Some(("already", _)) => {
+            format!("already={}", miss.already.as_ref().map_or("none".to_owned(), range))
+        }
+        _ => miss.causes.iter().map(|cause| cause.as_str()).collect::<Vec<_>>().join("+"),
+    };
+    match refusal {
+        Refusal::Ambiguous(found) => format!("ambiguous {} {}", found.level, found.count),
+        Refusal::Missing(miss) => match expected.split_once(' ') {
+            Some((_, asked)) => format!("missing {}", detail(miss, asked)),
+            None => "missing".to_owned(),
+        },
+        other => other.as_str().to_owned(),
+    }
+}
+
+/// How a scheme fares with a case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Right,
+    WrongPlace,
+    WrongBytes,
+    WronglyRefused,
+}
+
+fn fate(case: &Case, got: Option<&[u8]>) -> Fate {
+    match (&case.outcome, got) {
+        (Outcome::Refused { .. }, None) => Fate::Right,
+        // Where nothing was to be written every place is wrong, unless it was written as it was.
+        (Outcome::Refused { .. }, Some(got)) if got == case.file => Fate::Right,
+        (Outcome::Refused { .. }, Some(_)) => Fate::WrongPlace,
+        (Outcome::Becomes { .. }, None) => Fate::WronglyRefused,
+        (Outcome::Becomes { bytes, .. }, Some(got)) if bytes == got => Fate::Right,
+        (Outcome::Becomes { bytes, .. }, Some(got)) => {
+            let (wanted, written) = (changed(&case.file, bytes), changed(&case.file, got));
+            let apart = written.1 < wanted.0 || wanted.1 < written.0;
+            if apart { Fate::WrongPlace } else { Fate::WrongBytes }
+        }
+    }
+}
+
+/// The first and the last byte of the file that are not what they were.
+fn changed(file: &[u8], now: &[u8]) -> (usize, usize) {
+    let first = file.iter().zip(now).take_while(|(was, is)| was == is).count();
+    let last = file.iter().rev().zip(now.iter().rev()).take_while(|(was, is)| was == is).count();
+    (first, file.len().saturating_sub(last).max(first))
+}
+
+/// `cargo test -p toolcrib-edit --test edit plainer -- --nocapture` prints the table.
+#[test]
+fn plainer_schemes_fare_worse() {
+    type Scheme = (&'static str, fn(&Case) -> Option<Vec<u8>>);
+    let schemes: [Scheme; 3] = [
+        ("toolcrib", |case| Some(edit(case).find(&case.file).ok()?.apply(&case.file))),
+        ("four plain levels", plain::four_levels),
+        ("exact only", plain::exact_only),
+    ];
+    let cases = case::all();
+    println!("| scheme | right | wrong place | wrong bytes | wrongly refused | of |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    let mut right = Vec::new();
+    for (name, scheme) in schemes {
+        let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
+        for case in &cases {
+            *fates.entry(fate(case, scheme(case).as_deref())).or_default() += 1;
+        }
+        let count = |fate| fates.get(&fate).copied().unwrap_or(0);
+        let columns = [Fate::Right, Fate::WrongPlace, Fate::WrongBytes, Fate::WronglyRefused]
+            .map(|fate| count(fate).to_string());
+        println!("| {name} | {} | {} |", columns.join(" | "), cases.len());
+        right.push(count(Fate::Right));
+    }
+    assert_eq!(right[0], cases.len());
+    assert!(right[0] > right[1] && right[1] > right[2], "{right:?}");
+}
+
+/// A refusal that can be mended is: what it offers to send instead is found.
+#[test]
+fn what_a_refusal_offers_is_found_at_one_place() {
+    let (mut contexts, mut texts) = (0, 0);
+    for case in case::all() {
+        let again = |source: &str| Edit::new(source, "something else").find(&case.file);
+        match edit(&case).find(&case.file) {
+            Err(Refusal::Ambiguous(found)) => {
+                for place in found.places.iter().filter(|place| place.context.is_some()) {
+                    let change = again(place.context.as_ref().unwrap()).unwrap();
+                    let lines = change.lines()[0];
+                    assert!(
+                        lines.first <= place.lines.first && place.lines.last <= lines.last,
+                        "{}: {}",
+                        case.category,
+                        case.name
+                    );
+                    contexts += 1;
+                }
+            }
+            Err(Refusal::Missing(miss)) => {
+                if let Some(text) = miss.closest.and_then(|closest| closest.text) {
+                    let found = again(&text);
+                    let is_there = matches!(found, Ok(_) | Err(Refusal::Ambiguous(_)));
+                    assert!(is_there, "{}: {}: {text:?}", case.category, case.name);
+                    texts += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(contexts > 20 && texts > 20, "{contexts} contexts, {texts} texts");
+}
+
+#[test]
+fn every_diff_says_what_was_changed() {
+    for case in case::all() {
+        if let Ok(change) = edit(&case).find(&case.file) {
+            let diff = change.diff(&case.file);
+            assert!(diff.starts_with("@@ "), "{}: {}: {diff}", case.category, case.name);
+            let marked = diff.lines().any(|line| line.starts_with(['-', '+']));
+            assert!(marked, "{}: {}: {diff}", case.category, case.name);
+        }
+    }
+}

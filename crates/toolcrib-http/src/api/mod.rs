@@ -1,0 +1,157 @@
+//! The HTTP API: what its handlers share.
+
+pub(crate) mod approvals;
+pub(crate) mod calls;
+pub(crate) mod endpoint;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod openapi;
+pub(crate) mod operations;
+pub(crate) mod problem;
+pub(crate) mod query;
+pub mod reports;
+pub(crate) mod result;
+mod route_table;
+pub(crate) mod run_body;
+pub(crate) mod runs;
+pub(crate) mod stream;
+pub(crate) mod tools;
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib_tool::exact;
+use tracing::{Instrument as _, Span};
+
+use crate::Backend;
+use crate::api::problem::Problem;
+use crate::auth::client_limits::Pass;
+use crate::auth::entitlement::Entered;
+use crate::idempotency::Idempotency;
+use crate::idempotency::memory::MemoryAnswers;
+use crate::observability::traffic::Traffic;
+
+pub(crate) use crate::api::route_table::endpoints;
+
+/// What all handlers share. Cloning it is cheap.
+#[derive(Clone)]
+pub(crate) struct Api(Arc<Shared>);
+
+struct Shared {
+    backend: Arc<dyn Backend>,
+    traffic: Arc<Traffic>,
+    idempotency: Idempotency,
+    /// Work that goes on whether or not its client stays.
+    tasks: TaskTracker,
+    /// Cancelled when the server stops.
+    closing: CancellationToken,
+    /// The `OpenAPI` document, made once.
+    document: Bytes,
+}
+
+impl Api {
+    pub(crate) fn new(backend: Arc<dyn Backend>, traffic: Arc<Traffic>) -> Self {
+        let answers = backend.answers().unwrap_or_else(|| Arc::<MemoryAnswers>::default());
+        let idempotency = Idempotency::new(answers);
+        let document = crate::api::openapi::document(&endpoints(), env!("CARGO_PKG_VERSION"));
+        Self(Arc::new(Shared {
+            backend,
+            traffic,
+            idempotency,
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            document: document.to_string().into(),
+        }))
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.0.backend
+    }
+
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.0.traffic
+    }
+
+    pub(crate) fn idempotency(&self) -> &Idempotency {
+        &self.0.idempotency
+    }
+
+    /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then,
+    /// and is told of as part of it. Its calls still end with what let the request in
+    /// ([`Entered::withdraw_if_ended`]).
+    pub(crate) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (pass, entered) = (Pass::of_this_request(), Entered::of_this_request());
+        let work = async move {
+            let done = match entered {
+                Some(entered) => entered.during(work).await,
+                None => work.await,
+            };
+            drop(pass);
+            done
+        };
+        let done = self.0.tasks.spawn(Box::pin(work.instrument(Span::current()))).await;
+        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    /// Cancelled when the server stops, for streams that have no end of their own.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    /// Waits for all that goes on without its clients.
+    pub(crate) async fn settled(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Runs something that may wait for files.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Backend) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let backend = Arc::clone(self.backend());
+        let done = tokio::task::spawn_blocking(move || work(&*backend)).await;
+        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    fn document(&self) -> Bytes {
+        self.0.document.clone()
+    }
+}
+
+/// An answer as JSON.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    match written(body) {
+        Ok(body) => (status, [("content-type", "application/json")], body).into_response(),
+        Err(error) => Problem::internal("the answer could not be written", &error).into_response(),
+    }
+}
+
+/// A body as JSON text, with the numbers of results as they were written.
+pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string(body)?;
+    Ok(match exact::restore(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(restored) => restored,
+    })
+}
+
+/// Whether a stream of events is asked for.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get("accept").and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| {
+        accepted.split(',').any(|one| one.trim().to_ascii_lowercase().starts_with(EVENTS))
+    })
+}
+
+pub(crate) const EVENTS: &str = "text/event-stream";

@@ -1,0 +1,161 @@
+//! Counts and durations in the text format of Prometheus.
+
+mod text;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use toolcrib_core::ToolStatistics;
+
+use crate::api::Api;
+use crate::observability::traffic::BUCKETS;
+use text::{Kind, Text};
+
+/// The media type of the format.
+pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(crate) async fn metrics(State(api): State<Api>) -> Response {
+    ([("content-type", MEDIA_TYPE)], page(&api)).into_response()
+}
+
+fn page(api: &Api) -> String {
+    let mut text = Text::default();
+    text.family("toolcrib_build_info", Kind::Gauge, "Which version runs.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
+    health(api, &mut text);
+    tools(&api.backend().executor().statistics().snapshot(), &mut text);
+    cache(api, &mut text);
+    traffic(api, &mut text);
+    text.finish()
+}
+
+fn health(api: &Api, text: &mut Text) {
+    let health = api.backend().health();
+    let stopping = api.backend().executor().is_shutting_down();
+    text.family("toolcrib_ready", Kind::Gauge, "Whether calls are taken.")
+        .sample(&[], u64::from(!stopping));
+    text.family("toolcrib_degraded", Kind::Gauge, "Whether something needs an operator.")
+        .sample(&[], u64::from(health.is_degraded()));
+    text.family("toolcrib_generation", Kind::Gauge, "The number of the registry's snapshot.")
+        .sample(&[], health.generation);
+    let mut tools = text.family("toolcrib_builtins", Kind::Gauge, "Tools that own their name.");
+    tools.sample(&[("state", "callable")], health.tools.saturating_sub(health.unavailable));
+    tools.sample(&[("state", "unavailable")], health.unavailable);
+    let mut files = text.family("toolcrib_files", Kind::Gauge, "Manifests by their state.");
+    files.sample(&[("state", "live")], health.files_live);
+    files.sample(&[("state", "stale")], health.files_stale);
+    files.sample(&[("state", "broken")], health.files_broken);
+    text.family(
+        "toolcrib_directories_unreadable",
+        Kind::Gauge,
+        "Directories of manifests that cannot be read.",
+    )
+    .sample(&[], health.directories_unreadable);
+    text.family(
+        "toolcrib_names_after_restart",
+        Kind::Gauge,
+        "Names that a restart would give to others.",
+    )
+    .sample(&[], health.names_after_restart);
+    let mut upstreams = text.family(
+        "toolcrib_upstream_connected",
+        Kind::Gauge,
+        "Whether an MCP server behind this one is connected.",
+    );
+    for (name, connected) in api.backend().upstreams() {
+        upstreams.sample(&[("upstream", &name)], u64::from(connected));
+    }
+    text.family(
+        "toolcrib_audit_lost_total",
+        Kind::Counter,
+        "Audit records that could not be written.",
+    )
+    .sample(&[], health.audit_lost);
+}
+
+fn tools(statistics: &[ToolStatistics], text: &mut Text) {
+    let mut calls =
+        text.family("toolcrib_calls_total", Kind::Counter, "Calls by tool and outcome.");
+    for tool in statistics {
+        let name = tool.tool.as_str();
+        calls.sample(&[("tool", name), ("outcome", "success")], tool.successes);
+        calls.sample(&[("tool", name), ("outcome", "kept_answer")], tool.cache_hits);
+        for (kind, count) in &tool.failures_by_kind {
+            calls.sample(&[("tool", name), ("outcome", kind)], *count);
+        }
+    }
+    let mut running = text.family("toolcrib_calls_in_flight", Kind::Gauge, "Calls under way.");
+    for tool in statistics {
+        running.sample(&[("tool", &tool.tool)], tool.in_flight);
+    }
+    let mut timeouts =
+        text.family("toolcrib_timeouts_total", Kind::Counter, "Calls that ran into a limit.");
+    for tool in statistics {
+        timeouts.sample(&[("tool", &tool.tool)], tool.timeouts);
+    }
+    let mut durations =
+        text.family("toolcrib_call_seconds", Kind::Summary, "How long runs of a tool took.");
+    for tool in statistics {
+        let name = tool.tool.as_str();
+        for (quantile, seconds) in [("0.5", tool.p50_seconds), ("0.99", tool.p99_seconds)] {
+            if let Some(seconds) = seconds {
+                durations.sample(&[("tool", name), ("quantile", quantile)], seconds);
+            }
+        }
+        durations.part("_sum", &[("tool", name)], tool.total_seconds);
+        durations.part("_count", &[("tool", name)], tool.executions - tool.refused);
+    }
+}
+
+fn cache(api: &Api, text: &mut Text) {
+    let executor = api.backend().executor();
+    let stats = executor.cache_stats();
+    let mut looks =
+        text.family("toolcrib_cache_lookups_total", Kind::Counter, "Look-ups of kept answers.");
+    looks.sample(&[("outcome", "hit")], stats.hits);
+    looks.sample(&[("outcome", "miss")], stats.misses);
+    text.family("toolcrib_cache_entries", Kind::Gauge, "Answers that are kept.")
+        .sample(&[], stats.entries);
+    text.family("toolcrib_cache_bytes", Kind::Gauge, "Bytes of the answers that are kept.")
+        .sample(&[], stats.bytes);
+    text.family(
+        "toolcrib_long_polls_total",
+        Kind::Counter,
+        "How often an async tool held its thread for 100 ms or more.",
+    )
+    .sample(&[], executor.long_polls());
+}
+
+fn traffic(api: &Api, text: &mut Text) {
+    let counts = api.traffic().counts();
+    let mut answers = text.family(
+        "toolcrib_http_requests_total",
+        Kind::Counter,
+        "Requests by method, route and status.",
+    );
+    for ((method, route, status), count) in &counts.answers {
+        let status = status.to_string();
+        answers
+            .sample(&[("method", *method), ("route", *route), ("status", status.as_str())], *count);
+    }
+    text.family("toolcrib_http_requests_in_flight", Kind::Gauge, "Requests under way.")
+        .sample(&[], api.traffic().in_flight());
+    text.family(
+        "toolcrib_http_connections_refused_total",
+        Kind::Counter,
+        "Connections turned away because there were too many.",
+    )
+    .sample(&[], api.traffic().refused_connections());
+    let mut durations = text.family(
+        "toolcrib_http_request_seconds",
+        Kind::Histogram,
+        "How long it took to the head of an answer.",
+    );
+    for (route, counted) in &counts.durations {
+        for (end, count) in BUCKETS.iter().zip(counted.at_most) {
+            durations.part("_bucket", &[("route", *route), ("le", &end.to_string())], count);
+        }
+        durations.part("_bucket", &[("route", *route), ("le", "+Inf")], counted.count);
+        durations.part("_sum", &[("route", *route)], counted.seconds);
+        durations.part("_count", &[("route", *route)], counted.count);
+    }
+}

@@ -1,0 +1,184 @@
+//! What is known of every request: its id, a line in the log, a count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use toolcrib_core::RemoteTrace;
+use tracing::{Instrument as _, Span};
+
+use crate::observability::traffic::{Traffic, UnderWay};
+
+/// The header that carries the id of a request, both ways.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The headers that name a trace, as the W3C has them.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// What stands for the route where a request came to none.
+pub(crate) const NO_ROUTE: &str = "(other)";
+
+/// The longest id of a client's that is taken over.
+const ID_MAX: usize = 128;
+
+/// The path of the endpoint that has answered, as the routes have it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route(pub(crate) &'static str);
+
+/// Who has asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(pub(crate) Arc<str>);
+
+/// The id of the request being answered.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) Arc<str>);
+
+/// A request that is being answered.
+pub(crate) struct Observed<'a> {
+    traffic: &'a Traffic,
+    began: Instant,
+    pub(crate) id: Arc<str>,
+    method: Method,
+    span: Span,
+    under_way: UnderWay<'a>,
+}
+
+impl<'a> Observed<'a> {
+    pub(crate) fn begin(traffic: &'a Traffic, method: &Method, headers: &HeaderMap) -> Self {
+        let began = Instant::now();
+        let id = id_of(headers);
+        let span = tracing::info_span!("request", id = %id);
+        if RemoteTrace::is_followed()
+            && let Some(trace) = trace_of(headers)
+        {
+            trace.take_over(&span);
+        }
+        let method = method.clone();
+        Self { traffic, began, id, method, span, under_way: traffic.begin() }
+    }
+
+    /// What is worked on for the request.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Counts and logs how it was answered, and by which route, and puts its id on the answer.
+    pub(crate) fn end(self, route: &'static str, caller: Option<&str>, response: &mut Response) {
+        let Self { traffic, began, id, method, span, under_way } = self;
+        drop(under_way);
+        let took = began.elapsed();
+        let status = response.status().as_u16();
+        traffic.answered(method_label(&method), route, status, took);
+        tracing::info!(
+            parent: &span,
+            method = %method,
+            route,
+            status,
+            client = caller,
+            milliseconds = took.as_secs_f64() * 1000.0,
+            "answered"
+        );
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+    }
+}
+
+/// Gives every request an id, and counts and logs how it was answered.
+pub(crate) async fn observe(
+    State(traffic): State<Arc<Traffic>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
+    let observed = Observed::begin(&traffic, request.method(), request.headers());
+    request.extensions_mut().insert(RequestId(Arc::clone(&observed.id)));
+    let mut response = next.run(request).instrument(observed.span()).await;
+    let route = response.extensions().get::<Route>().map_or(NO_ROUTE, |route| route.0);
+    let caller = response.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.0));
+    observed.end(route, caller.as_deref(), &mut response);
+    response
+}
+
+/// The client's own id, where it is one that a log can hold; else a new one.
+fn id_of(headers: &HeaderMap) -> Arc<str> {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let fits = |id: &&str| {
+        (1..=ID_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match given.filter(fits) {
+        Some(id) => id.into(),
+        None => fresh_id(),
+    }
+}
+
+/// The trace that a request is part of, as its client says, if it says so once.
+fn trace_of(headers: &HeaderMap) -> Option<RemoteTrace<'_>> {
+    let mut parents = headers.get_all(TRACE_PARENT).iter();
+    let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;
+    let state = headers.get(TRACE_STATE).and_then(|state| state.to_str().ok());
+    Some(RemoteTrace { parent, state })
+}
+
+/// 64 bits, never twice the same in one process and hardly in two: ids of requests are told apart in a
+/// log, and protect nothing.
+fn fresh_id() -> Arc<str> {
+    static FIRST: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    named(mixed(FIRST.wrapping_add(MADE.fetch_add(1, Ordering::Relaxed))))
+}
+
+/// `req_` and a number as sixteen digits; without the machinery of formatting, since every request has one.
+fn named(number: u64) -> Arc<str> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut name = *b"req_0000000000000000";
+    for (digits, byte) in name[4..].chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
+    }
+    std::str::from_utf8(&name).unwrap_or_default().into()
+}
+
+/// Different numbers become different numbers that look unlike each other (the mixing of `SplitMix64`).
+fn mixed(number: u64) -> u64 {
+    let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let once = (spread ^ (spread >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ (twice >> 31)
+}
+
+/// Methods that nobody has heard of are one label.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "DELETE" => "DELETE",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        _ => "(other)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_requests_have_the_same_id() {
+        let ids: BTreeSet<_> = (0..10_000).map(|_| fresh_id()).collect();
+        assert_eq!(ids.len(), 10_000);
+        assert!(ids.iter().all(|id| id.len() == 20), "{ids:?}");
+        for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+            assert_eq!(*named(number), format!("req_{number:016x}"));
+        }
+    }
+}

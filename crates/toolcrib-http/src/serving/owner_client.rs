@@ -1,0 +1,216 @@
+//! Asking a running server as its owner, over its private socket.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::serving::owner_socket::may_operate;
+
+/// How long an answer may take; a reload may read thousands of files.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest answer that is read, in bytes.
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// A text as one segment of a path: everything but unreserved characters is escaped.
+///
+/// ```
+/// assert_eq!(toolcrib_http::path_segment("a/b c"), "a%2Fb%20c");
+/// ```
+pub fn path_segment(text: &str) -> String {
+    let mut segment = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            segment.push(byte.into());
+        } else {
+            // Writing to a text does not fail.
+            let _ = write!(segment, "%{byte:02X}");
+        }
+    }
+    segment
+}
+
+/// A client of one server's [`OwnerSocket`](crate::OwnerSocket). A connection is made for each request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerClient {
+    socket: PathBuf,
+    /// Another user than this one and root whose server may answer.
+    owner: Option<u32>,
+}
+
+/// Why a server did not do what its owner asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnerError {
+    /// The server refused. The text is its own and says what to do.
+    #[error("{detail}")]
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// The stable word for why, such as `not_found` or `already_resolved`.
+        kind: String,
+        /// What the server said.
+        detail: String,
+    },
+    /// No answer came within 60 seconds.
+    #[error("the server did not answer within {} seconds", ANSWER_TIMEOUT.as_secs())]
+    TimedOut,
+    /// The socket could not be connected to, or the connection broke.
+    #[error("the server cannot be reached at {}: {source}", socket.display())]
+    Connection {
+        /// The socket.
+        socket: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// The process that listens at the socket belongs to a user who has no part in this config. Nothing
+    /// was sent to it.
+    #[error(
+        "{} belongs to a process of user {user}, who owns neither this config's state folder nor this \
+         command: nothing was sent to it. Remove the socket if no server of yours made it",
+        socket.display()
+    )]
+    Stranger {
+        /// The socket.
+        socket: PathBuf,
+        /// The user of the process that listens.
+        user: u32,
+    },
+    /// What answers at the socket does not speak this protocol.
+    #[error("the server at {} gave an answer that cannot be read: {reason}", socket.display())]
+    Answer {
+        /// The socket.
+        socket: PathBuf,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+}
+
+impl OwnerError {
+    /// The status with which the server refused, if it did.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The stable word for why the server refused, if it did.
+    pub fn kind(&self) -> Option<&str> {
+        match self {
+            Self::Refused { kind, .. } => Some(kind),
+            _ => None,
+        }
+    }
+}
+
+impl OwnerClient {
+    /// A client of the server that listens at `socket`. Nothing is connected yet.
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        Self { socket: socket.into(), owner: None }
+    }
+
+    /// Also accepts a server of this user. By default only servers of the own user and of root are
+    /// asked: anybody else could have put a socket in the place.
+    #[must_use]
+    pub fn owner(mut self, user: u32) -> Self {
+        self.owner = Some(user);
+        self
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Asks for a path with GET and gives the JSON of the answer.
+    ///
+    /// Fails with what the server says where it refuses, and after 60 seconds. Must be called on a
+    /// runtime with I/O and time enabled.
+    pub async fn get(&self, path: &str) -> Result<Value, OwnerError> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    /// Sends a path a POST, with a body of JSON if there is one, and gives the JSON of the answer.
+    ///
+    /// Fails as [`get`](Self::get) does.
+    pub async fn post(&self, path: &str, body: Option<&Value>) -> Result<Value, OwnerError> {
+        self.ask(Method::POST, path, body).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, OwnerError> {
+        let answered = timeout(ANSWER_TIMEOUT, self.exchange(method, path, body)).await;
+        let (status, body) = answered.map_err(|_| OwnerError::TimedOut)??;
+        let body: Value = serde_json::from_slice(&body)
+            .map_err(|error| self.unreadable(format!("{status}, and no JSON: {error}")))?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        let said = body["detail"].as_str().or_else(|| body["title"].as_str());
+        let detail = said.unwrap_or_else(|| status.as_str()).to_owned();
+        let kind = body["kind"].as_str().unwrap_or("refused").to_owned();
+        Err(OwnerError::Refused { status: status.as_u16(), kind, detail })
+    }
+
+    /// One request on a connection of its own.
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), OwnerError> {
+        let broken = |source| OwnerError::Connection { socket: self.socket.clone(), source };
+        let http = |error: hyper::Error| broken(io::Error::other(error));
+        let stream = UnixStream::connect(&self.socket).await.map_err(broken)?;
+        let user = stream.peer_cred().map_err(broken)?.uid();
+        if !may_operate(user) && self.owner != Some(user) {
+            return Err(OwnerError::Stranger { socket: self.socket.clone(), user });
+        }
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, "localhost")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|error| broken(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+        let exchange = async {
+            let response = sender.send_request(request).await.map_err(http)?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+            let body = body.map_err(|error| self.unreadable(error.to_string()))?;
+            Ok((status, body.to_bytes()))
+        };
+        tokio::pin!(connection);
+        tokio::pin!(exchange);
+        // The connection has to be driven while the answer is waited for, and may end before it.
+        tokio::select! {
+            answer = &mut exchange => answer,
+            ended = &mut connection => match ended {
+                Ok(()) => exchange.await,
+                Err(error) => Err(http(error)),
+            },
+        }
+    }
+
+    fn unreadable(&self, reason: String) -> OwnerError {
+        OwnerError::Answer { socket: self.socket.clone(), reason }
+    }
+}

@@ -1,0 +1,343 @@
+//! Settings in layers: a file, and on top of it single values from variables and flags. Every value
+//! and every mistake knows where it is from.
+
+mod place;
+mod schema;
+
+use jsonschema::{PatternOptions, Validator};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
+
+use crate::diagnostic::position::{line_column, without_bom};
+use crate::diagnostic::violation::Subject;
+use crate::diagnostic::{Diagnostic, Findings, Severity};
+use crate::document::{Format, Node, NodeValue, parse};
+use place::Place;
+pub use schema::schema_of;
+
+/// A value that is set beside the file: its key, and who says it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    origin: String,
+    path: Vec<String>,
+    given: Given,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Given {
+    /// Read by what the key holds.
+    Text(String),
+    Value(Value),
+}
+
+impl Setting {
+    /// A value as text, which is read by what the key holds: numbers and `true` as such, lists and
+    /// mappings as YAML in brackets (`[a, b]`), one text where a list is wanted as a list of one,
+    /// `null` where nothing may stand, and everything else as it is.
+    ///
+    /// `origin` is what people wrote: the name of a variable, or a flag. `path` is the way to the
+    /// value, a key each.
+    pub fn text<P: Into<String>>(
+        origin: impl Into<String>,
+        path: impl IntoIterator<Item = P>,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            origin: origin.into(),
+            path: path.into_iter().map(Into::into).collect(),
+            given: Given::Text(text.into()),
+        }
+    }
+
+    /// A value as it is to be.
+    pub fn value<P: Into<String>>(
+        origin: impl Into<String>,
+        path: impl IntoIterator<Item = P>,
+        value: Value,
+    ) -> Self {
+        Self {
+            origin: origin.into(),
+            path: path.into_iter().map(Into::into).collect(),
+            given: Given::Value(value),
+        }
+    }
+
+    /// Who says it: the name of a variable, or a flag.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The key, with dots.
+    pub fn key(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// Where a value is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The file.
+    File {
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+    },
+    /// A [`Setting`], by its origin.
+    Setting(String),
+}
+
+/// Something wrong with a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerProblem {
+    /// The origin of the [`Setting`] that is wrong; none for the file.
+    pub origin: Option<String>,
+    /// What is wrong. Its place is one in the file's text, and means nothing for a setting.
+    pub diagnostic: Diagnostic,
+}
+
+impl LayerProblem {
+    /// The problem as text in the manner of a compiler ([`Diagnostic::render`]); `file` and `text`
+    /// are the file's.
+    pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
+        match &self.origin {
+            None => self.diagnostic.render(file, text, colour),
+            Some(origin) => self.diagnostic.render(origin, "", colour),
+        }
+    }
+}
+
+/// A type, read from all layers.
+#[derive(Debug, Clone)]
+pub struct Layered<T> {
+    /// What was read.
+    pub value: T,
+    node: Option<Node>,
+    text: String,
+    settings: Vec<(Vec<String>, String)>,
+}
+
+impl<T> Layered<T> {
+    /// Where the value at a path is from.
+    pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
+        let is_at_or_above = |set: &[String]| {
+            set.len() <= path.len() && set.iter().zip(path).all(|(set, own)| set == own.as_ref())
+        };
+        let set = self.settings.iter().rev().find(|(set, _)| is_at_or_above(set));
+        if let Some((_, origin)) = set {
+            return Origin::Setting(origin.clone());
+        }
+        let found = path.iter().try_fold(self.node.as_ref().map(|node| (node, None)), |at, key| {
+            let entry = at?.0.entry(key.as_ref())?;
+            Some(Some((&entry.node, Some(entry))))
+        });
+        match found.flatten() {
+            Some((node, entry)) if !path.is_empty() => {
+                let (line, column) = line_column(&self.text, node.visible_span(entry).start);
+                Origin::File { line, column }
+            }
+            _ => Origin::Default,
+        }
+    }
+}
+
+/// Reads a type from a file (its name and text), if there is one, and from settings: of two for one
+/// key the later wins, and over the file both do.
+///
+/// ```
+/// use toolcrib_manifest::layers::{Origin, Setting, decode_layers};
+///
+/// #[derive(Default, serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(default)]
+/// struct Config { workers: u16, names: Vec<String> }
+///
+/// let file = ("config.yml", "workers: 2\nnames: [a]\n");
+/// let set = [Setting::text("APP__WORKERS", ["workers"], "4")];
+/// let read = decode_layers::<Config>(Some(file), &set).map_err(|problems| problems.len()).unwrap();
+/// assert_eq!(read.value.workers, 4);
+/// assert_eq!(read.origin(&["workers"]), Origin::Setting("APP__WORKERS".to_owned()));
+/// assert_eq!(read.origin(&["names"]), Origin::File { line: 2, column: 8 });
+///
+/// let wrong = [Setting::text("APP__WORKER", ["worker"], "4")];
+/// let problems = decode_layers::<Config>(None, &wrong).err().unwrap();
+/// assert_eq!(problems[0].diagnostic.help.as_deref(), Some("did you mean `workers`?"));
+/// ```
+///
+/// # Errors
+/// Everything that is wrong with the file and with every setting.
+pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
+    file: Option<(&str, &str)>,
+    settings: &[Setting],
+) -> Result<Layered<T>, Vec<LayerProblem>> {
+    let checker = Checker::new(schema_of::<T>());
+    let mut problems = Vec::new();
+    let text = file.map(|(_, text)| without_bom(text)).unwrap_or_default();
+    let mut findings = Findings::new(text);
+    let node = file.and_then(|(name, _)| parse(Format::of(name), &mut findings));
+    let mut value = Value::Object(Map::new());
+    if let Some(node) = &node {
+        if !matches!(node.value, NodeValue::Null) {
+            value = node.to_value();
+            empty_sections(&checker.schema, &mut Vec::new(), &mut value);
+        }
+        checker.check(node, &value, "", &mut findings);
+    }
+    if findings.has_errors() {
+        problems.extend(findings.finish().into_iter().map(of_file));
+    }
+    for setting in settings {
+        match read(setting, &checker) {
+            Ok(read) => put(&mut value, &setting.path, read),
+            Err(found) => problems.extend(found.into_iter().map(|found| of(setting, found))),
+        }
+    }
+    let sources = settings.iter().map(|setting| (setting.path.clone(), setting.origin.clone()));
+    let layered = Layered { value: (), node, text: text.to_owned(), settings: sources.collect() };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    match serde_path_to_error::deserialize(value) {
+        Ok(value) => {
+            let Layered { node, text, settings, .. } = layered;
+            Ok(Layered { value, node, text, settings })
+        }
+        Err(error) => Err(vec![layered.refusal(&error)]),
+    }
+}
+
+/// The value at a path of a file, whatever else is wrong with the file; `None` where it is not there, or
+/// where the file's syntax is broken.
+pub fn value_at(file: (&str, &str), path: &[&str]) -> Option<Value> {
+    let (name, text) = file;
+    let mut findings = Findings::new(without_bom(text));
+    let node = parse(Format::of(name), &mut findings)?;
+    let found = path.iter().try_fold(&node, |node, key| Some(&node.entry(key)?.node))?;
+    Some(found.to_value())
+}
+
+/// Reads a section, mapping or list whose content is commented out, and that is therefore null, as empty.
+fn empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                path.push(key.clone());
+                empty_sections(schema, path, value);
+                path.pop();
+            }
+        }
+        Value::Null => {
+            if let Ok(place) = Place::find(schema, path)
+                && let Some(empty) = place.empty()
+            {
+                *value = empty;
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Layered<()> {
+    /// What the type itself says against a value, at its place.
+    fn refusal(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> LayerProblem {
+        let segments = error.path().iter().map(|segment| match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.clone(),
+            Segment::Enum { variant } => variant.clone(),
+            Segment::Unknown => String::new(),
+        });
+        let path: Vec<String> = segments.collect();
+        let key = error.path().to_string();
+        let message = format!("`{key}`: {}", error.inner());
+        if let Origin::Setting(origin) = self.origin(&path) {
+            let diagnostic = Diagnostic::error("invalid-value", &(0..0), message);
+            return LayerProblem { origin: Some(origin), diagnostic };
+        }
+        let escaped = |key: &String| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        let pointer: String = path.iter().map(escaped).collect();
+        let place = self.node.as_ref().map(|node| {
+            let (node, entry) = node.at_pointer(&pointer);
+            node.visible_span(entry)
+        });
+        of_file(Diagnostic::error("invalid-value", &place.unwrap_or(0..0), message))
+    }
+}
+
+fn of_file(diagnostic: Diagnostic) -> LayerProblem {
+    LayerProblem { origin: None, diagnostic }
+}
+
+fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
+    LayerProblem { origin: Some(setting.origin.clone()), diagnostic }
+}
+
+/// The value of a setting, checked.
+fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
+    let place = Place::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
+    let value = match &setting.given {
+        Given::Value(value) => value.clone(),
+        Given::Text(text) => place.read(text).map_err(|problem| {
+            let message = format!("`{}`: {problem}", setting.key());
+            vec![Diagnostic::error("syntax", &(0..0), message)]
+        })?,
+    };
+    let mut whole = Value::Object(Map::new());
+    put(&mut whole, &setting.path, value.clone());
+    let node = Node::without_place(&whole);
+    let mut findings = Findings::new("");
+    let prefix = format!("`{}`: ", setting.key());
+    checker.check(&node, &whole, &prefix, &mut findings);
+    if !findings.has_errors() {
+        return Ok(value);
+    }
+    Err(findings.finish())
+}
+
+/// Sets a value at a path, making the mappings on the way.
+fn put(whole: &mut Value, path: &[String], value: Value) {
+    match path.split_first() {
+        None => *whole = value,
+        Some((key, rest)) => {
+            if !whole.is_object() {
+                *whole = Value::Object(Map::new());
+            }
+            if let Value::Object(entries) = whole {
+                put(entries.entry(key.clone()).or_insert(Value::Null), rest, value);
+            }
+        }
+    }
+}
+
+/// A type's schema, compiled once for all layers.
+struct Checker {
+    schema: Value,
+    validator: Result<Validator, String>,
+}
+
+impl Checker {
+    fn new(schema: Value) -> Self {
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
+        let validator = options.build(&schema).map_err(|error| error.to_string());
+        Self { schema, validator }
+    }
+
+    /// Adds what the schema says against a value.
+    fn check(&self, node: &Node, value: &Value, prefix: &str, findings: &mut Findings<'_>) {
+        match &self.validator {
+            Ok(validator) if !validator.is_valid(value) => {
+                let (schema, severity) = (&self.schema, Severity::Error);
+                let subject = Subject { node, schema, code: "", severity, prefix };
+                subject.report(validator.iter_errors(value), findings);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let message = format!("the type's own schema cannot be used: {error}");
+                findings.add(Diagnostic::error("invalid-value", &(0..0), message));
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The problems of one file, while the file is being checked.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::diagnostic::position::{Span, clamp};
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// How many problems of one severity are listed per file. The others are counted. This bounds the
+/// listing only: a file is read and checked to its end however many problems it has.
+const LISTED_MAX: usize = 1_000;
+
+/// The problems of one file, while the file is being checked.
+#[derive(Debug)]
+pub(crate) struct Findings<'t> {
+    /// The text, without a byte order mark.
+    pub(crate) text: &'t str,
+    list: Vec<Diagnostic>,
+    /// Digests of what was added: an aliased block is checked at every use and reported once.
+    added: HashSet<u64>,
+    errors: Tally,
+    warnings: Tally,
+    hints: Tally,
+    /// How many of one severity are listed.
+    limit: usize,
+}
+
+/// The problems of one severity.
+#[derive(Debug, Default)]
+struct Tally {
+    listed: usize,
+    unlisted: usize,
+    /// The place of the first problem that is not listed.
+    from: Option<Span>,
+}
+
+impl Tally {
+    /// Counts a problem; says whether it is listed.
+    fn take(&mut self, span: &Span, limit: usize) -> bool {
+        let is_listed = self.listed < limit;
+        if is_listed {
+            self.listed += 1;
+        } else {
+            self.unlisted += 1;
+            self.from.get_or_insert_with(|| span.clone());
+        }
+        is_listed
+    }
+
+    /// The diagnostic that stands for the problems that are not listed.
+    fn rest(&self, severity: Severity) -> Option<Diagnostic> {
+        let place = self.from.as_ref()?;
+        let kind = severity.as_str();
+        let message = match self.unlisted {
+            1 => format!("this file has one more {kind}, which is not listed"),
+            more => format!("this file has {more} more {kind}s, which are not listed"),
+        };
+        let rest = Diagnostic::error("unlisted", place, message)
+            .help("the whole file was checked; correct what is listed, and check again");
+        Some(Diagnostic { severity, ..rest })
+    }
+}
+
+impl<'t> Findings<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            list: Vec::new(),
+            added: HashSet::new(),
+            errors: Tally::default(),
+            warnings: Tally::default(),
+            hints: Tally::default(),
+            limit: LISTED_MAX,
+        }
+    }
+
+    /// Lists every problem, however many there are.
+    pub(crate) fn unlimited(text: &'t str) -> Self {
+        Self { limit: usize::MAX, ..Self::new(text) }
+    }
+
+    pub(crate) fn add(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.span = clamp(self.text, &diagnostic.span);
+        for (span, _) in &mut diagnostic.secondary {
+            *span = clamp(self.text, span);
+        }
+        let mut digest = DefaultHasher::new();
+        (&diagnostic.span, diagnostic.code, &diagnostic.message).hash(&mut digest);
+        if !self.added.insert(digest.finish()) {
+            return;
+        }
+        let tally = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+            Severity::Hint => &mut self.hints,
+        };
+        if tally.take(&diagnostic.span, self.limit) {
+            self.list.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn add_all(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.add(diagnostic));
+    }
+
+    pub(crate) fn leave_out_hints(&mut self) {
+        self.list.retain(|found| found.severity != Severity::Hint);
+        self.hints = Tally::default();
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors.listed > 0
+    }
+
+    /// Whether one more error would be listed, and not only counted.
+    pub(crate) fn lists_errors(&self) -> bool {
+        self.errors.listed < self.limit
+    }
+
+    /// All that is listed in the order of the text, and how much more there is.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        let rest = [
+            self.errors.rest(Severity::Error),
+            self.warnings.rest(Severity::Warning),
+            self.hints.rest(Severity::Hint),
+        ];
+        self.list.extend(rest.into_iter().flatten());
+        self.list.sort_by_key(|diagnostic| diagnostic.span.start);
+        self.list
+    }
+}

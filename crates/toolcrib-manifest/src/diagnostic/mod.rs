@@ -1,0 +1,367 @@
+//! What is wrong with a file, where, and what would be right.
+
+pub(crate) mod codes;
+pub(crate) mod findings;
+pub(crate) mod fix;
+pub(crate) mod position;
+pub(crate) mod violation;
+
+use std::borrow::Cow;
+
+use annotate_snippets::{
+    AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
+};
+use serde_json::{Value, json};
+
+pub(crate) use crate::diagnostic::findings::Findings;
+use crate::diagnostic::fix::Fix;
+use crate::diagnostic::position::{Lines, Span, first_line, line_column, without_bom};
+
+/// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
+const EXCERPT_MAX_BYTES: usize = 16 * 1024;
+
+/// What stands before the text of a note or of help, beside the gutter: ` = help: `.
+const NOTE_INDENT: usize = 9;
+
+/// The fewest characters into which a text is folded.
+const NARROWEST: usize = 30;
+
+/// The text with its lines broken at blanks to fit into `width` characters. Long words stay whole.
+fn folded(text: &str, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut folded = String::with_capacity(text.len());
+    let mut column = 0_usize;
+    for (at, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        let is_first = at == 0;
+        if !is_first && (column + 1).saturating_add(length) > width {
+            folded.push('\n');
+            column = 0;
+        } else if !is_first {
+            folded.push(' ');
+            column += 1;
+        }
+        column += length;
+        folded.push_str(word);
+    }
+    folded
+}
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The file is not loaded.
+    Error,
+    /// The file is loaded; something in it is probably not what was meant.
+    Warning,
+    /// The file is loaded; something could be better.
+    Hint,
+}
+
+impl Severity {
+    /// The stable word: `error`, `warning` or `hint`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+/// One problem of a file.
+///
+/// Spans are byte ranges of the file's text without a byte order mark. A problem of a file that
+/// could not be read has the span `0..0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable name of the kind of problem, for example `unknown-key`.
+    pub code: &'static str,
+    /// What is wrong, as one clause.
+    pub message: String,
+    /// The place.
+    pub span: Span,
+    /// What stands beside the underlined place; may be empty.
+    pub label: String,
+    /// What would be right.
+    pub help: Option<String>,
+    /// Other places that matter, with what stands beside them.
+    pub secondary: Vec<(Span, String)>,
+    /// Places in other files that matter, with what is there.
+    pub related: Vec<(toolcrib_tool::Origin, String)>,
+    /// The edit that puts it right, where there is only one.
+    pub fix: Option<Fix>,
+    /// Whether the place holds something nobody should see: then it is named and not shown.
+    pub secret: bool,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span: span.clone(),
+            label: String::new(),
+            help: None,
+            secondary: Vec::new(),
+            related: Vec::new(),
+            fix: None,
+            secret: false,
+        }
+    }
+
+    pub(crate) fn warning(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    pub(crate) fn hint(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Hint, ..Self::error(code, span, message) }
+    }
+
+    /// A warning about the whole of a checked file or about a line of it, for what only shows when
+    /// several files are looked at together.
+    pub fn about(code: &'static str, place: Span, message: impl Into<String>) -> Self {
+        Self::warning(code, &place, message)
+    }
+
+    /// The same as a hint, for what only matters elsewhere.
+    #[must_use]
+    pub fn as_hint(self) -> Self {
+        Self { severity: Severity::Hint, ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Adds what would be right.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn secret(mut self) -> Self {
+        self.secret = true;
+        self
+    }
+
+    /// Adds a help text if there is one.
+    #[must_use]
+    pub(crate) fn maybe_help(mut self, help: Option<String>) -> Self {
+        if help.is_some() {
+            self.help = help;
+        }
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn also(mut self, span: &Span, label: impl Into<String>) -> Self {
+        self.secondary.push((span.clone(), label.into()));
+        self
+    }
+
+    /// Adds a place in another file.
+    #[must_use]
+    pub fn elsewhere(mut self, place: toolcrib_tool::Origin, what: impl Into<String>) -> Self {
+        self.related.push((place, what.into()));
+        self
+    }
+
+    /// Adds the edit that puts it right.
+    #[must_use]
+    pub(crate) fn fix(mut self, fix: impl Into<Option<Fix>>) -> Self {
+        self.fix = fix.into();
+        self
+    }
+
+    /// The line and the column of the place, from 1; columns count characters.
+    pub fn position(&self, text: &str) -> (usize, usize) {
+        line_column(without_bom(text), self.span.start)
+    }
+
+    /// The problem as text in the manner of a compiler: message, file, line, column, the source
+    /// line with the place underlined, and help. Control characters of the file are made visible.
+    ///
+    /// `text` is the text that was checked; `colour` adds terminal colours, which carry no meaning.
+    pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
+        self.render_within(file, text, colour, usize::MAX)
+    }
+
+    /// The same, with what is wrong and what would be right folded at blanks so that their lines fit into
+    /// `width` characters. Source lines stay as they are.
+    pub fn render_within(&self, file: &str, text: &str, colour: bool, width: usize) -> String {
+        let text = without_bom(text);
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Hint => Level::INFO.with_name("hint"),
+        };
+        let file = normalize_untrusted_str(file);
+        // The gutter of such a line is as wide as the number of the source line.
+        let gutter = self.position(text).0.to_string().len();
+        let title = format!("{}[{}]: ", self.severity.as_str(), self.code).len();
+        let told = |text: &str, indent: usize| {
+            folded(&normalize_untrusted_str(text), width.saturating_sub(indent))
+        };
+        let title = level.primary_title(told(&self.message, title)).id(self.code);
+        let mut group = match self.excerpt(text) {
+            Some(excerpt) => title.element(excerpt.path(file)),
+            None if text.is_empty() => title.element(Origin::path(file)),
+            None => {
+                let (line, column) = self.position(text);
+                title.element(Origin::path(file).line(line).char_column(column))
+            }
+        };
+        for (place, what) in &self.related {
+            let note = format!("{what}: {place}");
+            group = group.element(Level::NOTE.message(told(&note, gutter + NOTE_INDENT)));
+        }
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(told(help, gutter + NOTE_INDENT)));
+        }
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group])
+    }
+
+    /// The source around the places, unless it is too much to show.
+    fn excerpt<'t>(
+        &'t self,
+        text: &'t str,
+    ) -> Option<Snippet<'t, annotate_snippets::Annotation<'t>>> {
+        if text.is_empty() || self.secret {
+            return None;
+        }
+        let window = |start: usize, end: usize| {
+            let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+            let to = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
+            from..to
+        };
+        let place = first_line(text, &self.span);
+        let others: Vec<(Span, &str)> = self
+            .secondary
+            .iter()
+            .map(|(span, label)| (first_line(text, span), label.as_str()))
+            .collect();
+        let start = others.iter().map(|(span, _)| span.start).fold(place.start, usize::min);
+        let end = others.iter().map(|(span, _)| span.end).fold(place.end, usize::max);
+        let (shown, others) = match window(start, end) {
+            all if all.len() <= EXCERPT_MAX_BYTES => (all, others),
+            _ => (window(place.start, place.end), Vec::new()),
+        };
+        if shown.len() > EXCERPT_MAX_BYTES {
+            return None;
+        }
+        // A line ending of two characters is one: the renderer would draw the first.
+        let source = text[shown.clone()].replace("\r\n", "\n");
+        let source = source.strip_suffix('\r').unwrap_or(&source).to_owned();
+        let inside = |span: &Span| {
+            let at = |place: usize| {
+                let before = &text[shown.start..place];
+                let before = match before.strip_suffix('\r') {
+                    Some(line) if text[place..].starts_with('\n') => line,
+                    _ => before,
+                };
+                let endings = before.matches("\r\n").count();
+                (before.len() - endings).min(source.len())
+            };
+            at(span.start)..at(span.end)
+        };
+        let mut annotation = AnnotationKind::Primary.span(inside(&place));
+        if !self.label.is_empty() {
+            annotation = annotation.label(normalize_untrusted_str(&self.label));
+        }
+        let (first, _) = line_column(text, shown.start);
+        let mut excerpt = Snippet::source(source.clone()).line_start(first).annotation(annotation);
+        for (span, label) in &others {
+            let label: Cow<'_, str> = normalize_untrusted_str(label).into();
+            excerpt = excerpt.annotation(AnnotationKind::Context.span(inside(span)).label(label));
+        }
+        Some(excerpt)
+    }
+
+    /// The problem as a JSON object: `file`, `line`, `column`, `end_line`, `end_column`,
+    /// `severity`, `code`, `message`, `help`; with `related`, a list of places and what is there, and
+    /// `fix`, what an edit would do, where there are any. The end is the place after the last
+    /// character.
+    pub fn to_value(&self, file: &str, text: &str) -> Value {
+        self.to_value_in(file, &Lines::new(text))
+    }
+
+    /// The same, with the lines of the text that was checked: for many problems of one file.
+    pub fn to_value_in(&self, file: &str, lines: &Lines<'_>) -> Value {
+        let (line, column) = lines.line_column(self.span.start);
+        let (end_line, end_column) = lines.line_column(self.span.end);
+        let mut value = json!({
+            "file": file,
+            "line": line,
+            "column": column,
+            "end_line": end_line,
+            "end_column": end_column,
+            "severity": self.severity.as_str(),
+            "code": self.code,
+            "message": self.message,
+            "help": self.help,
+        });
+        if let Some(fix) = &self.fix {
+            value["fix"] = fix.what.as_str().into();
+        }
+        if !self.related.is_empty() {
+            value["related"] = self
+                .related
+                .iter()
+                .map(|(place, what)| {
+                    let (line, column) = (place.line, place.column);
+                    json!({"file": place.file, "line": line, "column": column, "message": what})
+                })
+                .collect();
+        }
+        value
+    }
+}
+
+/// "did you mean …?", if one of the candidates is near.
+pub(crate) fn did_you_mean<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let near = toolcrib_search::near_names(written, candidates);
+    near.first().map(|name| format!("did you mean `{name}`?"))
+}
+
+/// The candidate that was probably meant, among the few that can be: a near name, or the only one
+/// that abbreviates the other (`ns` and `namespace`, `user` and `username`).
+pub(crate) fn meant<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    if let Some(same) = candidates.clone().into_iter().find(|name| *name == written) {
+        return Some(same);
+    }
+    let near = toolcrib_search::near_names(written, candidates.clone());
+    if let Some(name) = near.first() {
+        return Some(name);
+    }
+    let mut short = candidates
+        .into_iter()
+        .filter(|name| abbreviates(name, written) || abbreviates(written, name));
+    let only = short.next()?;
+    short.next().is_none().then_some(only)
+}
+
+/// Whether all letters of a name stand in a longer one, in order, beginning with the first.
+fn abbreviates(short: &str, long: &str) -> bool {
+    let (short, long) = (short.to_ascii_lowercase(), long.to_ascii_lowercase());
+    if short.len() < 2 || short.len() >= long.len() || short.as_bytes()[0] != long.as_bytes()[0] {
+        return false;
+    }
+    let mut letters = long.chars();
+    short.chars().all(|letter| letters.any(|other| other == letter))
+}

@@ -1,0 +1,338 @@
+//! JSON Schema violations as diagnostics: the pointer becomes a place, the keyword a sentence.
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::Value;
+
+use crate::diagnostic::position::first_line;
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, meant};
+use crate::document::{Node, NodeValue, shortened};
+
+/// More violations than this of one value add nothing to what its author learns.
+const VIOLATIONS_MAX: usize = 100;
+
+/// A value that was validated, and how to speak of what is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) node: &'a Node,
+    /// The schema it was validated against; used to name what would be right.
+    pub(crate) schema: &'a Value,
+    /// The code of the diagnostics; unknown and missing keys have their own in errors of a format.
+    pub(crate) code: &'static str,
+    pub(crate) severity: Severity,
+    /// What stands before each message, for example "the example does not fit the schema: ".
+    pub(crate) prefix: &'a str,
+}
+
+impl Subject<'_> {
+    /// Adds a diagnostic for every violation.
+    pub(crate) fn report<'e>(
+        &self,
+        errors: impl IntoIterator<Item = ValidationError<'e>>,
+        findings: &mut Findings<'_>,
+    ) {
+        for error in errors.into_iter().take(VIOLATIONS_MAX) {
+            self.violation(&error, findings);
+        }
+    }
+
+    fn violation(&self, error: &ValidationError<'_>, findings: &mut Findings<'_>) {
+        let (node, entry) = self.node.at_pointer(error.instance_path().as_str());
+        let place = node.visible_span(entry);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                let known = self.siblings(error);
+                let section = self.failed_schema(error);
+                for name in unexpected {
+                    let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
+                    let help = section.and_then(|section| renamed(section, name));
+                    let help =
+                        help.or_else(|| did_you_mean(name, known.iter().map(String::as_str)));
+                    let help = help.or_else(|| {
+                        (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
+                    });
+                    let message = format!("unknown key `{}`", shortened(name));
+                    let diagnostic = self.diagnostic("unknown-key", place, &message);
+                    findings.add(diagnostic.maybe_help(help));
+                }
+            }
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let place = entry.map_or_else(
+                    || first_line(findings.text, &place),
+                    |entry| entry.key_span.clone(),
+                );
+                let message = format!("the key `{name}` is missing");
+                findings.add(self.diagnostic("missing-key", &place, &message));
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
+                self.alternatives(error, context, &place, findings);
+            }
+            ValidationErrorKind::OneOfMultipleValid { .. } => {
+                let message = match self.alternative_keys(error) {
+                    Some(keys) => {
+                        format!("only one of the keys {} may stand here", keys.join(", "))
+                    }
+                    None => format!("{} fits several forms, and should fit one", node.describe()),
+                };
+                findings.add(self.diagnostic("invalid-value", &place, &message));
+            }
+            kind => {
+                let code = match kind {
+                    ValidationErrorKind::Type { .. } => "wrong-type",
+                    _ => "invalid-value",
+                };
+                if self.is_secret(error) {
+                    let expected = self.expected(error).unwrap_or_else(|| "another value".into());
+                    let message = format!("expected {expected}; what is there is not shown");
+                    findings.add(self.diagnostic(code, &place, &message).secret());
+                    return;
+                }
+                let (message, help) = self.phrase(kind, error, node);
+                let help = help.or_else(|| unquoted(kind, node));
+                findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
+            }
+        }
+    }
+
+    /// A value that fits none of several forms: if only one was meant, its own problems are told.
+    fn alternatives(
+        &self,
+        error: &ValidationError<'_>,
+        branches: &[Vec<ValidationError<'static>>],
+        place: &crate::diagnostic::position::Span,
+        findings: &mut Findings<'_>,
+    ) {
+        let here = error.instance_path().as_str();
+        let other_type = |branch: &&Vec<ValidationError<'static>>| {
+            branch.iter().any(|error| {
+                let kind = matches!(error.kind(), ValidationErrorKind::Type { .. });
+                kind && error.instance_path().as_str() == here
+            })
+        };
+        let mut meant = branches.iter().filter(|branch| !other_type(branch));
+        if let (Some(branch), None) = (meant.next(), meant.next()) {
+            for error in branch {
+                self.violation(error, findings);
+            }
+            return;
+        }
+        let (node, entry) = self.node.at_pointer(here);
+        if let (NodeValue::Mapping(_), Some(keys)) = (&node.value, self.alternative_keys(error)) {
+            let place = entry
+                .map_or_else(|| first_line(findings.text, place), |entry| entry.key_span.clone());
+            let message = format!("one of the keys {} is missing", keys.join(", "));
+            findings.add(self.diagnostic("missing-key", &place, &message));
+            return;
+        }
+        if let Some(values) = values(branches, here) {
+            let (message, help) = one_of(&values, node);
+            findings.add(self.diagnostic("invalid-value", place, &message).maybe_help(help));
+            return;
+        }
+        let mut types: Vec<String> = Vec::new();
+        for error in branches.iter().flatten() {
+            if let ValidationErrorKind::Type { kind } = error.kind()
+                && error.instance_path().as_str() == here
+                && self.expected(error).is_none()
+            {
+                types.push(type_names(kind));
+            }
+        }
+        types.dedup();
+        types.retain(|name| name != "null" || types_is_single(branches));
+        let message = if types.is_empty() {
+            format!("{} fits none of the allowed forms", node.describe())
+        } else {
+            format!("expected {}, found {}", types.join(" or "), node.describe())
+        };
+        findings.add(self.diagnostic("wrong-type", place, &message));
+    }
+
+    fn phrase(
+        &self,
+        kind: &ValidationErrorKind,
+        error: &ValidationError<'_>,
+        node: &Node,
+    ) -> (String, Option<String>) {
+        let found = node.describe();
+        match kind {
+            ValidationErrorKind::Type { kind } => {
+                let expected = self.expected(error).unwrap_or_else(|| type_names(kind));
+                (format!("expected {expected}, found {found}"), None)
+            }
+            ValidationErrorKind::Enum { options } => {
+                let values: Vec<_> = options.as_array().into_iter().flatten().collect();
+                one_of(&values, node)
+            }
+            ValidationErrorKind::Constant { expected_value } => {
+                (format!("expected {expected_value}, found {found}"), None)
+            }
+            ValidationErrorKind::Pattern { pattern } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} does not match the pattern {pattern}"), None),
+            },
+            ValidationErrorKind::Minimum { limit } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} is below {limit}"), None),
+            },
+            ValidationErrorKind::Maximum { limit } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} is above {limit}"), None),
+            },
+            ValidationErrorKind::MinLength { limit } => {
+                (format!("{found} is shorter than {limit} characters"), None)
+            }
+            ValidationErrorKind::MaxLength { limit } => {
+                (format!("{found} is longer than {limit} characters"), None)
+            }
+            ValidationErrorKind::FalseSchema => {
+                (format!("nothing may stand here, found {found}"), None)
+            }
+            _ => (shortened(&error.to_string()), None),
+        }
+    }
+
+    /// The place of the failed keyword's schema.
+    fn failed_schema(&self, error: &ValidationError<'_>) -> Option<&Value> {
+        let path = error.schema_path().as_str();
+        self.schema.pointer(path.rsplit_once('/')?.0)
+    }
+
+    /// The keys of which there must be one, where that is all that the forms differ in.
+    fn alternative_keys(&self, error: &ValidationError<'_>) -> Option<Vec<String>> {
+        let forms = self.failed_schema(error)?.get("oneOf")?.as_array()?;
+        let key = |form: &Value| match form.as_object()?.get("required")?.as_array()?.as_slice() {
+            [Value::String(key)] if form.as_object()?.len() == 1 => Some(format!("`{key}`")),
+            _ => None,
+        };
+        forms.iter().map(key).collect()
+    }
+
+    /// What the failed schema says about itself (see [`crate::units`]).
+    fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
+        Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
+    }
+
+    /// Whether the failed schema is that of a value nobody should see.
+    fn is_secret(&self, error: &ValidationError<'_>) -> bool {
+        let schema = self.failed_schema(error);
+        schema.is_some_and(|schema| schema.get("writeOnly") == Some(&Value::Bool(true)))
+    }
+
+    /// The properties known where an unknown one was found.
+    fn siblings(&self, error: &ValidationError<'_>) -> Vec<String> {
+        let schema = self.failed_schema(error).and_then(|schema| schema.get("properties"));
+        schema
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|known| known.keys().cloned())
+            .collect()
+    }
+
+    /// In a format, unknown and missing keys and wrong types have the codes every file has.
+    fn diagnostic(
+        &self,
+        kind: &'static str,
+        place: &crate::diagnostic::position::Span,
+        message: &str,
+    ) -> Diagnostic {
+        let code = if self.code.is_empty() { kind } else { self.code };
+        let diagnostic = Diagnostic::error(code, place, format!("{}{message}", self.prefix));
+        // What a more particular help replaces.
+        let help = match self.code {
+            "bad-default" => Some("correct the default, or the schema that it stands in"),
+            "bad-example" => Some("correct the example, or `input`"),
+            "test-arguments" => Some(
+                "correct them, or write `expect: {error: invalid_args}` if they are to be refused",
+            ),
+            _ => None,
+        };
+        let help = help.map(str::to_owned);
+        Diagnostic { severity: self.severity, ..diagnostic }.maybe_help(help)
+    }
+}
+
+/// What a section says of a key that it had in an earlier version.
+pub(crate) fn renamed(section: &Value, key: &str) -> Option<String> {
+    Some(section.get("x-renamed")?.get(key)?.as_str()?.to_owned())
+}
+
+/// What to write instead of a text in quotes that is of the right type without them.
+fn unquoted(kind: &ValidationErrorKind, node: &Node) -> Option<String> {
+    let ValidationErrorKind::Type { kind } = kind else { return None };
+    let written = node.as_str()?;
+    let value: Value = serde_json::from_str(written).ok()?;
+    let fits = |name: &str| match name {
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        _ => false,
+    };
+    let fits = match kind {
+        TypeKind::Single(name) => fits(name.as_str()),
+        TypeKind::Multiple(names) => names.iter().any(|name| fits(name.as_str())),
+    };
+    fits.then(|| format!("write {written}, without quotes"))
+}
+
+fn types_is_single(branches: &[Vec<ValidationError<'static>>]) -> bool {
+    branches.len() == 1
+}
+
+/// The values that would be right, where every form is one value: an enumeration whose values have
+/// descriptions.
+fn values<'e>(branches: &'e [Vec<ValidationError<'static>>], here: &str) -> Option<Vec<&'e Value>> {
+    let value = |branch: &'e Vec<ValidationError<'static>>| {
+        branch.iter().find_map(|error| match error.kind() {
+            ValidationErrorKind::Constant { expected_value } => {
+                (error.instance_path().as_str() == here).then_some(&**expected_value)
+            }
+            _ => None,
+        })
+    };
+    branches.iter().map(value).collect()
+}
+
+/// Names the values that would be right, and the one that was probably meant.
+fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
+    let allowed: Vec<String> = values
+        .iter()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        .collect();
+    let help = node.as_str().and_then(|written| {
+        let plain = written.trim_matches(['“', '”', '„', '‘', '’', '«', '»']);
+        if plain != written && allowed.iter().any(|value| value == plain) {
+            return Some(format!("write \"{plain}\": typographic quotes are a part of the text"));
+        }
+        meant(written, allowed.iter().map(String::as_str))
+            .map(|name| format!("did you mean `{name}`?"))
+    });
+    (format!("expected one of {}, found {}", allowed.join(", "), node.describe()), help)
+}
+
+/// The types of a schema in the words of people who write files.
+fn type_names(kind: &TypeKind) -> String {
+    let word = |name: &str| match name {
+        "object" => "a mapping".to_owned(),
+        "array" => "a list".to_owned(),
+        "string" => "text".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" => "a whole number".to_owned(),
+        "number" => "a number".to_owned(),
+        other => other.to_owned(),
+    };
+    match kind {
+        TypeKind::Single(name) => word(name.as_str()),
+        TypeKind::Multiple(names) => {
+            let names: Vec<String> = names
+                .iter()
+                .filter(|name| name.as_str() != "null")
+                .map(|name| word(name.as_str()))
+                .collect();
+            names.join(" or ")
+        }
+    }
+}

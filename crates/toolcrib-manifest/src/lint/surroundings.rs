@@ -1,0 +1,254 @@
+//! What a check knows beside the file: the secrets and limits of a config, and what is on the disk.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::diagnostic::position::Span;
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::started;
+use crate::template::{Reference, Template};
+use crate::units::HumanDuration;
+
+/// What [`lint_with`](crate::lint_with) knows beside the file it checks. Nothing by default: then only
+/// what the file says is checked.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub(super) secrets: Option<BTreeSet<String>>,
+    pub(super) max_timeout: Option<Duration>,
+    pub(super) files: bool,
+    pub(super) workspace: Option<PathBuf>,
+    pub(super) path: Option<OsString>,
+}
+
+impl Known {
+    /// The names of the secrets that the config has. A reference to any other secret is a warning.
+    #[must_use]
+    pub fn secrets<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.secrets = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The longest time that the executor gives a call. A longer `timeout` is a warning.
+    #[must_use]
+    pub fn max_timeout(mut self, longest: Duration) -> Self {
+        self.max_timeout = Some(longest);
+        self
+    }
+
+    /// Whether to look for scripts and the files of workers beside the manifest.
+    #[must_use]
+    pub fn files(mut self, look: bool) -> Self {
+        self.files = look;
+        self
+    }
+
+    /// The workspace, where programs run: there the files are looked for that an interpreter in `argv`
+    /// runs. One that is not there is a warning.
+    #[must_use]
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
+        self
+    }
+
+    /// The value of `PATH` on which programs are looked for. A program that is not there is a hint,
+    /// because the server may run on another machine.
+    #[must_use]
+    pub fn programs(mut self, path: impl Into<OsString>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+}
+
+impl Known {
+    /// Says what in a manifest does not go with what is known.
+    pub(super) fn check(&self, file: &str, root: &Node, findings: &mut Findings<'_>) {
+        if let Some(secrets) = &self.secrets {
+            check_secrets(root, secrets, findings);
+        }
+        if let Some(longest) = self.max_timeout {
+            check_timeout(root.entry("defaults"), longest, findings);
+        }
+        // Many tools run the same few programs, and a look goes through all folders of `PATH`.
+        let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
+            if let Some(longest) = self.max_timeout
+                && tool.entry("client").is_none()
+            {
+                check_timeout(tool.entry("limits"), longest, findings);
+            }
+            let Some(run) = tool.entry("run") else { continue };
+            if self.files {
+                check_files(&run.node, folder, findings);
+            }
+            if let Some(workspace) = &self.workspace {
+                let cwd = tool.entry("cwd").and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
+                check_files_of_argv(&run.node, &workspace.join(cwd), findings);
+            }
+            if let Some(path) = &self.path {
+                check_program(&run.node, path, &mut looked_up, findings);
+            }
+        }
+    }
+}
+
+/// References to secrets that the config does not have, wherever they stand.
+fn check_secrets(node: &Node, secrets: &BTreeSet<String>, findings: &mut Findings<'_>) {
+    match &node.value {
+        NodeValue::String(text) if text.contains("${secret.") => {
+            let Ok(template) = Template::parse(text) else { return };
+            for reference in template.references() {
+                let Reference::Secret(name) = reference else { continue };
+                if secrets.contains(name) {
+                    continue;
+                }
+                let help = did_you_mean(name, secrets.iter().map(String::as_str));
+                let place = place_of(node, &reference.to_string(), findings.text);
+                unknown_secret(name, &place, help, findings);
+            }
+        }
+        NodeValue::Sequence(items) => {
+            for item in items {
+                check_secrets(item, secrets, findings);
+            }
+        }
+        NodeValue::Mapping(entries) => {
+            for entry in entries.iter().filter(|entry| !entry.key.starts_with("x-")) {
+                check_secrets(&entry.node, secrets, findings);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn unknown_secret(name: &str, place: &Span, help: Option<String>, findings: &mut Findings<'_>) {
+    let help = help.unwrap_or_else(|| {
+        format!("add it to the config: `secrets: {{{name}: {{file: /run/secrets/{name}}}}}`")
+    });
+    let message = format!("the config has no secret `{name}`");
+    findings.add(Diagnostic::warning("unknown-secret", place, message).help(help));
+}
+
+/// The place of a piece within a node, or the node's own if it is written in another way.
+fn place_of(node: &Node, piece: &str, text: &str) -> Span {
+    let written = text.get(node.span.clone()).unwrap_or_default();
+    written
+        .find(piece)
+        .map_or(node.span.clone(), |at| node.span.start + at..node.span.start + at + piece.len())
+}
+
+fn check_timeout(limits: Option<&Entry>, longest: Duration, findings: &mut Findings<'_>) {
+    let Some(entry) = limits.and_then(|limits| limits.node.entry("timeout")) else { return };
+    let Some(written) = entry.node.as_str() else { return };
+    let Ok(HumanDuration(Some(timeout))) = written.parse() else { return };
+    if timeout > longest {
+        let most = HumanDuration(Some(longest));
+        let message =
+            format!("calls get {most}, because `executor.max_timeout` of the config is less");
+        findings.add(Diagnostic::warning("capped-timeout", &entry.node.span, message).help(
+            format!(
+                "write at most {most}, or raise `executor.max_timeout` in the config to {written}"
+            ),
+        ));
+    }
+}
+
+/// Endings of files that an interpreter is handed.
+const SCRIPTS: [&str; 8] = ["sh", "py", "js", "mjs", "rb", "pl", "php", "lua"];
+
+/// The script, and the files that a worker is given.
+fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
+    if let Some(script) = run.entry("script")
+        && let Some(written) = script.node.as_str().filter(|written| !written.contains("${"))
+    {
+        check_file(written, &script.node.span, folder, findings);
+    }
+    for item in run.entry("worker").map(|worker| worker.node.items()).unwrap_or_default() {
+        let Some(written) = item.as_str() else { continue };
+        let ending = Path::new(written).extension().and_then(|ending| ending.to_str());
+        if ending.is_some_and(|ending| SCRIPTS.contains(&ending)) && !written.starts_with('-') {
+            check_file(written, &item.span, folder, findings);
+        }
+    }
+}
+
+/// The files that interpreters in an argument vector run, relative to the folder that they run in.
+fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
+    let Some(argv) = run.entry("argv") else { return };
+    for (written, place) in
+        started(&argv.node, findings).into_iter().filter_map(|program| program.file)
+    {
+        let ending = Path::new(&written).extension().and_then(|ending| ending.to_str());
+        if written.contains('/') || ending.is_some_and(|ending| SCRIPTS.contains(&ending)) {
+            check_file(&written, &place, folder, findings);
+        }
+    }
+}
+
+fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) {
+    let path = folder.join(written);
+    if path.exists() {
+        return;
+    }
+    let beside = path.parent().unwrap_or(folder);
+    let names: Vec<String> = std::fs::read_dir(beside)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
+    let message = format!("the file `{written}` is not there, so the tool will be unavailable");
+    let help = near.unwrap_or_else(|| {
+        format!("put it into {}", beside.components().collect::<PathBuf>().display())
+    });
+    findings.add(Diagnostic::warning("missing-script", place, message).help(help));
+}
+
+/// A program on the `PATH`, and for a missing one the advice to give.
+enum Lookup {
+    Found,
+    Missing { help: String },
+}
+
+/// The program, looked for on `PATH`: once for each name.
+fn check_program<'n>(
+    run: &'n Node,
+    path: &OsString,
+    looked_up: &mut HashMap<&'n str, Lookup>,
+    findings: &mut Findings<'_>,
+) {
+    let list = run.entry("argv").or(run.entry("worker"));
+    let Some(node) = list.and_then(|list| list.node.items().first()) else { return };
+    let Some(name) = node.as_str() else { return };
+    let plain = !name.is_empty() && !name.contains(['/', ' ', '$']);
+    let own_path = run.entry("env").is_some_and(|env| env.node.entry("PATH").is_some());
+    if !plain || own_path {
+        return;
+    }
+    let found = looked_up.entry(name).or_insert_with(|| look_up(name, path));
+    let Lookup::Missing { help } = found else { return };
+    let message = format!("there is no program `{name}` on this machine's PATH");
+    findings.add(Diagnostic::hint("missing-program", &node.span, message).help(help.clone()));
+}
+
+fn look_up(name: &str, path: &OsString) -> Lookup {
+    let folders: Vec<_> = std::env::split_paths(path).collect();
+    if folders.iter().any(|folder| folder.join(name).is_file()) {
+        return Lookup::Found;
+    }
+    let names: Vec<String> = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let near = did_you_mean(name, names.iter().map(String::as_str));
+    let help = near.unwrap_or_else(|| {
+        "install it where the server runs; until then the tool is unavailable there".to_owned()
+    });
+    Lookup::Missing { help }
+}

@@ -1,0 +1,282 @@
+//! `run`: what is started, with which environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{argv, worker};
+use crate::declaration::{CommandSpec, DeclaredBody};
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node, NodeValue};
+use crate::environment::is_dangerous_env;
+use crate::fields::{Fields, wrong_type};
+use crate::manifest::keys;
+use crate::manifest::program::{interpreters, script};
+use crate::manifest::tool::references::Scope;
+use crate::template::{Reference, Template};
+
+/// "Temporary failure; the user is invited to retry", says `sysexits.h`.
+const EX_TEMPFAIL: i32 = 75;
+
+/// What stands beside `run` and matters to it.
+pub(in crate::manifest) struct Beside<'a> {
+    /// `cwd`, with its key.
+    pub(in crate::manifest) cwd: Option<&'a Entry>,
+    /// Bytes of each output stream that are kept.
+    pub(in crate::manifest) capture_bytes: usize,
+    /// The manifest's folder.
+    pub(in crate::manifest) folder: &'a Path,
+}
+
+/// Reads `run`.
+pub(in crate::manifest) fn read(
+    entry: &Entry,
+    beside: &Beside<'_>,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> Option<DeclaredBody> {
+    let fields = Fields::read(&entry.node, &keys::RUN, findings)?;
+    let way = way(entry, &fields, findings)?;
+    if way == "worker" {
+        return worker::read(&fields, beside, scope, findings).map(DeclaredBody::Worker);
+    }
+    let mut script = None;
+    let mut program_from_stdin = false;
+    let mut unsafe_values = Vec::new();
+    let mut variables = BTreeMap::new();
+    let argv = match way {
+        "argv" => fields.entry("argv").and_then(|argv| {
+            let argv = argv::read(&argv.node, &argv.key_span, scope, findings);
+            program_from_stdin = argv.program_from_stdin;
+            unsafe_values.extend(argv.unsafe_values);
+            argv.entries
+        }),
+        "script" => {
+            let read = script::script(&fields, beside.folder, scope, &mut unsafe_values, findings);
+            read.map(|(file, argv)| {
+                script = Some(file);
+                argv
+            })
+        }
+        _ => script::shell(&fields, entry, scope, findings).map(|(argv, vars)| {
+            variables = vars;
+            argv
+        }),
+    };
+    let stdin = fields.node("stdin").and_then(|node| {
+        let template = scope.template(node, findings)?;
+        if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
+            unsafe_values.push(interpreters::spliced(reference, &node.span));
+        }
+        Some(template)
+    });
+    let unsafe_argv = insisted(&fields, unsafe_values, findings);
+    let mut env = environment(&fields, scope, findings);
+    env.extend(variables);
+    let pass_env = pass_env(&fields, findings);
+    let (ok_exit, retry_exit) = exits(&fields, findings);
+    Some(DeclaredBody::Command(CommandSpec {
+        argv: argv?,
+        script,
+        files: BTreeMap::new(),
+        stdin,
+        env,
+        pass_env,
+        ok_exit,
+        retry_exit,
+        cwd: beside.cwd.and_then(|cwd| cwd.node.as_str()).map(PathBuf::from),
+        unsafe_argv,
+        capture_bytes: beside.capture_bytes,
+    }))
+}
+
+/// The reason for which values may stand where they choose a program, are run or name an option. Without
+/// one each such value is an error.
+fn insisted(
+    fields: &Fields<'_>,
+    unsafe_values: Vec<Diagnostic>,
+    findings: &mut Findings<'_>,
+) -> Option<String> {
+    let Some(node) = fields.node("unsafe_argv") else {
+        findings.add_all(unsafe_values);
+        return None;
+    };
+    let reason = node.as_str().unwrap_or_default().trim();
+    if reason.is_empty() {
+        let message = "`unsafe_argv` needs a reason: it is shown wherever the tool is listed";
+        findings.add(
+            Diagnostic::error("bad-unsafe-argv", &node.span, message)
+                .help("say why the value is harmless: unsafe_argv: only our own jobs send it"),
+        );
+    } else if unsafe_values.is_empty() {
+        let message = "nothing here needs `unsafe_argv`: no value chooses a program or is run";
+        findings
+            .add(Diagnostic::warning("idle-unsafe-argv", &node.span, message).help("remove it"));
+    }
+    Some(reason.to_owned()).filter(|reason| !reason.is_empty())
+}
+
+/// Which of the four ways it is; says what does not go with it.
+fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<&'static str> {
+    let mut given = keys::WAYS.iter().filter(|(way, _)| fields.has(way));
+    let Some((way, own)) = given.next() else {
+        findings.add(
+            Diagnostic::error("missing-key", &entry.key_span, "`run` needs the key `argv`").help(
+                "write the program and its arguments: argv: [df, -h]; or `script`, `shell` or \
+                 `worker`",
+            ),
+        );
+        return None;
+    };
+    let first = fields.entry(way);
+    for (other, _) in given {
+        let (Some(first), Some(second)) = (first, fields.entry(other)) else { continue };
+        let message = format!("`{way}` and `{other}` do not go together: one of them runs");
+        findings.add(
+            Diagnostic::error("two-ways-to-run", &second.key_span, message)
+                .label("this one would run, too")
+                .help("remove one of them")
+                .also(&first.key_span, "this one runs"),
+        );
+    }
+    let known = |key: &str| keys::WAYS.iter().any(|(_, keys)| keys.contains(&key));
+    for other in entry.node.entries() {
+        if !known(&other.key) || own.contains(&other.key.as_str()) {
+            continue;
+        }
+        let ways: Vec<String> = keys::WAYS
+            .iter()
+            .filter(|(_, keys)| keys.contains(&other.key.as_str()))
+            .map(|(way, _)| format!("`{way}`"))
+            .collect();
+        let message =
+            format!("`{}` goes with {}, and here `{way}` runs", other.key, ways.join(" or "));
+        findings.add(
+            Diagnostic::error("not-for-this-run", &other.key_span, message)
+                .help("remove it: nothing here would honour it"),
+        );
+    }
+    Some(way)
+}
+
+/// The exit codes that mean success, and those after which a call may be tried again.
+fn exits(fields: &Fields<'_>, findings: &mut Findings<'_>) -> (Vec<i32>, Vec<i32>) {
+    let codes = |key: &str, default: i32, findings: &mut Findings<'_>| {
+        fields.node(key).map_or_else(|| vec![default], |node| exit_codes(key, node, findings))
+    };
+    let ok_exit = codes("ok_exit", 0, findings);
+    if let Some(node) = fields.node("ok_exit").filter(|node| node.items().is_empty()) {
+        let message = "no exit code means success, so every call would fail";
+        findings.add(
+            Diagnostic::error("out-of-range", &node.span, message).help("write `ok_exit: [0]`"),
+        );
+    }
+    let mut retry_exit = codes("retry_exit", EX_TEMPFAIL, findings);
+    if let Some(node) = fields.node("retry_exit") {
+        check_retried(node, &ok_exit, findings);
+    }
+    // Where nothing is said of it, an author's success is one.
+    retry_exit.retain(|code| !ok_exit.contains(code));
+    (ok_exit, retry_exit)
+}
+
+/// Variables handed through, their names checked.
+pub(in crate::manifest) fn pass_env(
+    fields: &Fields<'_>,
+    findings: &mut Findings<'_>,
+) -> Vec<String> {
+    for name in fields.node("pass_env").map(Node::items).unwrap_or_default() {
+        check_name(name.as_str().unwrap_or_default(), &name.span, findings);
+    }
+    fields.texts("pass_env").unwrap_or_default()
+}
+
+/// `env`: variables set for the program.
+pub(in crate::manifest) fn environment(
+    fields: &Fields<'_>,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> BTreeMap<String, Template> {
+    let mut env = BTreeMap::new();
+    for Entry { key, key_span, node } in fields.node("env").map(Node::entries).unwrap_or_default() {
+        let named = check_name(key, key_span, findings);
+        let Some(template) = scope.template(node, findings) else { continue };
+        let by_model = template.references().any(|found| matches!(found, Reference::Arg(_)));
+        if named && by_model && is_dangerous_env(key) {
+            findings.add(
+                Diagnostic::error(
+                    "dangerous-env",
+                    key_span,
+                    format!("`{key}` decides what programs load or run; a model must not set it"),
+                )
+                .help("pass the value as an argument, or in a variable of your own"),
+            );
+        }
+        env.insert(key.clone(), template);
+    }
+    env
+}
+
+/// Whether a text can be a variable's name; says so if not.
+pub(in crate::manifest) fn check_name(
+    name: &str,
+    place: &crate::diagnostic::position::Span,
+    findings: &mut Findings<'_>,
+) -> bool {
+    if name.contains("${") {
+        findings.add(
+            Diagnostic::error(
+                "reference-in-env-name",
+                place,
+                "a value must not become a variable's name",
+            )
+            .help("write the name; only the value may hold references"),
+        );
+        return false;
+    }
+    let fits = !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !fits {
+        let message = format!("`{}` is not a variable's name", crate::document::shortened(name));
+        findings.add(
+            Diagnostic::error("bad-env-name", place, message)
+                .help("use letters, digits and `_`, not beginning with a digit"),
+        );
+    }
+    fits
+}
+
+/// A code that is a success is no failure to try again.
+fn check_retried(retry_exit: &Node, ok_exit: &[i32], findings: &mut Findings<'_>) {
+    for item in retry_exit.items() {
+        if let NodeValue::Number(number) = &item.value
+            && ok_exit.iter().any(|code| number.as_i64() == Some(i64::from(*code)))
+        {
+            let message = format!("the exit code {number} means success, which is not tried again");
+            findings.add(
+                Diagnostic::error("retried-success", &item.span, message)
+                    .help("name it in `ok_exit` or in `retry_exit`; 0 is in `ok_exit` by default"),
+            );
+        }
+    }
+}
+
+fn exit_codes(key: &str, node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {
+    let mut codes = Vec::new();
+    for item in node.items() {
+        let NodeValue::Number(number) = &item.value else {
+            findings.add(wrong_type(item, None, &format!("`{key}` expects whole numbers")));
+            continue;
+        };
+        let code = number.as_i64();
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(code) => codes.push(i32::from(code)),
+            None => findings.add(Diagnostic::error(
+                "out-of-range",
+                &item.span,
+                "an exit code is a whole number from 0 to 255",
+            )),
+        }
+    }
+    codes
+}

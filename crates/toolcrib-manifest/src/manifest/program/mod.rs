@@ -1,0 +1,12 @@
+//! `run`: programs, scripts and workers, and what their arguments may be.
+
+pub(crate) mod argv;
+pub(crate) mod command;
+pub(crate) mod interpreters;
+pub(crate) mod known;
+pub(crate) mod options;
+pub(crate) mod plain_text;
+pub(crate) mod sandbox;
+pub(crate) mod script;
+pub(crate) mod shell_text;
+pub(crate) mod worker;

@@ -1,0 +1,68 @@
+//! `sandbox`: under what a program runs.
+
+use std::path::PathBuf;
+
+use crate::declaration::{SandboxProfile, SandboxSpec};
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Node, shortened};
+use crate::fields::Fields;
+use crate::manifest::keys;
+
+/// Reads `sandbox`; `default` is the profile where it names none.
+pub(in crate::manifest) fn read(
+    fields: &Fields<'_>,
+    default: SandboxProfile,
+    findings: &mut Findings<'_>,
+) -> SandboxSpec {
+    let fields =
+        fields.node("sandbox").and_then(|node| Fields::read(node, &keys::SANDBOX, findings));
+    let Some(fields) = fields else { return SandboxSpec::of(default) };
+    let written = fields.text("profile");
+    let profile = SandboxProfile::ALL.into_iter().find(|known| Some(known.as_str()) == written);
+    let mut spec = SandboxSpec::of(profile.unwrap_or(default));
+    if let Some(require) = fields.text("require") {
+        spec.required = require == keys::REQUIRED;
+    }
+    for (key, paths) in [("read", &mut spec.read), ("write", &mut spec.write)] {
+        let Some(entry) = fields.entry(key) else { continue };
+        *paths = entry.node.items().iter().filter_map(|node| path(node, findings)).collect();
+        if spec.profile == SandboxProfile::Trusted && !paths.is_empty() {
+            let message = "a trusted program may do what the server may: nothing is to be granted";
+            findings.add(
+                Diagnostic::warning("idle-grant", &entry.key_span, message)
+                    .help("remove it, or choose another profile"),
+            );
+        }
+    }
+    if let (SandboxProfile::Trusted, true, Some(node)) =
+        (spec.profile, spec.required, fields.node("require"))
+    {
+        let message = "nothing is enforced for a trusted program, so nothing can be required";
+        findings.add(
+            Diagnostic::error("nothing-required", &node.span, message)
+                .help("remove the key, or choose another profile"),
+        );
+    }
+    spec
+}
+
+/// One file or folder, as it is written: nothing is expanded but a leading `~`.
+fn path(node: &Node, findings: &mut Findings<'_>) -> Option<PathBuf> {
+    let written = node.as_str()?;
+    let problem = if written.is_empty() {
+        "a grant names a file or a folder, and this is empty".to_owned()
+    } else if written.contains("${") {
+        format!("`{}` is not expanded: what is granted is decided by this file", shortened(written))
+    } else if written.contains(['*', '?']) {
+        format!("`{}` is no pattern: a folder is granted with all below it", shortened(written))
+    } else if written.contains('\0') {
+        "a path cannot contain a NUL character".to_owned()
+    } else {
+        return Some(PathBuf::from(written));
+    };
+    findings.add(
+        Diagnostic::error("bad-grant", &node.span, problem)
+            .help("write a path: /srv/data, ~/.kube, or data for a folder of the workspace"),
+    );
+    None
+}

@@ -1,0 +1,233 @@
+//! `run: {script}` and `run: {shell}`: programs whose text the author wrote, values as arguments or
+//! variables beside it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::argv;
+use super::command::check_name;
+use super::shell_text::{self, Danger};
+use crate::declaration::{ArgvEntry, ScriptFile};
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node};
+use crate::environment::is_dangerous_env;
+use crate::fields::Fields;
+use crate::manifest::tool::references::{Places, Scope};
+use crate::template::{Piece, Reference, Template};
+
+/// The longest text of a shell, in bytes: it is one argument, of which the kernel takes 128 KiB.
+const TEXT_MAX: usize = 64 * 1024;
+
+fn literal(text: &str) -> ArgvEntry {
+    ArgvEntry::One(Template { pieces: vec![Piece::Literal(text.to_owned())] })
+}
+
+/// The file of a script, and the vector that runs it.
+pub(in crate::manifest) fn script(
+    fields: &Fields<'_>,
+    folder: &Path,
+    scope: &mut Scope,
+    unsafe_values: &mut Vec<Diagnostic>,
+    findings: &mut Findings<'_>,
+) -> Option<(ScriptFile, Vec<ArgvEntry>)> {
+    let args = match fields.node("args") {
+        Some(list) => {
+            let argv = argv::arguments(list, scope, findings);
+            unsafe_values.extend(argv.unsafe_values);
+            argv.entries
+        }
+        None => Some(Vec::new()),
+    };
+    let node = fields.node("script")?;
+    let written = node.as_str()?;
+    if written.trim().is_empty() {
+        let message = "the script's name is empty";
+        findings.add(Diagnostic::error("empty-argv", &node.span, message));
+        return None;
+    }
+    if written.contains("${") {
+        let message = "no value chooses the script";
+        findings.add(
+            Diagnostic::error("model-chosen-program", &node.span, message)
+                .help("name the file; for a choice among several, declare one tool for each"),
+        );
+        return None;
+    }
+    let entries = std::iter::once(literal(written)).chain(args?);
+    Some((ScriptFile::read(folder.join(written)), entries.collect()))
+}
+
+/// The vector that runs a shell's text, and the variables it gets.
+pub(in crate::manifest) fn shell(
+    fields: &Fields<'_>,
+    run: &Entry,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> Option<(Vec<ArgvEntry>, BTreeMap<String, Template>)> {
+    let vars = variables(fields, scope, findings);
+    let Some(entry) = fields.entry("text") else {
+        if !fields.has("text") {
+            let message = "a shell needs the key `text`, which it runs";
+            findings.add(
+                Diagnostic::error("missing-key", &run.key_span, message)
+                    .help("write what it runs: text: 'tail -n 5 \"$FILE\" | sort'"),
+            );
+        }
+        return None;
+    };
+    let text = entry.node.as_str()?;
+    let whole = entry.node.visible_span(Some(entry));
+    if text.trim().is_empty() || text.len() > TEXT_MAX || text.contains('\0') {
+        let (message, help) = if text.trim().is_empty() {
+            ("the text is empty, so there is nothing to run", "write it, or remove the tool")
+        } else {
+            (
+                "the text is longer than 64 KiB, or holds a NUL",
+                "put it into a file: `script: ./x.sh`",
+            )
+        };
+        findings.add(Diagnostic::error("bad-script", &whole, message).help(help));
+        return None;
+    }
+    let right = check_spliced(text, &entry.node, findings);
+    check_uses(text, &entry.node, fields, &vars, scope, findings);
+    let shell = fields.text("shell")?;
+    right.then(|| {
+        let words = [shell, "-c", text, shell];
+        (words.map(literal).to_vec(), vars)
+    })
+}
+
+/// `vars`: the only way a value reaches a shell.
+fn variables(
+    fields: &Fields<'_>,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> BTreeMap<String, Template> {
+    let mut vars = BTreeMap::new();
+    for Entry { key, key_span, node } in fields.node("vars").map(Node::entries).unwrap_or_default()
+    {
+        let named = check_name(key, key_span, findings);
+        let template = scope.template(node, findings).filter(|_| named);
+        if named && is_dangerous_env(key) {
+            let message = format!(
+                "`{key}` decides what programs load or run; a script's variable has another name"
+            );
+            findings.add(
+                Diagnostic::error("dangerous-env", key_span, message).help(
+                    "choose a name of your own; what the author sets for good goes into `env`",
+                ),
+            );
+        }
+        if let Some(other) = fields.node("env").and_then(|env| env.entry(key)) {
+            let message = format!("`{key}` is set in `env`, too");
+            findings.add(
+                Diagnostic::error("duplicate-variable", key_span, message)
+                    .help("remove one of them")
+                    .also(&other.key_span, "set here"),
+            );
+        }
+        if let Some(template) = template {
+            vars.insert(key.clone(), template);
+        }
+    }
+    vars
+}
+
+/// Whether the text is free of references: nothing in it is ever replaced.
+fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
+    let mut right = true;
+    let mut places = Places::new(node);
+    for (at, _) in text.match_indices("${") {
+        let rest = &text[at..];
+        let written = rest.find('}').map_or(rest, |end| &rest[..=end]);
+        let Some((kind, name)) = written[2..].trim_end_matches('}').split_once('.') else {
+            continue;
+        };
+        if !matches!(kind, "args" | "ctx" | "env" | "secret") {
+            continue;
+        }
+        right = false;
+        let span = places.next(written, findings.text);
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let variable: String = name.chars().map(upper).collect();
+        let variable =
+            if is_dangerous_env(&variable) { format!("MY_{variable}") } else { variable };
+        let message = format!("{written} stands in a shell's text, in which nothing is replaced");
+        findings.add(Diagnostic::error("spliced-script", &span, message).help(format!(
+            "declare `vars: {{{variable}: \"{written}\"}}` and write \"${variable}\""
+        )));
+    }
+    right
+}
+
+/// Says where the text uses a variable so that its value could become more than one word, or code.
+fn check_uses(
+    text: &str,
+    node: &Node,
+    fields: &Fields<'_>,
+    vars: &BTreeMap<String, Template>,
+    scope: &Scope,
+    findings: &mut Findings<'_>,
+) {
+    let arguments = |template: &Template| {
+        let names = template.references().filter_map(|reference| match reference {
+            Reference::Arg(name) => Some(name.clone()),
+            _ => None,
+        });
+        names.collect::<Vec<_>>()
+    };
+    let names = vars.keys().map(String::as_str).collect::<Vec<_>>();
+    let uses = shell_text::uses(text, &names);
+    for found in &uses {
+        let Some(danger) = found.danger else { continue };
+        let Some(template) = vars.get(found.name) else { continue };
+        let by_model = arguments(template);
+        let number = |name: &String| scope.arguments.get(name).is_some_and(|known| known.number);
+        let written = &text[found.range.clone()];
+        let span = Places::nth(node, written, text, found.range.start, findings.text);
+        let diagnostic = match danger {
+            Danger::Unquoted => {
+                let message = format!(
+                    "`{written}` is not quoted: the shell takes its value apart at blanks, and \
+                     replaces `*` and `?` in it by files"
+                );
+                Diagnostic::warning("unquoted-variable", &span, message)
+                    .help(format!("write \"{written}\""))
+            }
+            Danger::Arithmetic if !by_model.is_empty() && by_model.iter().all(number) => continue,
+            Danger::Arithmetic => {
+                let message = format!(
+                    "the value of `{}` is read as an expression here, which can run commands",
+                    found.name
+                );
+                Diagnostic::warning("evaluated-variable", &span, message)
+                    .help("give the argument `type: integer`, or compute elsewhere")
+            }
+            Danger::Code => {
+                let message = format!("the value of `{}` is run as code here", found.name);
+                let help = "pass it as an argument of its own, which is no code";
+                if by_model.is_empty() {
+                    Diagnostic::warning("evaluated-variable", &span, message).help(help)
+                } else {
+                    Diagnostic::error("evaluated-variable", &span, message).help(help)
+                }
+            }
+        };
+        findings.add(diagnostic);
+    }
+    for entry in fields.node("vars").map(Node::entries).unwrap_or_default() {
+        // Programs that the shell starts see it, too: exported, it need not stand in the text.
+        let known = vars.contains_key(&entry.key) && !is_dangerous_env(&entry.key);
+        if known && !uses.iter().any(|found| found.name == entry.key) {
+            let message =
+                format!("the variable `{}` is declared, and the text does not use it", entry.key);
+            findings.add(
+                Diagnostic::warning("unused-variable", &entry.key_span, message).help(format!(
+                    "write \"${}\" where it is meant, or move it to `env`",
+                    entry.key
+                )),
+            );
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Reading a shell's text: where variables are used, and whether their values stay values there.
+//!
+//! A reader of quotes, expansions, here-documents and comments, and no parser of commands: it says
+//! too much rather than too little, and what it says is a warning unless code is run.
+
+use std::ops::Range;
+
+/// One use of a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::manifest) struct Use<'v> {
+    /// Where it stands in the text: `$NAME`, or `${NAME` with what follows up to its `}`.
+    pub(in crate::manifest) range: Range<usize>,
+    pub(in crate::manifest) name: &'v str,
+    /// What can happen to the value there; none if it stays one.
+    pub(in crate::manifest) danger: Option<Danger>,
+}
+
+/// What a shell makes of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::manifest) enum Danger {
+    /// Several words, and names of files.
+    Unquoted,
+    /// An expression, in which `a[$(id)]` runs a program.
+    Arithmetic,
+    /// A program's text.
+    Code,
+}
+
+/// What the reader is inside of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// Between parentheses: of `$(…)` or of a subshell.
+    Parentheses,
+    Backticks,
+    DoubleQuotes,
+    /// Between the braces of `${…}`.
+    Braces,
+    /// Between double parentheses.
+    Arithmetic,
+    /// Between parentheses of an expression.
+    Group,
+}
+
+/// All uses of these variables, in the order of the text.
+pub(in crate::manifest) fn uses<'v>(text: &str, names: &[&'v str]) -> Vec<Use<'v>> {
+    let mut reader =
+        Reader { text, at: 0, inside: Vec::new(), names, uses: Vec::new(), documents: Vec::new() };
+    while reader.at < text.len() {
+        reader.step();
+    }
+    reader.uses
+}
+
+struct Reader<'t, 'v> {
+    text: &'t str,
+    at: usize,
+    /// What stands around the place, and where each of it began.
+    inside: Vec<(Inside, usize)>,
+    names: &'t [&'v str],
+    uses: Vec<Use<'v>>,
+    /// Here-documents that begin on the next line: their ends, and whether they are literal.
+    documents: Vec<(String, bool)>,
+}
+
+impl Reader<'_, '_> {
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn begins(&self, what: &str) -> bool {
+        self.rest().starts_with(what)
+    }
+
+    /// Goes on behind the next `end`, or to the end of the text.
+    fn skip_past(&mut self, end: char) {
+        self.at = self.rest().find(end).map_or(self.text.len(), |found| self.at + found + 1);
+    }
+
+    /// Whether a word could begin here.
+    fn at_word_start(&self) -> bool {
+        let before = self.text[..self.at].chars().next_back();
+        before.is_none_or(|before| before.is_whitespace() || ";&|(".contains(before))
+    }
+
+    fn step(&mut self) {
+        let Some(next) = self.rest().chars().next() else { return };
+        let top = self.inside.last().map(|(inside, _)| *inside);
+        let quoted = top == Some(Inside::DoubleQuotes);
+        let expression = matches!(top, Some(Inside::Arithmetic | Inside::Group));
+        match next {
+            '\\' => {
+                self.at += 1;
+                self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+            }
+            '$' => self.dollar(),
+            '`' if top == Some(Inside::Backticks) => self.leave(1),
+            '`' => self.enter(Inside::Backticks, 1),
+            '"' if quoted => self.leave(1),
+            '"' => self.enter(Inside::DoubleQuotes, 1),
+            _ if quoted => self.at += next.len_utf8(),
+            '\'' if !self.is_quoted() => {
+                self.at += 1;
+                self.skip_past('\'');
+            }
+            '}' if top == Some(Inside::Braces) => self.leave(1),
+            ')' if top == Some(Inside::Arithmetic) && self.begins("))") => self.leave(2),
+            ')' if matches!(top, Some(Inside::Parentheses | Inside::Group)) => self.leave(1),
+            '(' if self.begins("((") && !expression && self.at_word_start() => {
+                self.enter(Inside::Arithmetic, 2);
+            }
+            '(' => self.enter(if expression { Inside::Group } else { Inside::Parentheses }, 1),
+            '#' if self.at_word_start() && !expression => {
+                self.at = self.rest().find('\n').map_or(self.text.len(), |found| self.at + found);
+            }
+            '<' if self.begins("<<<") => self.at += 3,
+            '<' if self.begins("<<") && !expression => self.document(),
+            '\n' => {
+                self.at += 1;
+                for (end, literal) in std::mem::take(&mut self.documents) {
+                    self.document_body(&end, literal);
+                }
+            }
+            _ if expression && (next == '_' || next.is_ascii_alphabetic()) => {
+                let start = self.at;
+                let name = self.name();
+                self.found(start, name);
+            }
+            _ => self.at += next.len_utf8(),
+        }
+    }
+
+    fn enter(&mut self, inside: Inside, length: usize) {
+        self.inside.push((inside, self.at));
+        self.at += length;
+    }
+
+    fn leave(&mut self, length: usize) {
+        self.inside.pop();
+        self.at += length;
+    }
+
+    /// Whether double quotes hold what stands here together.
+    fn is_quoted(&self) -> bool {
+        self.around() == Some(Inside::DoubleQuotes)
+    }
+
+    /// What stands around the place, braces aside, which change nothing.
+    fn around(&self) -> Option<Inside> {
+        let mut around = self.inside.iter().rev().map(|(inside, _)| *inside);
+        around.find(|inside| *inside != Inside::Braces)
+    }
+
+    fn dollar(&mut self) {
+        let start = self.at;
+        if self.begins("$((") {
+            return self.enter(Inside::Arithmetic, 3);
+        }
+        if self.begins("$(") {
+            return self.enter(Inside::Parentheses, 2);
+        }
+        if self.begins("$'") && !self.is_quoted() {
+            self.at += 2;
+            while let Some(next) = self.rest().chars().next() {
+                self.at += next.len_utf8();
+                match next {
+                    '\\' => self.at += self.rest().chars().next().map_or(0, char::len_utf8),
+                    '\'' => return,
+                    _ => {}
+                }
+            }
+            return;
+        }
+        let braces = self.begins("${");
+        self.at += if braces { 2 } else { 1 };
+        let indirect = braces && self.begins("!");
+        let length = braces && self.begins("#");
+        if indirect || length {
+            self.at += 1;
+        }
+        let name = self.name();
+        if braces {
+            self.inside.push((Inside::Braces, start));
+        }
+        // The length of a value is a number.
+        if length {
+            return;
+        }
+        let known = self.uses.len();
+        self.found(start, name);
+        if let Some(found) = self.uses.get_mut(known)
+            && braces
+        {
+            let end = self.text[start..].find('}').map_or(self.text.len(), |end| start + end + 1);
+            found.range.end = end;
+            if indirect {
+                found.danger = Some(Danger::Code);
+            }
+        }
+    }
+
+    /// Reads a variable's name.
+    fn name(&mut self) -> Range<usize> {
+        let start = self.at;
+        let rest = self.rest();
+        let end = rest.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        self.at += end;
+        start..self.at
+    }
+
+    fn found(&mut self, start: usize, name: Range<usize>) {
+        let name = &self.text[name];
+        let Some(name) = self.names.iter().find(|known| **known == name) else { return };
+        let danger = self.danger(start);
+        self.uses.push(Use { range: start..self.at, name, danger });
+    }
+
+    fn danger(&self, start: usize) -> Option<Danger> {
+        // The value itself, or any quotes that it stands in, may be what is run.
+        let quotes = self.inside.iter().filter(|(inside, _)| *inside == Inside::DoubleQuotes);
+        let mut pieces = quotes.map(|(_, at)| *at).chain([start]);
+        if pieces.any(|at| is_run(self.command_before(at))) {
+            return Some(Danger::Code);
+        }
+        let command = self.command_before(start);
+        let first = command.split_whitespace().next();
+        if matches!(self.around(), Some(Inside::Arithmetic | Inside::Group)) {
+            return Some(Danger::Arithmetic);
+        }
+        let case = first == Some("case") && command.split_whitespace().count() == 1;
+        let safe = self.is_quoted() || case || is_assignment(command);
+        (!safe).then_some(Danger::Unquoted)
+    }
+
+    /// What stands before a place in its simple command, as far as a look at separators tells.
+    fn command_before(&self, at: usize) -> &str {
+        let before = &self.text[..at];
+        let start = before.rfind([';', '\n', '&', '|', '(', '`', '{']).map_or(0, |found| found + 1);
+        let mut command = before[start..].trim_start();
+        for keyword in ["if ", "then ", "else ", "elif ", "do ", "while ", "until ", "! "] {
+            command = command.strip_prefix(keyword).unwrap_or(command).trim_start();
+        }
+        command
+    }
+
+    /// Notes a here-document: `<<END`, `<<-END`, `<<'END'`.
+    fn document(&mut self) {
+        self.at += 2;
+        if self.begins("-") {
+            self.at += 1;
+        }
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+        let rest = self.rest();
+        let length =
+            rest.find(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).unwrap_or(rest.len());
+        let written = &rest[..length];
+        let end: String = written.chars().filter(|c| !"'\"\\".contains(*c)).collect();
+        let literal = end.len() != written.len();
+        self.at += length;
+        if !end.is_empty() {
+            self.documents.push((end, literal));
+        }
+    }
+
+    /// Reads a here-document's lines; values stay values in them, as in double quotes.
+    fn document_body(&mut self, end: &str, literal: bool) {
+        let mut stop = self.at;
+        for line in self.rest().split_inclusive('\n') {
+            if line.trim() == end {
+                break;
+            }
+            stop += line.len();
+        }
+        if !literal {
+            let depth = self.inside.len();
+            self.inside.push((Inside::DoubleQuotes, self.at));
+            while self.at < stop {
+                // A quote is a character like any other here.
+                if self.inside.len() == depth + 1 && self.begins("\"") {
+                    self.at += 1;
+                } else {
+                    self.step();
+                }
+            }
+            self.inside.truncate(depth);
+        }
+        self.at = self.at.max(stop);
+    }
+}
+
+/// Whether what follows this command is run as a program's text: by `eval`, or by a shell's `-c`.
+fn is_run(command: &str) -> bool {
+    const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "su"];
+    let mut words = command.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let name = first.rsplit('/').next().unwrap_or(first);
+    let option = words.next_back().unwrap_or_default();
+    let text_follows = option.starts_with('-') && option.ends_with('c');
+    first == "eval" || SHELLS.contains(&name) && text_follows && command.ends_with([' ', '\t'])
+}
+
+/// Whether the place behind this command is the value of an assignment: it is never taken apart.
+fn is_assignment(command: &str) -> bool {
+    let Some((name, value)) = command.split_once('=') else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+        && !value.contains(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dangers(text: &str) -> Vec<(&str, Option<Danger>)> {
+        let names = ["POD", "N"];
+        uses(text, &names).iter().map(|found| (&text[found.range.clone()], found.danger)).collect()
+    }
+
+    #[test]
+    fn values_that_stay_values_are_told_from_those_that_do_not() {
+        use Danger::{Arithmetic, Code, Unquoted};
+        for (text, expected) in [
+            (r#"kubectl logs "$POD""#, &[("$POD", None)] as &[_]),
+            (r#"kubectl logs "pod/${POD}-0" "${N:-20}""#, &[("${POD}", None), ("${N:-20}", None)]),
+            ("kubectl logs $POD", &[("$POD", Some(Unquoted))]),
+            ("kubectl logs pod/${POD}-0", &[("${POD}", Some(Unquoted))]),
+            (r#"echo "a"$POD"b""#, &[("$POD", Some(Unquoted))]),
+            (r#"echo "$(tail $POD)""#, &[("$POD", Some(Unquoted))]),
+            (r#"echo "$(tail "$POD")""#, &[("$POD", None)]),
+            (r#"echo "`tail $POD`""#, &[("$POD", Some(Unquoted))]),
+            ("echo '$POD' \\$POD # $POD\n", &[]),
+            ("echo a#$POD", &[("$POD", Some(Unquoted))]),
+            ("echo $'it\\'s $POD' $PODS ${#POD} $1", &[]),
+            ("x=$POD\nexport y=$POD", &[("$POD", None), ("$POD", Some(Unquoted))]),
+            ("if x=$POD; then y+=$N; fi", &[("$POD", None), ("$N", None)]),
+            ("x=$POD cmd $N", &[("$POD", None), ("$N", Some(Unquoted))]),
+            ("case $POD in a) echo $N;; esac", &[("$POD", None), ("$N", Some(Unquoted))]),
+            ("cat <<END\n\"$POD\" it's\nEND\necho $N", &[("$POD", None), ("$N", Some(Unquoted))]),
+            ("cat <<'END'\n$POD\nEND\necho \"$N\"", &[("$N", None)]),
+            ("cat <<-END\n\t$(tail $POD)\n\tEND\n", &[("$POD", Some(Unquoted))]),
+            (
+                "echo $((N + 1)) $((${N} * (POD)))",
+                &[("N", Some(Arithmetic)), ("${N}", Some(Arithmetic)), ("POD", Some(Arithmetic))],
+            ),
+            ("(( N > 3 )) && echo \"$N\"", &[("N", Some(Arithmetic)), ("$N", None)]),
+            (r#"eval "$POD""#, &[("$POD", Some(Code))]),
+            (r#"true; eval echo "$POD""#, &[("$POD", Some(Code))]),
+            (r#"bash -c "$POD""#, &[("$POD", Some(Code))]),
+            (r#"echo "$(/bin/sh -ec "cd /; tail $POD")""#, &[("$POD", Some(Code))]),
+            (r#"bash -c 'tail "$1"' bash "$POD""#, &[("$POD", None)]),
+            (r#"echo "${!POD}""#, &[("${!POD}", Some(Code))]),
+            (r#"echo "${X:-$POD}" ${X:-"$N"}"#, &[("$POD", None), ("$N", None)]),
+        ] {
+            assert_eq!(dangers(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_stumble() {
+        for text in
+            ["$", "${", "\"", "'", "`", "$((", "$(", "<<", "<<E", "\\", "${POD", "é$POD€", ")}))"]
+        {
+            let _ = dangers(text);
+        }
+    }
+}

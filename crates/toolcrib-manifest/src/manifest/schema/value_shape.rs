@@ -1,0 +1,197 @@
+//! What the schema of an argument says about its values: how much a model decides with one.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+use crate::document::{Node, NodeValue};
+
+/// How much a value can be, from the tamest to anything at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::manifest) enum Shape {
+    /// A number, a boolean, or one of the values that the author lists.
+    Fixed,
+    /// Letters, digits, `_`, `.` and `-`, not beginning with `-`: no program or option is made of it
+    /// where the author wrote neither.
+    Word,
+    /// Any text.
+    Free,
+}
+
+impl Shape {
+    /// The shape of the values that a schema takes.
+    pub(in crate::manifest) fn of(schema: &Node) -> Self {
+        Self::below(schema, 0)
+    }
+
+    fn below(schema: &Node, depth: usize) -> Self {
+        // A schema may refer to itself; deeper than this nobody restricts a value.
+        if depth > 4 {
+            return Self::Free;
+        }
+        if schema.entry("const").is_some() || schema.entry("enum").is_some() {
+            return Self::Fixed;
+        }
+        let types: Vec<&str> = match schema.entry("type").map(|entry| &entry.node.value) {
+            Some(NodeValue::String(name)) => vec![name],
+            Some(NodeValue::Sequence(names)) => names.iter().filter_map(Node::as_str).collect(),
+            _ => return Self::Free,
+        };
+        let shapes = types.iter().map(|name| match *name {
+            "integer" | "number" | "boolean" | "null" => Self::Fixed,
+            "string" => Self::of_text(schema),
+            "array" => schema
+                .entry("items")
+                .map_or(Self::Free, |items| Self::below(&items.node, depth + 1)),
+            "object" => Self::of_object(schema, depth),
+            _ => Self::Free,
+        });
+        shapes.max().unwrap_or(Self::Free)
+    }
+
+    fn of_text(schema: &Node) -> Self {
+        let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str());
+        if pattern.is_some_and(is_word) { Self::Word } else { Self::Free }
+    }
+
+    /// An object is as tame as its properties, if it can have no others.
+    fn of_object(schema: &Node, depth: usize) -> Self {
+        let open = schema.entry("additionalProperties").map(|entry| &entry.node.value);
+        if open != Some(&NodeValue::Bool(false)) || schema.entry("patternProperties").is_some() {
+            return Self::Free;
+        }
+        let properties = schema.entry("properties").map(|entry| entry.node.entries());
+        let shapes = properties.unwrap_or_default().iter();
+        let shapes = shapes.map(|property| Self::below(&property.node, depth + 1));
+        shapes.max().unwrap_or(Self::Fixed)
+    }
+}
+
+/// What the texts that a schema takes can begin with, as far as a program might understand it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::manifest) enum Beginning {
+    /// Neither of the others.
+    Plain,
+    /// An operator of an expression: `!`, `(`, `)` or `,`.
+    Operator,
+    /// `-`, as an option does.
+    Dash,
+}
+
+impl Beginning {
+    pub(in crate::manifest) fn of(schema: &Node) -> Self {
+        if can_begin_with(schema, "-") {
+            Self::Dash
+        } else if can_begin_with(schema, "!(),") {
+            Self::Operator
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// Whether a text that a schema takes can begin with one of these characters.
+fn can_begin_with(schema: &Node, characters: &str) -> bool {
+    let schema = schema.entry("items").map_or(schema, |items| &items.node);
+    if Shape::of(schema) < Shape::Free {
+        return false;
+    }
+    let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str());
+    let Some(Ok(translated)) = pattern.map(jsonschema_regex::to_rust_regex) else { return true };
+    let Ok(hir) = regex_syntax::parse(&translated) else { return true };
+    let HirKind::Concat(parts) = hir.kind() else { return true };
+    let anchored = parts.first().is_some_and(|part| *part.kind() == HirKind::Look(Look::Start));
+    !(anchored && parts.get(1).is_some_and(|part| begins_apart(part, characters)))
+}
+
+/// Whether no match of a part begins with one of these characters.
+fn begins_apart(hir: &Hir, from: &str) -> bool {
+    let apart = |start: char, end: char| !from.chars().any(|one| (start..=end).contains(&one));
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().all(|range| apart(range.start(), range.end()))
+        }
+        HirKind::Repetition(repetition) => {
+            repetition.min > 0 && begins_apart(&repetition.sub, from)
+        }
+        HirKind::Capture(capture) => begins_apart(&capture.sub, from),
+        HirKind::Concat(parts) => parts.first().is_some_and(|part| begins_apart(part, from)),
+        HirKind::Alternation(parts) => parts.iter().all(|part| begins_apart(part, from)),
+        HirKind::Literal(literal) => {
+            literal.0.first().is_some_and(|byte| !from.as_bytes().contains(byte))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an anchored pattern only matches letters, digits, `_`, `.` and `-`, the first not `-`.
+fn is_word(pattern: &str) -> bool {
+    let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return false };
+    let Ok(hir) = regex_syntax::parse(&translated) else { return false };
+    let HirKind::Concat(parts) = hir.kind() else { return false };
+    let [first, second, .., last] = parts.as_slice() else { return false };
+    let is = |part: &Hir, look: Look| *part.kind() == HirKind::Look(look);
+    is(first, Look::Start)
+        && is(last, Look::End)
+        && parts[1..parts.len() - 1].iter().all(|part| only(part, true))
+        && begins_plainly(second)
+}
+
+/// Whether every character that can match is one of a word; `dash` if `-` is one too.
+fn only(hir: &Hir, dash: bool) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.' || dash && c == '-';
+    match hir.kind() {
+        HirKind::Empty => true,
+        HirKind::Look(_) => false,
+        HirKind::Literal(literal) => literal.0.iter().all(|byte| plain(char::from(*byte))),
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().all(|range| (range.start()..=range.end()).all(plain))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            let mut ranges = class.ranges().iter();
+            ranges.all(|range| (range.start()..=range.end()).all(|byte| plain(char::from(byte))))
+        }
+        HirKind::Repetition(repetition) => only(&repetition.sub, dash),
+        HirKind::Capture(capture) => only(&capture.sub, dash),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().all(|part| only(part, dash))
+        }
+    }
+}
+
+/// Whether the part that every match begins with has no `-` in its first place.
+fn begins_plainly(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(capture) => begins_plainly(&capture.sub),
+        HirKind::Concat(parts) => parts.first().is_some_and(begins_plainly),
+        HirKind::Alternation(parts) => parts.iter().all(begins_plainly),
+        HirKind::Literal(literal) => literal.0.first().is_some_and(|byte| *byte != b'-'),
+        // What may be absent leaves the first place to what follows.
+        HirKind::Repetition(repetition) => repetition.min > 0 && begins_plainly(&repetition.sub),
+        _ => only(hir, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_an_anchored_pattern_of_plain_characters() {
+        let words = ["^[a-z0-9][a-z0-9.-]{0,252}$", "^[A-Z]+$", "^(web|db)-[0-9]$", "^v[0-9.]+$"];
+        let others = [
+            "^[a-z0-9.-]+$",
+            "[a-z]+",
+            "^[a-z ]+$",
+            "^.*$",
+            "^-[a-z]$",
+            "^[a-z]+",
+            "^a/b$",
+            "^[a-z]*-x$",
+        ];
+        for pattern in words {
+            assert!(is_word(pattern), "{pattern}");
+        }
+        for pattern in others {
+            assert!(!is_word(pattern), "{pattern}");
+        }
+    }
+}

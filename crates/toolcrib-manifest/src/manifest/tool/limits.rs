@@ -1,0 +1,194 @@
+//! Limits: how long a call may take, how much it may bring, and how many calls there may be.
+
+use std::time::Duration;
+
+use toolcrib_tool::{RateLimit, ToolDefinitionBuilder};
+
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::Node;
+use crate::fields::Fields;
+use crate::units::{ByteSize, HumanDuration};
+
+/// The time limit of a command that names none.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit of a request that names none.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a call waits for its client, for a tool that does not say.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Bytes of each output stream kept for a tool that does not say how many.
+const CAPTURE_BYTES: usize = 64 * 1024;
+/// The most a tool may ask for: what the process runner keeps at all.
+const CAPTURE_MAX: u64 = 1024 * 1024;
+/// Bytes of an answer that are read for a tool that does not say how many.
+const TRANSFER_BYTES: usize = 5 * 1024 * 1024;
+/// The most a tool may ask for: an answer is read whole before anything is made of it.
+const TRANSFER_MAX: u64 = 64 * 1024 * 1024;
+/// The least memory a program may be given: less starts nothing.
+const MEMORY_MIN: u64 = 16 << 20;
+/// The most.
+const MEMORY_MAX: u64 = 1 << 40;
+/// More processes of one tool than this are no limit any more.
+const CONCURRENT_MAX: i64 = 10_000;
+
+/// The limits of a tool, or those of a file's `defaults`, as far as they are given and right.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::manifest) struct Limits<'n> {
+    timeout: Option<(HumanDuration, &'n Node)>,
+    output: Option<usize>,
+    transfer: Option<usize>,
+    memory: Option<u64>,
+    concurrent: Option<usize>,
+    rate: Option<RateLimit>,
+}
+
+impl<'n> Limits<'n> {
+    /// Reads what `fields` says.
+    pub(in crate::manifest) fn read(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Self {
+        let timeout = fields.node("timeout").and_then(|node| {
+            let timeout: HumanDuration = node.as_str()?.parse().ok()?;
+            Some((timeout, node))
+        });
+        Self {
+            timeout,
+            output: fields.node("output").map(|node| capture_bytes(node, findings)),
+            transfer: fields.node("transfer").map(|node| transfer_bytes(node, findings)),
+            memory: fields.node("memory").and_then(|node| memory(node, findings)),
+            concurrent: fields.integer("concurrent").and_then(|number| {
+                let in_range = (1..=CONCURRENT_MAX).contains(&number);
+                if let (false, Some(node)) = (in_range, fields.node("concurrent")) {
+                    let message = "a tool has from 1 to 10000 calls at once";
+                    findings.add(
+                        Diagnostic::error("out-of-range", &node.span, message)
+                            .help("remove the key to leave them unlimited"),
+                    );
+                }
+                usize::try_from(number).ok().filter(|_| in_range)
+            }),
+            rate: fields.text("rate").and_then(|text| text.parse().ok()),
+        }
+    }
+
+    /// What holds for a tool: its own limits, and those of the file where it names none.
+    pub(in crate::manifest) fn or(self, shared: Self) -> Self {
+        Self {
+            timeout: self.timeout.or(shared.timeout),
+            output: self.output.or(shared.output),
+            transfer: self.transfer.or(shared.transfer),
+            memory: self.memory.or(shared.memory),
+            concurrent: self.concurrent.or(shared.concurrent),
+            rate: self.rate.or(shared.rate),
+        }
+    }
+
+    /// The time limit of a command, which always has one.
+    pub(in crate::manifest) fn of_command(self, findings: &mut Findings<'_>) -> Duration {
+        self.always("a command", TIMEOUT, findings)
+    }
+
+    /// The time limit of a request, which always has one.
+    pub(in crate::manifest) fn of_request(self, findings: &mut Findings<'_>) -> Duration {
+        self.always("a request", HTTP_TIMEOUT, findings)
+    }
+
+    fn always(self, what: &str, default: Duration, findings: &mut Findings<'_>) -> Duration {
+        let Some((timeout, node)) = self.timeout else { return default };
+        timeout.0.filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
+            let message = format!("{what} always has a time limit, of more than nothing");
+            let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
+            findings.add(diagnostic.help("write the longest time a call may take: 10m"));
+            default
+        })
+    }
+
+    /// How long a call waits for its client; none for as long as it takes.
+    pub(in crate::manifest) fn of_client(self, findings: &mut Findings<'_>) -> Option<Duration> {
+        let Some((timeout, node)) = self.timeout else { return Some(CLIENT_TIMEOUT) };
+        if timeout.0.is_some_and(|timeout| timeout.is_zero()) {
+            let message = "a client always gets time to answer, more than nothing";
+            let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
+            findings.add(diagnostic.help("write how long a call waits for it, or none: 5m"));
+        }
+        timeout.0.filter(|timeout| !timeout.is_zero())
+    }
+
+    /// The time limit of an upstream's calls; none where it names none.
+    pub(in crate::manifest) fn of_upstream(self, findings: &mut Findings<'_>) -> Option<Duration> {
+        let (timeout, node) = self.timeout?;
+        let timeout = timeout.0.filter(|timeout| !timeout.is_zero());
+        if timeout.is_none() {
+            let message = "a call of another server always has a time limit, of more than nothing";
+            let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
+            findings.add(diagnostic.help("write the longest time a call may take: 10m"));
+        }
+        timeout
+    }
+
+    /// How many calls may run at once, and how many may start in a time.
+    pub(in crate::manifest) fn numbers(self) -> (Option<usize>, Option<RateLimit>) {
+        (self.concurrent, self.rate)
+    }
+
+    /// Bytes of memory of each process; none where the profile's own limit holds.
+    pub(in crate::manifest) fn memory(self) -> Option<u64> {
+        self.memory
+    }
+
+    /// For a worker, which answers one call after another unless it says more.
+    pub(in crate::manifest) fn or_one_at_once(self) -> Self {
+        Self { concurrent: self.concurrent.or(Some(1)), ..self }
+    }
+
+    /// Puts the limits of how many calls there may be into a definition.
+    pub(in crate::manifest) fn apply(
+        self,
+        mut builder: ToolDefinitionBuilder,
+    ) -> ToolDefinitionBuilder {
+        if let Some(concurrent) = self.concurrent {
+            builder = builder.max_concurrent(concurrent);
+        }
+        if let Some(rate) = self.rate {
+            builder = builder.rate(rate);
+        }
+        builder
+    }
+
+    /// Bytes of each output stream, or of an answer's result, that are kept.
+    pub(in crate::manifest) fn capture_bytes(self) -> usize {
+        self.output.unwrap_or(CAPTURE_BYTES)
+    }
+
+    /// Bytes of an answer that are read.
+    pub(in crate::manifest) fn transfer_bytes(self) -> usize {
+        self.transfer.unwrap_or(TRANSFER_BYTES)
+    }
+}
+
+fn capture_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
+    let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
+    let size = size.map(|size| size.0).filter(|size| (1..=CAPTURE_MAX).contains(size));
+    size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
+        let message = "a tool keeps from 1B to 1MiB of each output stream";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        CAPTURE_BYTES
+    })
+}
+
+fn memory(node: &Node, findings: &mut Findings<'_>) -> Option<u64> {
+    let size: ByteSize = node.as_str()?.parse().ok()?;
+    let in_range = (MEMORY_MIN..=MEMORY_MAX).contains(&size.0);
+    if !in_range {
+        let message = "a program has from 16MiB to 1024GiB of memory";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+    }
+    in_range.then_some(size.0)
+}
+
+fn transfer_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
+    let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
+    let size = size.map(|size| size.0).filter(|size| (1..=TRANSFER_MAX).contains(size));
+    size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
+        let message = "a tool reads from 1B to 64MiB of an answer";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        TRANSFER_BYTES
+    })
+}

@@ -1,0 +1,282 @@
+//! What the executor may do about a call: answer it from an earlier one, try it again, ask a person.
+
+use std::time::Duration;
+
+use toolcrib_tool::{
+    Annotations, Approval, CachePolicy, Dedupe, Resources, RetryPolicy, TaskMode,
+    ToolDefinitionBuilder,
+};
+
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node};
+use crate::fields::Fields;
+use crate::manifest::keys;
+use crate::units::HumanDuration;
+
+/// More tries than this hammer what is down.
+const RETRIES_MAX: i64 = 10;
+/// The longest pause before the first try: the executor never waits longer between two.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// The policies of a tool, or those of a file's `defaults`, as far as they are given and right.
+#[derive(Debug, Clone, Default)]
+pub(in crate::manifest) struct Policies {
+    cache: Option<CachePolicy>,
+    dedupe: Option<Dedupe>,
+    retry: Option<RetryPolicy>,
+    resources: Option<Resources>,
+    approval: Option<Approval>,
+    task: Option<TaskMode>,
+}
+
+impl Policies {
+    /// Reads what `fields` says.
+    pub(in crate::manifest) fn read(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Self {
+        let mut part = |key: &str, table| {
+            fields.node(key).and_then(|node| Fields::read(node, table, findings))
+        };
+        let (cache, retry) = (part("cache", &keys::CACHE), part("retry", &keys::RETRY));
+        let resources = part("resources", &keys::RESOURCES);
+        Self {
+            cache: cache.map(|fields| cache_policy(&fields, findings)),
+            dedupe: chosen(fields, "dedupe", &DEDUPES, Dedupe::as_str),
+            retry: retry.and_then(|fields| retry_policy(&fields, findings)),
+            resources: resources.map(|fields| touched(&fields, findings)),
+            approval: chosen(fields, "approval", &APPROVALS, Approval::as_str),
+            task: chosen(fields, "task", &TASK_MODES, TaskMode::as_str),
+        }
+    }
+
+    /// Says where a tool's own policies contradict what it says about itself. Those of the file hold
+    /// for the tools that may have them, and contradict nothing.
+    pub(in crate::manifest) fn check_repeats(
+        &self,
+        fields: &Fields<'_>,
+        annotations: Annotations,
+        findings: &mut Findings<'_>,
+    ) {
+        if let (Some(_), Some(entry)) = (self.cache, fields.entry("cache")) {
+            uncacheable(fields, entry, annotations, findings);
+        }
+        if let (Some(Dedupe::Session), Some(entry)) = (self.dedupe, fields.entry("dedupe")) {
+            never_repeated(fields, entry, annotations, findings);
+        }
+        if let (Some(_), Some(entry)) = (self.retry, fields.entry("retry"))
+            && !annotations.idempotent
+        {
+            let message = "only an idempotent tool may be tried again: a call that failed may have \
+                           had its effect";
+            let diagnostic = Diagnostic::error("unrepeatable-tool", &entry.key_span, message).help(
+                "if calling twice is like calling once, write `annotations: {idempotent: true}`; \
+                 otherwise remove `retry`",
+            );
+            findings.add(beside_annotations(diagnostic, fields));
+        }
+        if let Some(writes) = fields.node("resources").and_then(|node| node.entry("writes"))
+            && annotations.read_only
+            && !writes.node.items().is_empty()
+        {
+            let message = "a read-only tool writes nothing";
+            let diagnostic = Diagnostic::error("read-only-writes", &writes.key_span, message)
+                .help("name what it depends on under `reads`, or remove `read_only: true`");
+            findings.add(beside_annotations(diagnostic, fields));
+        }
+    }
+
+    /// Says where asking for approval comes to nothing.
+    pub(in crate::manifest) fn check_approval(
+        &self,
+        fields: &Fields<'_>,
+        annotations: Annotations,
+        findings: &mut Findings<'_>,
+    ) {
+        if let (Some(Approval::Destructive), Some(node)) = (self.approval, fields.node("approval"))
+            && (annotations.read_only || !annotations.destructive)
+        {
+            let message = "the tool is not destructive, so nobody is ever asked";
+            let diagnostic = Diagnostic::warning("idle-approval", &node.span, message)
+                .help("write `approval: always` if every call needs approval");
+            findings.add(beside_annotations(diagnostic, fields));
+        }
+    }
+
+    /// Puts a command's policies into its definition; `shared` are those of the file.
+    pub(in crate::manifest) fn apply(
+        self,
+        shared: &Self,
+        annotations: Annotations,
+        mut builder: ToolDefinitionBuilder,
+    ) -> ToolDefinitionBuilder {
+        let cacheable = annotations.read_only && annotations.idempotent;
+        // A tool's own that contradict its annotations were refused; those of the file do not hold.
+        if let Some(cache) = self.cache.or(shared.cache).filter(|_| cacheable) {
+            builder = builder.cache(cache);
+        }
+        if let Some(retry) = self.retry.or(shared.retry).filter(|_| annotations.idempotent) {
+            builder = builder.retry(retry);
+        }
+        let holds = |dedupe: &Dedupe| cacheable || *dedupe != Dedupe::Session;
+        if let Some(dedupe) = self.dedupe.or(shared.dedupe).filter(holds) {
+            builder = builder.dedupe(dedupe);
+        }
+        let shared_resources = || shared.resources.as_ref().map(|named| held(named, annotations));
+        if let Some(resources) = self.resources.clone().or_else(shared_resources) {
+            builder = builder.resources(resources);
+        }
+        self.apply_to_any(shared, builder)
+    }
+
+    /// When calls wait for a person, as the tool or else the file says.
+    pub(in crate::manifest) fn approval(&self, shared: &Self) -> Approval {
+        self.approval.or(shared.approval).unwrap_or_default()
+    }
+
+    /// Puts the policies that client tools have, too, into a definition.
+    pub(in crate::manifest) fn apply_to_any(
+        &self,
+        shared: &Self,
+        mut builder: ToolDefinitionBuilder,
+    ) -> ToolDefinitionBuilder {
+        if let Some(approval) = self.approval.or(shared.approval) {
+            builder = builder.approval(approval);
+        }
+        if let Some(task) = self.task.or(shared.task) {
+            builder = builder.task(task);
+        }
+        builder
+    }
+}
+
+/// Of the resources that a file names for its tools, those of this one: a read-only tool writes none.
+fn held(shared: &Resources, annotations: Annotations) -> Resources {
+    if annotations.read_only {
+        shared.read().iter().fold(Resources::new(), Resources::reads)
+    } else {
+        shared.clone()
+    }
+}
+
+const DEDUPES: [Dedupe; 3] = [Dedupe::None, Dedupe::Batch, Dedupe::Session];
+const TASK_MODES: [TaskMode; 3] = [TaskMode::Never, TaskMode::Auto, TaskMode::Required];
+const APPROVALS: [Approval; 3] = [Approval::Never, Approval::Destructive, Approval::Always];
+
+/// The value that a key's word stands for.
+fn chosen<T: Copy>(
+    fields: &Fields<'_>,
+    key: &str,
+    values: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> Option<T> {
+    let written = fields.text(key)?;
+    values.iter().copied().find(|value| word(*value) == written)
+}
+
+fn cache_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> CachePolicy {
+    let policy = CachePolicy::new().with_shared(fields.flag("shared").unwrap_or(false));
+    let Some(node) = fields.node("ttl") else { return policy };
+    if let Some(ttl) = duration(node).filter(|ttl| !ttl.is_zero()) {
+        return policy.with_ttl(ttl);
+    }
+    let message = "an answer is kept for some time, and not for ever";
+    findings.add(
+        Diagnostic::error("out-of-range", &node.span, message)
+            .help("write how long it stays right: 30s; without `ttl` the host decides"),
+    );
+    policy
+}
+
+fn retry_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<RetryPolicy> {
+    let node = fields.node("max")?;
+    let max = fields.integer("max").filter(|max| (1..=RETRIES_MAX).contains(max));
+    let Some(max) = max.and_then(|max| u32::try_from(max).ok()) else {
+        let message = "a call is tried from 1 to 10 times more";
+        findings.add(
+            Diagnostic::error("out-of-range", &node.span, message)
+                .help("remove `retry` to try every call once"),
+        );
+        return None;
+    };
+    let policy = RetryPolicy::new(max);
+    let Some(node) = fields.node("backoff") else { return Some(policy) };
+    let backoff = duration(node).filter(|pause| !pause.is_zero() && *pause <= BACKOFF_MAX);
+    if backoff.is_none() {
+        let message = "the pause before another try is from 1ms to 30s; each later one is doubled";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+    }
+    Some(backoff.map_or(policy, |backoff| policy.with_backoff(backoff)))
+}
+
+fn touched(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Resources {
+    let mut names = |key: &str| {
+        for item in fields.node(key).map(Node::items).unwrap_or_default() {
+            if item.as_str().is_some_and(|name| name.trim().is_empty()) {
+                let message = "a resource without a name";
+                findings.add(
+                    Diagnostic::error("bad-resource", &item.span, message)
+                        .help("write the name that the tools which share it agree on: tickets"),
+                );
+            }
+        }
+        fields.texts(key).unwrap_or_default()
+    };
+    let (reads, writes) = (names("reads"), names("writes"));
+    let resources = reads.into_iter().fold(Resources::new(), Resources::reads);
+    writes.into_iter().fold(resources, Resources::writes)
+}
+
+fn duration(node: &Node) -> Option<Duration> {
+    let duration: HumanDuration = node.as_str()?.parse().ok()?;
+    duration.0
+}
+
+/// Says what keeps a tool's answers from being kept.
+fn uncacheable(
+    fields: &Fields<'_>,
+    entry: &Entry,
+    annotations: Annotations,
+    findings: &mut Findings<'_>,
+) {
+    let Some(lacking) = lacking(annotations) else { return };
+    let message = format!("only answers of tools that are {lacking} may be kept");
+    let diagnostic = Diagnostic::error("uncacheable-tool", &entry.key_span, message).help(
+        "if a call changes nothing and calling twice is like calling once, write `annotations: \
+         {read_only: true, idempotent: true}`; otherwise remove `cache`",
+    );
+    findings.add(beside_annotations(diagnostic, fields));
+}
+
+/// Says what keeps a session from being answered from its past.
+fn never_repeated(
+    fields: &Fields<'_>,
+    entry: &Entry,
+    annotations: Annotations,
+    findings: &mut Findings<'_>,
+) {
+    let Some(lacking) = lacking(annotations) else { return };
+    let message = format!(
+        "`dedupe: session` is for tools that are {lacking}: a session's second call would not run"
+    );
+    let diagnostic = Diagnostic::error("uncacheable-tool", &entry.key_span, message).help(
+        "if a call changes nothing and calling twice is like calling once, write `annotations: \
+         {read_only: true, idempotent: true}`; otherwise write `dedupe: batch`",
+    );
+    findings.add(beside_annotations(diagnostic, fields));
+}
+
+/// What a tool would have to be, and is not, for an answer to serve again.
+fn lacking(annotations: Annotations) -> Option<&'static str> {
+    match (annotations.read_only, annotations.idempotent) {
+        (true, true) => None,
+        (true, false) => Some("idempotent"),
+        (false, true) => Some("read-only"),
+        (false, false) => Some("read-only and idempotent"),
+    }
+}
+
+/// Points at what the tool says about itself, too.
+fn beside_annotations(diagnostic: Diagnostic, fields: &Fields<'_>) -> Diagnostic {
+    match fields.entry("annotations") {
+        Some(entry) => diagnostic.also(&entry.key_span, "what the tool says of itself"),
+        None => diagnostic,
+    }
+}

@@ -1,0 +1,143 @@
+//! Resources of other MCP servers that results link to, read through this one.
+//!
+//! A client may read what it was given a link to, as long as it may call the tool that gave it. Each
+//! client has a store of its own, so that nobody reads by another's links.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::ErrorData;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolcrib_core::Turn;
+use toolcrib_tool::Content;
+
+use crate::McpServer;
+use crate::catalog::requests::{complete, not_found};
+use crate::upstream::Unread;
+
+/// Links of one client that are kept; of more, the oldest are forgotten.
+const LINKS_MAX: usize = 1_000;
+/// Of one result no more are kept.
+pub(crate) const LINKS_OF_A_RESULT: usize = 100;
+/// Longer addresses are not kept, in bytes.
+const ADDRESS_MAX: usize = 2_048;
+/// How long a link can be followed after it was given last.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+/// Says in a content's `_meta` which server it is of, and that nobody here vouches for it.
+const META_UNTRUSTED: &str = "toolcrib/untrusted";
+
+/// The links that one client was given.
+#[derive(Default)]
+pub(crate) struct GivenLinks(Mutex<VecDeque<Given>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Given {
+    uri: String,
+    /// By a call of which tool.
+    tool: String,
+    /// Whose tool that is.
+    upstream: String,
+    since: Instant,
+}
+
+impl GivenLinks {
+    /// Notes that a tool of an upstream has linked to an address. Of two upstreams with one address the
+    /// first has it, as long as its link is kept.
+    pub(crate) fn note(&self, uri: &str, tool: &str, upstream: &str) {
+        if uri.len() > ADDRESS_MAX {
+            return;
+        }
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while links.front().is_some_and(|link| link.since.elapsed() > KEPT) {
+            links.pop_front();
+        }
+        if let Some(at) = links.iter().position(|link| link.uri == uri) {
+            if links[at].upstream != upstream {
+                return;
+            }
+            links.remove(at);
+        }
+        if links.len() == LINKS_MAX {
+            links.pop_front();
+        }
+        let (uri, tool, upstream) = (uri.to_owned(), tool.to_owned(), upstream.to_owned());
+        links.push_back(Given { uri, tool, upstream, since: Instant::now() });
+    }
+
+    fn find(&self, uri: &str) -> Option<Given> {
+        let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        links.iter().find(|link| link.uri == uri && link.since.elapsed() <= KEPT).cloned()
+    }
+}
+
+/// What is at an address that the client was given by a tool which `turn` has; `None` for any other.
+pub(crate) async fn read<T: DeserializeOwned>(
+    server: &McpServer,
+    turn: &Turn,
+    uri: &str,
+) -> Option<Result<T, ErrorData>> {
+    let linked = server.options().linked.as_ref()?;
+    let given = server.given_links().find(uri)?;
+    turn.describe(&given.tool)?;
+    Some(match linked.read(&given.upstream, uri).await {
+        Ok(parts) => {
+            let parts = parts.into_iter().map(|part| server.masked(part));
+            let contents: Vec<_> = parts.map(|part| contents(&given, part)).collect();
+            complete(json!({"contents": contents}))
+        }
+        Err(Unread::NotFound) => Err(not_found(uri)),
+        Err(Unread::Failed(why)) => {
+            let why = server.masked(Content::Text(why)).as_text().into_owned();
+            Err(ErrorData::internal_error(why, None))
+        }
+    })
+}
+
+fn contents(given: &Given, part: Content) -> Value {
+    let mut contents = match part {
+        Content::TextFile { uri, text, mime_type } => {
+            json!({"uri": uri, "mimeType": mime_type.as_deref().unwrap_or("text/plain"), "text": text})
+        }
+        Content::Blob { uri, data, mime_type } => {
+            json!({"uri": uri, "mimeType": mime_type, "blob": STANDARD.encode(data)})
+        }
+        // What could not be read is said in words.
+        other => json!({"uri": given.uri, "mimeType": "text/plain", "text": other.as_text()}),
+    };
+    contents["_meta"] = json!({META_UNTRUSTED: given.upstream});
+    contents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_servers_with_one_address_the_first_has_it() {
+        let links = GivenLinks::default();
+        links.note("demo://1", "a_list", "a");
+        links.note("demo://1", "b_list", "b");
+        links.note("demo://1", "a_find", "a");
+        let given = links.find("demo://1").unwrap();
+        assert_eq!((given.tool.as_str(), given.upstream.as_str()), ("a_find", "a"));
+        assert!(links.find("demo://2").is_none());
+    }
+
+    #[test]
+    fn links_are_bounded_and_those_that_were_given_last_stay() {
+        let links = GivenLinks::default();
+        links.note(&"x".repeat(ADDRESS_MAX + 1), "t", "a");
+        for number in 0..LINKS_MAX {
+            links.note(&number.to_string(), "t", "a");
+        }
+        links.note("0", "t", "a");
+        links.note("new", "t", "a");
+        assert_eq!(links.0.lock().unwrap().len(), LINKS_MAX);
+        assert!(links.find("0").is_some() && links.find("new").is_some());
+        assert!(links.find("1").is_none());
+    }
+}

@@ -1,0 +1,74 @@
+//! Outputs that were longer than what a model is shown, as resources: whole, or from a place on.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use rmcp::model::ErrorData;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolcrib_core::Turn;
+use toolcrib_core::spill::{Handle, Page, READ_OUTPUT_CHARS, SpillError, SpillFormat};
+use toolcrib_wire::MCP_OUTPUT_URI;
+
+use crate::catalog::requests::{complete, not_found};
+use crate::catalog::{Address, CatalogText, Resource, ResourceContent};
+
+/// The templates of their addresses. Which outputs there are is not listed: a result that was cut
+/// names its own.
+pub(crate) static TEMPLATES: LazyLock<[Resource; 2]> = LazyLock::new(|| {
+    let template = |rest: &str, name: &str, description: String| Resource {
+        address: Address::new(format!("{MCP_OUTPUT_URI}{{handle}}{rest}")),
+        name: name.to_owned(),
+        title: None,
+        icons: Vec::new(),
+        description: Some(description),
+        mime_type: "text/plain".to_owned(),
+        content: ResourceContent::Text(CatalogText::default()),
+        suggest: BTreeMap::new(),
+    };
+    let page = format!("{READ_OUTPUT_CHARS} characters of such an output, from `offset` on");
+    [
+        template("", "output", "An output that was too long, whole".to_owned()),
+        template("/{offset}", "output_page", page),
+    ]
+});
+
+/// What is at an address, as `resources/read` answers; `None` where it is no output's.
+pub(crate) async fn read<T: DeserializeOwned>(
+    turn: &Turn,
+    uri: &str,
+) -> Option<Result<T, ErrorData>> {
+    let rest = uri.strip_prefix(MCP_OUTPUT_URI)?;
+    let (handle, offset) = match rest.split_once('/') {
+        None => (rest, None),
+        Some((handle, offset)) => (handle, Some(offset.parse::<u32>())),
+    };
+    let page = match (Handle::parse(handle), offset) {
+        (Some(handle), None) => turn.kept_output(&handle, 0, usize::MAX).await,
+        (Some(handle), Some(Ok(offset))) => {
+            turn.kept_output(&handle, offset as usize, READ_OUTPUT_CHARS).await
+        }
+        _ => Err(SpillError::NotFound),
+    };
+    Some(match page {
+        Ok(page) => complete(json!({"contents": [contents(uri, &page)]})),
+        Err(SpillError::NotFound) => Err(not_found(uri)),
+        Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+    })
+}
+
+fn contents(uri: &str, page: &Page) -> Value {
+    let mime_type = match page.format {
+        SpillFormat::Json if page.offset == 0 && page.next_offset().is_none() => "application/json",
+        // A part of a JSON text is none.
+        _ => "text/plain",
+    };
+    let mut meta = json!({"toolcrib/total_chars": page.total_chars});
+    if let Some(next) = page.next_offset() {
+        meta["toolcrib/next_offset"] = next.into();
+    }
+    if page.omitted_bytes > 0 {
+        meta["toolcrib/omitted_bytes"] = page.omitted_bytes.into();
+    }
+    json!({"uri": uri, "mimeType": mime_type, "text": page.text, "_meta": meta})
+}

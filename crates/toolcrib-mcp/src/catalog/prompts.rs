@@ -1,0 +1,52 @@
+//! `prompts/get`: a prompt with what it has to be told, which its client may have to be asked for.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult,
+    InputResponses,
+};
+use rmcp::service::RequestContext;
+use toolcrib_core::suspension::Resolution;
+
+use crate::McpServer;
+use crate::call::questions::{Questions, Reply};
+use crate::catalog::Offer;
+use crate::catalog::requests;
+use crate::transport::revision;
+
+/// Answers one `prompts/get`.
+pub(crate) async fn answer(
+    server: &McpServer,
+    offer: &Offer,
+    request: GetPromptRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<GetPromptResponse, ErrorData> {
+    let prompt = requests::prompt(offer, &request.name)?;
+    let mut given = request.arguments.unwrap_or_default();
+    if let Err(missing) = requests::told(prompt, Some(&given)) {
+        let client = context.client_capabilities().unwrap_or_default();
+        let (message, schema) = missing.question();
+        // Without anybody to ask it is the client's mistake.
+        let questions =
+            Questions::of_form(message, schema, &client).ok_or_else(|| missing.error())?;
+        let responses = match request.input_responses {
+            Some(responses) => responses,
+            None if revision::has_input_required(context) => InputResponses::new(),
+            None => questions.ask(&context.peer).await.map_err(|_| missing.error())?,
+        };
+        match questions.reply(&responses) {
+            Reply::Complete(Resolution::Answer(serde_json::Value::Object(answers))) => {
+                given.extend(answers);
+            }
+            // Nothing is remembered: the client calls again with all it knows.
+            Reply::Missing if revision::has_input_required(context) => {
+                let requests = questions.requests()?;
+                return Ok(InputRequiredResult::from_input_requests(requests).into());
+            }
+            _ => return Err(missing.error()),
+        }
+    }
+    let values = requests::told(prompt, Some(&given)).map_err(|missing| missing.error())?;
+    let messages: GetPromptResult = requests::messages(server, offer, prompt, &values).await?;
+    Ok(messages.into())
+}

@@ -1,0 +1,329 @@
+//! Lines between a client and the protocol library.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
+use tokio::io::{ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use toolcrib_core::{Executor, Registry};
+
+use crate::fast_path::fixture::{define, server};
+use crate::{McpError, McpOptions, McpServer};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Client {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    serving: JoinHandle<Result<(), McpError>>,
+}
+
+impl Client {
+    fn connect(server: McpServer) -> Self {
+        let (ours, theirs) = tokio::io::duplex(4 * 1024);
+        let serving = tokio::spawn(async move {
+            let (read, write) = tokio::io::split(theirs);
+            server.serve_io(read, write, std::future::pending()).await
+        });
+        let (read, writer) = tokio::io::split(ours);
+        Self { lines: BufReader::new(read).lines(), writer, serving }
+    }
+
+    /// One of 2025-11-25, whose first calls are known to have been heard after its handshake.
+    async fn shaken(server: McpServer) -> Self {
+        let mut client = Self::connect(server);
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "0"},
+        });
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+        client.tell(&hello.to_string()).await;
+        client.hear().await;
+        client.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        client
+    }
+
+    async fn tell(&mut self, line: &str) {
+        self.writer.write_all(line.as_bytes()).await.unwrap();
+        self.writer.write_all(b"\n").await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Value {
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("an answer in time");
+        serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap()
+    }
+
+    async fn ask(&mut self, line: &str) -> Value {
+        self.tell(line).await;
+        self.hear().await
+    }
+
+    async fn close(self) {
+        drop((self.writer, self.lines));
+        timeout(PATIENCE, self.serving).await.expect("an end in time").unwrap().unwrap();
+    }
+}
+
+fn call(id: u32, name: &str, arguments: &str, more: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}{more}}}"#
+    )
+}
+
+#[tokio::test]
+async fn lines_are_answered_as_the_protocol_library_answers_them() {
+    let mut client = Client::shaken(server()).await;
+    for (name, arguments) in [
+        ("echo", r#"{"a":[1,-2,2.5,"x\n",null,true,{"b":{}}]}"#),
+        ("strict", r#"{"path":"src","limit":"5"}"#),
+        ("strict", "{}"),
+        ("words", "{}"),
+        ("parts", "{}"),
+        ("nothing", "null"),
+        ("id", "{}"),
+        ("later", "{}"),
+        ("fail", "{}"),
+        ("lookup", "{}"),
+        ("nobody", "{}"),
+        ("regional", r#"{"region":"north"}"#),
+        ("ask", "{}"),
+    ] {
+        // A member that nobody knows makes a line one for the library.
+        let long = client.ask(&call(7, name, arguments, r#","more":1"#)).await;
+        let short = client.ask(&call(7, name, arguments, "")).await;
+        assert_eq!(short, long, "{name}");
+    }
+    let list = r#"{"jsonrpc":"2.0","id":"l","method":"tools/list"}"#;
+    let long = client.ask(&list.replace('}', r#","more":1}"#)).await;
+    assert_eq!(client.ask(list).await, long);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn clients_without_a_handshake_are_answered_the_same() {
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let mut client = Client::connect(server());
+    for name in ["words", "parts", "fail", "nobody", "regional", "ask"] {
+        let text = |more: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","_meta":{meta}}}{more}}}"#
+            )
+        };
+        let long = client.ask(&text(r#","more":1"#)).await;
+        assert_eq!(client.ask(&text("")).await, long, "{name}");
+    }
+    // What is not said is missed, as ever.
+    let refused = client.ask(&call(2, "words", "{}", "")).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn lines_may_come_in_pieces_and_many_at_once() {
+    let mut client = Client::shaken(server()).await;
+    let line = call(1, "strict", r#"{"path":"a"}"#, "");
+    for byte in format!("{line}\r\n").bytes() {
+        client.writer.write_all(&[byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.hear().await["id"], 1);
+
+    let Client { mut lines, mut writer, serving } = client;
+    let many: String =
+        (0..1_000).map(|id| call(id, "strict", r#"{"path":"a"}"#, "") + "\n\n{broken\n").collect();
+    let writing = tokio::spawn(async move {
+        writer.write_all(many.as_bytes()).await.unwrap();
+        writer
+    });
+    let (mut answered, mut refused) = (Vec::new(), 0);
+    while answered.len() + refused < 2_000 {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        if answer["error"]["code"] == -32700 {
+            assert_eq!(answer["id"], Value::Null);
+            refused += 1;
+            continue;
+        }
+        assert_eq!(answer["result"]["content"][0]["text"], "a");
+        answered.push(answer["id"].as_u64().unwrap());
+    }
+    assert_eq!(refused, 1_000);
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..1_000));
+    let writer = writing.await.unwrap();
+    Client { lines, writer, serving }.close().await;
+}
+
+#[tokio::test]
+async fn a_long_line_is_answered_and_so_is_the_next() {
+    let mut client = Client::shaken(server()).await;
+    let long = "x".repeat(3 * 1024 * 1024);
+    let line = call(1, "strict", &format!(r#"{{"path":"{long}"}}"#), "") + "\n";
+    let Client { lines, mut writer, serving } = client;
+    let writing = tokio::spawn(async move {
+        writer.write_all(line.as_bytes()).await.unwrap();
+        writer
+    });
+    let writer = writing.await.unwrap();
+    client = Client { lines, writer, serving };
+    let answer = client.hear().await;
+    // Cut to what an answer may hold.
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
+    assert_eq!(client.ask(&call(2, "strict", r#"{"path":"a"}"#, "")).await["id"], 2);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn the_last_line_needs_no_end() {
+    let mut client = Client::shaken(server()).await;
+    let line = call(1, "strict", r#"{"path":"a"}"#, "");
+    client.writer.write_all(line.as_bytes()).await.unwrap();
+    client.writer.shutdown().await.unwrap();
+    assert_eq!(client.hear().await["result"]["content"][0]["text"], "a");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_holds_up_no_line_behind_it() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let registry = Registry::scratch()
+        .tool("wait", move |_, _| {
+            let mut released = released.clone();
+            async move {
+                let _ = released.wait_for(|released| *released).await;
+                "waited"
+            }
+        })
+        .tool("quick", |_, _| async { "quick" })
+        .build()
+        .unwrap();
+    let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
+    let mut client = Client::shaken(server).await;
+    for id in 0..100 {
+        client.tell(&call(id, "wait", "{}", "")).await;
+    }
+    for id in 100..200 {
+        let quick = client.ask(&call(id, "quick", "{}", "")).await;
+        assert_eq!(quick["id"], id);
+    }
+    release.send(true).unwrap();
+    let mut answered = Vec::new();
+    for _ in 0..100 {
+        let answer = client.hear().await;
+        assert_eq!(answer["result"]["content"][0]["text"], "waited");
+        answered.push(answer["id"].as_u64().unwrap());
+    }
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..100));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_keeps_its_thread_is_not_called_between_two_lines() {
+    let registry = Registry::scratch()
+        .tool("heavy", |_, _| async {
+            let began = std::time::Instant::now();
+            while began.elapsed() < Duration::from_millis(5) {
+                std::hint::spin_loop();
+            }
+            format!("{:?}", tokio::task::try_id())
+        })
+        .build()
+        .unwrap();
+    let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
+    let mut client = Client::shaken(server).await;
+    // The handshake may not have been heard to its end before the first of these, and a machine may
+    // be so slow that a tool is given another chance: of the others two are called from one task.
+    let mut tasks = Vec::new();
+    for id in 0..8 {
+        let answer = client.ask(&call(id, "heavy", "{}", "")).await;
+        tasks.push(answer["result"]["content"][0]["text"].as_str().unwrap().to_owned());
+    }
+    let distinct: std::collections::BTreeSet<_> = tasks.iter().collect();
+    assert!(distinct.len() > 2, "{tasks:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn plain_lines_are_worked_on_where_they_are_read() {
+    let registry = Registry::scratch()
+        .tool("task", |_, _| async { format!("{:?}", tokio::task::try_id()) })
+        .build()
+        .unwrap();
+    let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
+    let mut client = Client::shaken(server).await;
+    let mut last = Value::Null;
+    for id in 0..10_000 {
+        let answer = client.ask(&call(id, "task", "{}", "")).await;
+        let task = answer["result"]["content"][0]["text"].clone();
+        // Until the handshake has been heard to its end, each call has a task of its own.
+        if task == last {
+            return client.close().await;
+        }
+        last = task;
+    }
+    panic!("no two calls were made from one task");
+}
+
+#[tokio::test]
+async fn no_answer_comes_in_the_middle_of_a_long_one() {
+    let registry = (0..200).fold(Registry::scratch(), |registry, number| {
+        let tool = define(&format!("tool_{number}")).description("x".repeat(2_000));
+        registry.tool_as(tool.build().unwrap(), |_, _| async { "quick" })
+    });
+    let executor = Executor::builder(registry.build().unwrap()).build();
+    let mut client = Client::shaken(McpServer::new(executor, McpOptions::default())).await;
+    // A member that nobody knows makes these lists ones of the library.
+    let list =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","id":"list {id}","method":"tools/list","more":1}}"#);
+    let Client { mut lines, mut writer, serving } = client;
+    let writing = tokio::spawn(async move {
+        for id in 0..400 {
+            let call = call(id, "tool_7", "{}", "");
+            let line = if id % 20 == 0 { list(id) + "\n" + &call } else { call } + "\n";
+            writer.write_all(line.as_bytes()).await.unwrap();
+        }
+        writer
+    });
+    let (mut listed, mut called) = (0, 0);
+    while listed < 20 || called < 400 {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        match answer["id"].as_str() {
+            Some(_) => {
+                assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 200);
+                listed += 1;
+            }
+            None => called += 1,
+        }
+    }
+    client = Client { lines, writer: writing.await.unwrap(), serving };
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_closes_the_stream_of_answers_ends_the_connection() {
+    let server = server();
+    let (mut to_server, read) = tokio::io::duplex(4 * 1024);
+    let (write, from_server) = tokio::io::duplex(4 * 1024);
+    let serving =
+        tokio::spawn(async move { server.serve_io(read, write, std::future::pending()).await });
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+    to_server.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    let mut answers = BufReader::new(from_server).lines();
+    timeout(PATIENCE, answers.next_line()).await.expect("a greeting").unwrap();
+    drop(answers);
+    // Its requests could still be heard.
+    to_server.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+    let ended = timeout(PATIENCE, serving).await.expect("an end in time").unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+    drop(to_server);
+}

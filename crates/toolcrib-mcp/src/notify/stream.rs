@@ -1,0 +1,53 @@
+//! The body of a stream that only tells a client of changes: it ends when the server says so.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::transport::http::McpBody;
+
+/// A body, until there is nothing more to tell.
+pub(crate) struct TellingStream {
+    body: McpBody,
+    silent: Pin<Box<WaitForCancellationFutureOwned>>,
+    is_over: bool,
+}
+
+impl TellingStream {
+    /// `body`, ended once `silent` is cancelled.
+    pub(crate) fn until(silent: &CancellationToken, body: McpBody) -> McpBody {
+        let silent = Box::pin(silent.clone().cancelled_owned());
+        Self { body, silent, is_over: false }.boxed()
+    }
+}
+
+impl Body for TellingStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if !self.is_over && self.silent.as_mut().poll(cx).is_ready() {
+            self.is_over = true;
+        }
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,281 @@
+//! Numbers on their way through the protocol library, whose types hold 64-bit integers and doubles.
+//!
+//! Before the library reads a message, each number that it would change gets a stand-in
+//! ([`toolcrib_json::exact`]) where a message holds data of tools: in the arguments of a call, in what a
+//! client answers to a question, and in the structured content of an answer. What the library writes is
+//! restored. All other numbers of a message are the protocol's own.
+
+use std::borrow::Cow;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::JsonObject;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use toolcrib_json::exact;
+
+use crate::transport::http::McpBody;
+
+/// Where a message holds data of tools.
+pub(crate) type Place = [&'static str; 2];
+
+/// What clients send: the arguments of a call, and answers to questions, beside a request or to one.
+pub(crate) const FROM_CLIENTS: &[Place] =
+    &[["params", "arguments"], ["params", "inputResponses"], ["result", "content"]];
+/// What servers send: the structured content of an answer.
+pub(crate) const FROM_SERVERS: &[Place] = &[["result", "structuredContent"]];
+
+/// The message with stand-ins at these places; `None` where none are needed.
+pub(crate) fn protected(message: &[u8], places: &[Place]) -> Option<String> {
+    let text = std::str::from_utf8(message).ok()?;
+    // Nearly always: no other message is read once more.
+    if let Cow::Borrowed(_) = exact::protect(text) {
+        return None;
+    }
+    let tape = toolcrib_json::parse(text).ok()?;
+    let at = |[outer, inner]: &Place| tape.root().get(outer)?.get(inner);
+    let mut found: Vec<_> = places.iter().filter_map(at).collect();
+    found.sort_unstable_by_key(|place| place.span().start);
+    let (mut out, mut copied) = (String::new(), 0);
+    for place in found {
+        if let Cow::Owned(protected) = exact::protect(place.source()) {
+            out.push_str(&text[copied..place.span().start]);
+            out.push_str(&protected);
+            copied = place.span().end;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
+/// Gives each header that repeats an argument (`Mcp-Param-...`) the stand-in that its number has in the
+/// protected body, so that the library finds the same in both.
+pub(crate) fn protect_headers(headers: &mut HeaderMap, body: &str) {
+    for (name, value) in headers.iter_mut() {
+        let number = value.to_str().ok().filter(|_| name.as_str().starts_with("mcp-param-"));
+        let Some(stand_in) = number.and_then(exact::stand_in) else { continue };
+        if !body.contains(&stand_in) {
+            continue;
+        }
+        // As texts beyond ASCII are written into headers.
+        let encoded = format!("=?base64?{}?=", BASE64.encode(stand_in));
+        if let Ok(encoded) = HeaderValue::try_from(encoded) {
+            *value = encoded;
+        }
+    }
+}
+
+/// What the library has written, with the numbers in place of their stand-ins; `None` where there are none.
+pub(crate) fn restored(written: &[u8]) -> Option<String> {
+    match exact::restore(std::str::from_utf8(written).ok()?) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(restored) => Some(restored),
+    }
+}
+
+/// The arguments of a call, as the library has them, as JSON text.
+pub(crate) fn arguments_text(arguments: &JsonObject) -> serde_json::Result<String> {
+    let text = serde_json::to_string(arguments)?;
+    Ok(match exact::restore(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(restored) => restored,
+    })
+}
+
+/// A response of the library's, restored. Each event of a stream is one frame of its body.
+pub(crate) async fn restored_response(response: Response<McpBody>) -> Response<McpBody> {
+    let restore = |data: Bytes| restored(&data).map_or(data, Bytes::from);
+    let (parts, body) = response.into_parts();
+    let body = if http_body::Body::size_hint(&body).exact().is_some() {
+        // It is there already.
+        let Ok(whole) = body.collect().await;
+        Full::new(restore(whole.to_bytes())).boxed()
+    } else {
+        body.map_frame(move |frame| frame.map_data(restore)).boxed()
+    };
+    Response::from_parts(parts, body)
+}
+
+/// What a server writes, line by line, with stand-ins in structured content.
+#[derive(Debug)]
+pub(crate) struct ProtectedLines<R> {
+    read: R,
+    /// Of what was read: the beginning of a line.
+    line: Vec<u8>,
+    /// Whole lines, and how much of them was handed on.
+    out: Vec<u8>,
+    handed_on: usize,
+    ended: bool,
+}
+
+impl<R> ProtectedLines<R> {
+    pub(crate) fn new(read: R) -> Self {
+        Self { read, line: Vec::new(), out: Vec::new(), handed_on: 0, ended: false }
+    }
+
+    /// Takes what was read; nothing at the end.
+    fn take(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.line.extend_from_slice(&rest[..=end]);
+            self.end_line();
+            rest = &rest[end + 1..];
+        }
+        self.line.extend_from_slice(rest);
+        if bytes.is_empty() {
+            self.ended = true;
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        match protected(&self.line, FROM_SERVERS) {
+            Some(protected) => self.out.extend_from_slice(protected.as_bytes()),
+            None => self.out.extend_from_slice(&self.line),
+        }
+        self.line.clear();
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for ProtectedLines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.handed_on == this.out.len() && !this.ended {
+            this.out.clear();
+            this.handed_on = 0;
+            let mut bytes = [0; 16 * 1024];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut this.read).poll_read(cx, &mut read))?;
+            this.take(read.filled());
+        }
+        let waiting = &this.out[this.handed_on..];
+        let taken = waiting.len().min(buf.remaining());
+        buf.put_slice(&waiting[..taken]);
+        this.handed_on += taken;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What is written to a server, restored. Its writer offers whole messages.
+#[derive(Debug)]
+pub(crate) struct RestoredLines<W> {
+    write: W,
+    /// What was restored and is not yet written.
+    waiting: Vec<u8>,
+    written: usize,
+}
+
+impl<W: AsyncWrite + Unpin> RestoredLines<W> {
+    pub(crate) fn new(write: W) -> Self {
+        Self { write, waiting: Vec::new(), written: 0 }
+    }
+
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.waiting.len() {
+            let rest = &self.waiting[self.written..];
+            match ready!(Pin::new(&mut self.write).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.written += written,
+            }
+        }
+        self.waiting.clear();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for RestoredLines<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_waiting(cx))?;
+        match restored(bytes) {
+            // What follows a part that is written has no stand-in either.
+            None => Pin::new(&mut self.write).poll_write(cx, bytes),
+            Some(restored) => {
+                self.waiting = restored.into_bytes();
+                match self.poll_waiting(cx) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(bytes.len())),
+                }
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_waiting(cx))?;
+        Pin::new(&mut self.write).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_waiting(cx))?;
+        Pin::new(&mut self.write).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const WIDE: &str = "123456789012345678901";
+
+    #[test]
+    fn only_data_of_tools_is_protected() {
+        let call = format!(r#"{{"id":{WIDE},"params":{{"arguments":{{"n":{WIDE}}},"p":{WIDE}}}}}"#);
+        let protected_call = protected(call.as_bytes(), FROM_CLIENTS).unwrap();
+        assert_eq!(protected_call.matches(&format!(":{WIDE}")).count(), 2);
+        assert_eq!(restored(protected_call.as_bytes()).unwrap(), call);
+        for other in [format!(r#"{{"id":{WIDE}}}"#), r#"{"params":{"arguments":{"n":1}}}"#.into()] {
+            assert_eq!(protected(other.as_bytes(), FROM_CLIENTS), None);
+        }
+        let answers = format!(
+            r#"{{"params":{{"inputResponses":{{"a":{{"content":{{"n":{WIDE}}}}}}},"arguments":[{WIDE}]}}}}"#
+        );
+        let protected_answers = protected(answers.as_bytes(), FROM_CLIENTS).unwrap();
+        assert!(!protected_answers.contains(&format!(":{WIDE}")));
+        assert!(!protected_answers.contains(&format!("[{WIDE}")));
+        assert_eq!(restored(protected_answers.as_bytes()).unwrap(), answers);
+    }
+
+    #[tokio::test]
+    async fn lines_are_protected_and_restored_however_they_are_cut() {
+        let answer = format!("{{\"result\":{{\"structuredContent\":[{WIDE}]}}}}\n");
+        let text = format!("{answer}{{}}\n{}", answer.trim_end());
+        for piece in [1, 7, 1_000] {
+            let (near, mut far) = tokio::io::duplex(piece);
+            let sent = text.clone();
+            let sending = tokio::spawn(async move { far.write_all(sent.as_bytes()).await });
+            let mut protected = Vec::new();
+            ProtectedLines::new(near).read_to_end(&mut protected).await.unwrap();
+            sending.await.unwrap().unwrap();
+            assert_eq!(restored(&protected).unwrap(), text);
+
+            let (near, mut far) = tokio::io::duplex(piece);
+            let writing = tokio::spawn(async move {
+                let mut lines = RestoredLines::new(near);
+                lines.write_all(&protected).await?;
+                lines.shutdown().await
+            });
+            let mut written = String::new();
+            far.read_to_string(&mut written).await.unwrap();
+            writing.await.unwrap().unwrap();
+            assert_eq!(written, text);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The streamable HTTP transport as a `tower` service.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use rmcp::model::ErrorData;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use toolcrib_tool::BoxFuture;
+
+use crate::fast_path::PlainHttp;
+use crate::handler::Handler;
+use crate::notify::stream::TellingStream;
+use crate::session::http::{HttpSessions, RETRY, SESSION};
+use crate::transport::exact_numbers::{
+    FROM_CLIENTS, protect_headers, protected, restored_response,
+};
+use crate::transport::malformed::{Unreadable, unreadable};
+use crate::{McpServer, McpSessions};
+
+const JSON: &str = "application/json";
+
+/// The body of an answer.
+pub type McpBody = BoxBody<Bytes, Infallible>;
+
+/// How the HTTP service treats requests.
+#[derive(Debug, Clone)]
+pub struct McpHttpOptions {
+    allowed_hosts: Vec<String>,
+    any_host: bool,
+    allowed_origins: Vec<String>,
+    body_limit: usize,
+    open_for: Option<Duration>,
+    retry: Duration,
+    sessions: McpSessions,
+}
+
+impl Default for McpHttpOptions {
+    /// Loopback names only, no origin, 4 MiB, streams until their answer, back after 3 s, sessions of one
+    /// client.
+    fn default() -> Self {
+        Self {
+            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
+            any_host: false,
+            allowed_origins: Vec::new(),
+            body_limit: 4 * 1024 * 1024,
+            open_for: None,
+            retry: RETRY,
+            sessions: McpSessions::default(),
+        }
+    }
+}
+
+impl McpHttpOptions {
+    /// Sets the `Host` values that are served, `name` (any port) or `name:port`. An empty list
+    /// serves nobody.
+    #[must_use]
+    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Serves every `Host`: whoever serves this service checks it before.
+    #[must_use]
+    pub fn any_host(mut self) -> Self {
+        self.any_host = true;
+        self
+    }
+
+    /// Sets the `Origin` values that are served, `scheme://name:port`, or `scheme://name:*` for
+    /// any port. Requests without an `Origin` do not come from a web page and are served.
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_origins = origins.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets how long the stream of events of a request is kept open in a session. One that ends before
+    /// its answer does not end the call: the client comes back for the rest, as after a connection
+    /// that broke. For requests of revision 2025-11-25 and later. Default: until the answer.
+    #[must_use]
+    pub fn open_for(mut self, time: Duration) -> Self {
+        self.open_for = Some(time);
+        self
+    }
+
+    /// Sets after how long a client comes back whose stream has ended before its answer.
+    #[must_use]
+    pub fn retry(mut self, time: Duration) -> Self {
+        self.retry = time;
+        self
+    }
+
+    /// Sets which sessions the service's are: give the services of one client the same, and each client
+    /// its own. Services that are made of clones of these options share their sessions' bound.
+    #[must_use]
+    pub fn sessions(mut self, sessions: McpSessions) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Sets the longest request body, in bytes. More is answered with status 413.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+}
+
+/// MCP over streamable HTTP: a `tower` service for one path of a router. Made by
+/// [`McpServer::http_service`].
+///
+/// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
+/// can be asked and told things. Sessions are bounded, and end when they are not used ([`McpSessions`]):
+/// a client that names one that has ended gets status 404. What needs no
+/// waiting is answered with JSON there, all else with a stream of events. A client whose
+/// connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
+/// and gets the rest; answers are kept for five minutes. All other
+/// requests stand alone and are answered with plain JSON, or with a stream of events where there is
+/// something to tell before the answer. It checks `Host` and `Origin` but knows no authentication: put
+/// that in front of it.
+///
+/// A body that is no JSON, or no MCP message, is answered with status 400 and a JSON-RPC error.
+/// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body and no content type.
+#[derive(Clone)]
+pub struct McpHttpService(Arc<Inner>);
+
+/// Behind one pointer: a router clones its services for each request.
+struct Inner {
+    plain: PlainHttp,
+    alone: StreamableHttpService<Handler, NeverSessionManager>,
+    sessions: HttpSessions,
+    body_limit: usize,
+    silent: CancellationToken,
+}
+
+impl McpServer {
+    /// A service that serves this server's tools over streamable HTTP.
+    pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
+        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, .. } = options;
+        let McpHttpOptions { open_for, retry, sessions, any_host, .. } = options;
+        if any_host {
+            allowed_hosts.clear();
+        } else if allowed_hosts.is_empty() {
+            // To the transport an empty list means everybody; this name belongs to nobody.
+            allowed_hosts.push("nobody.invalid".to_owned());
+        }
+        let plain = PlainHttp::new(self.clone(), &allowed_hosts);
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_sse_retry(Some(retry))
+            .with_allowed_hosts(allowed_hosts)
+            .with_allowed_origins(allowed_origins)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(body_limit)
+            .with_cancellation_token(self.closing().clone());
+        let server = self.clone();
+        let sessions = HttpSessions::new(self, config.clone(), open_for, &sessions);
+        let alone = StreamableHttpService::new(
+            move || Ok(Handler::of_request(server.clone())),
+            Arc::new(NeverSessionManager::default()),
+            config,
+        );
+        let silent = self.silent().clone();
+        McpHttpService(Arc::new(Inner { plain, alone, sessions, body_limit, silent }))
+    }
+}
+
+impl McpHttpService {
+    /// Answers a POST whose body has been read already, within whatever limit its reader has. Otherwise
+    /// as calling the service does. The head is lent, since most messages need no more of it; those that do
+    /// leave an empty one.
+    pub async fn respond(&self, parts: &mut Parts, body: Bytes) -> Response<McpBody> {
+        if is_json(&parts.headers) {
+            self.0.message(parts, body).await
+        } else {
+            self.0.by_library(Request::from_parts(taken(parts), Full::default()), false).await
+        }
+    }
+}
+
+impl Inner {
+    async fn answer<B>(&self, request: Request<B>) -> Response<McpBody>
+    where
+        B: http_body::Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
+            + Send
+            + 'static,
+    {
+        // Only a POST has a body worth reading, and only JSON is worth parsing.
+        if request.method() != Method::POST || !is_json(request.headers()) {
+            return self.by_library(request.map(|_| Full::default()), false).await;
+        }
+        let (mut parts, body) = request.into_parts();
+        // A body that announces its length is refused before it is read.
+        if body.size_hint().lower() > self.body_limit as u64 {
+            return too_large(self.body_limit);
+        }
+        match Limited::new(body, self.body_limit).collect().await {
+            Ok(body) => self.message(&mut parts, body.to_bytes()).await,
+            Err(error) if error.is::<LengthLimitError>() => too_large(self.body_limit),
+            Err(error) => {
+                bare_text(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+            }
+        }
+    }
+
+    /// Answers a POST of what should be JSON.
+    async fn message(&self, parts: &mut Parts, body: Bytes) -> Response<McpBody> {
+        let session = self.sessions.plain(&parts.headers);
+        // In a session of which nothing is known there is nothing plain.
+        if session.is_some() == parts.headers.contains_key(SESSION)
+            && let Some(response) = self.plain.answer(parts, &body, session.as_deref()).await
+        {
+            return response;
+        }
+        if let Some(error) = unreadable(&body) {
+            return json_rpc(error);
+        }
+        let body = match protected(&body, FROM_CLIENTS) {
+            Some(exact) => {
+                protect_headers(&mut parts.headers, &exact);
+                Bytes::from(exact)
+            }
+            None => body,
+        };
+        let begins = begins_a_session(&body);
+        let request = Request::from_parts(taken(parts), Full::new(body));
+        let response = self.by_library(request, begins).await;
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // The media type was right and the JSON well-formed: it is the message that is not
+            // understood.
+            return json_rpc(ErrorData::invalid_request(
+                "the body is JSON but no single MCP message: send one JSON-RPC 2.0 request, \
+                 notification or response with the parameters its method asks for",
+                None,
+            ));
+        }
+        response
+    }
+
+    /// Has the protocol library answer a request that belongs to a session, as it says itself or its
+    /// body does, or stands alone. Boxed: what the library needs is very much more than what plain
+    /// messages need, which would carry it along.
+    fn by_library(
+        &self,
+        request: Request<Full<Bytes>>,
+        begins: bool,
+    ) -> BoxFuture<'_, Response<McpBody>> {
+        Box::pin(async move {
+            if begins || request.headers().contains_key(SESSION) {
+                let only_tells = request.method() == Method::GET;
+                let response = restored_response(self.sessions.handle(request).await).await;
+                if only_tells {
+                    return response.map(|body| TellingStream::until(&self.silent, body));
+                }
+                response
+            } else {
+                restored_response(self.alone.handle(request).await).await
+            }
+        })
+    }
+}
+
+impl<B> tower::Service<Request<B>> for McpHttpService
+where
+    B: http_body::Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
+        + Send
+        + 'static,
+{
+    type Response = Response<McpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = Arc::clone(&self.0);
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+/// The head; an empty one is left in its place.
+fn taken(parts: &mut Parts) -> Parts {
+    std::mem::replace(parts, Request::new(()).into_parts().0)
+}
+
+/// Whether a message is the first of a handshake. What cannot be read is none.
+fn begins_a_session(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Option<Cow<'a, str>>,
+    }
+    let message = serde_json::from_slice::<Message<'_>>(body);
+    message.is_ok_and(|message| message.method.as_deref() == Some("initialize"))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    declared.is_some_and(|value| {
+        if value == JSON {
+            return true;
+        }
+        let essence = value.split_once(';').map_or(value, |(essence, _)| essence);
+        essence.trim().eq_ignore_ascii_case(JSON)
+    })
+}
+
+fn too_large(limit: usize) -> Response<McpBody> {
+    bare_text(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the request body is longer than {limit} bytes: send less at once"),
+    )
+}
+
+pub(crate) fn bare_text(status: StatusCode, text: String) -> Response<McpBody> {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// A JSON-RPC error for a message that cannot be read or understood.
+fn json_rpc(error: impl Into<Unreadable>) -> Response<McpBody> {
+    let body = Bytes::from(error.into().answer());
+    let mut response = Response::new(Full::new(body).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(JSON));
+    response
+}

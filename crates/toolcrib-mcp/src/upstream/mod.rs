@@ -1,0 +1,19 @@
+//! Other MCP servers as a source of tools, and of what their tools link to.
+
+mod connection;
+mod review;
+mod set;
+mod settings;
+mod status;
+mod tool;
+
+pub use crate::upstream::connection::http::HttpServer;
+pub use crate::upstream::review::pins::{MemoryPins, PinStore, Pins};
+pub use crate::upstream::tool::linked_resources::LinkedResources;
+pub(crate) use crate::upstream::tool::linked_resources::Unread;
+pub use crate::upstream::tool::listing::UPSTREAM_TOOLS_MAX;
+pub use crate::upstream::tool::publish::Unaccepted;
+pub use review::{OfferedTool, Review, Reviewed};
+pub use set::Upstreams;
+pub use settings::{StdioServer, Upstream};
+pub use status::{UpstreamState, UpstreamStatus};

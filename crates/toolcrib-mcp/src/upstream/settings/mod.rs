@@ -1,0 +1,434 @@
+//! What an upstream is: how it is reached, and what of it is taken.
+
+pub(crate) mod declared;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_core::{Pattern, exposed_name};
+use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places};
+use toolcrib_tool::{Approval, Origin, RateLimit};
+
+use crate::upstream::connection::backoff::Backoff;
+use crate::upstream::connection::http::HttpServer;
+
+/// Bytes of a program's standard error that are kept: its last lines, for the operator.
+const STDERR_KEPT: usize = 16 * 1024;
+/// Between SIGTERM and SIGKILL. Within a second everything has to be gone.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// Another MCP server, and what of it is taken.
+///
+/// ```
+/// use toolcrib_mcp::upstream::{StdioServer, Upstream};
+///
+/// let server = StdioServer::new("github-mcp-server").arg("stdio").env("GITHUB_TOKEN", "…");
+/// let github = Upstream::stdio("github", server).include(["get_*", "list_*"]);
+/// assert_eq!(github.name(), "github");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upstream {
+    pub(crate) name: String,
+    pub(crate) transport: Transport,
+    pub(crate) missing: Option<String>,
+    pub(crate) include: Vec<Pattern>,
+    pub(crate) exclude: Vec<Pattern>,
+    pub(crate) trust_annotations: bool,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrent: Option<usize>,
+    pub(crate) rate: Option<RateLimit>,
+    pub(crate) approval: Approval,
+    pub(crate) tags: Vec<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) backoff: Backoff,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Transport {
+    Stdio(Box<StdioServer>),
+    Http(HttpServer),
+}
+
+impl Upstream {
+    /// A server that is started here and spoken to over its standard input and output. Its tools are
+    /// called `name_tool`; the name is also that of the unit that declares them.
+    pub fn stdio(name: impl Into<String>, server: StdioServer) -> Self {
+        Self::new(name.into(), Transport::Stdio(Box::new(server)))
+    }
+
+    /// A server that speaks streamable HTTP.
+    pub fn http(name: impl Into<String>, server: HttpServer) -> Self {
+        Self::new(name.into(), Transport::Http(server))
+    }
+
+    fn new(name: String, transport: Transport) -> Self {
+        Self {
+            name,
+            transport,
+            missing: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            trust_annotations: false,
+            connect_timeout: Duration::from_secs(30),
+            timeout: None,
+            max_concurrent: None,
+            rate: None,
+            approval: Approval::Never,
+            tags: Vec::new(),
+            category: None,
+            origin: None,
+            backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(60)),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Says what is not there without which the server cannot be connected to, for example a secret.
+    /// Nothing is tried then, and this is the reason that people are told.
+    #[must_use]
+    pub fn missing(mut self, what: impl Into<String>) -> Self {
+        self.missing = Some(what.into());
+        self
+    }
+
+    /// Sets what its program may not change, if it has none yet; see [`StdioServer::control_plane`].
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        if let Transport::Stdio(server) = &mut self.transport
+            && server.plane.is_none()
+        {
+            server.plane = Some(plane.clone());
+        }
+        self
+    }
+
+    /// Takes only tools whose own names fit one of these patterns. Default: all.
+    #[must_use]
+    pub fn include<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.include.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
+        self
+    }
+
+    /// Leaves out tools whose own names fit one of these patterns. Default: none.
+    #[must_use]
+    pub fn exclude<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.exclude.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
+        self
+    }
+
+    /// Sets whether what the server says of its tools' effects is believed. Default: no. Then its
+    /// tools count as tools that may destroy something, and what it says is only
+    /// [shown](toolcrib_tool::ToolDefinition::claims).
+    #[must_use]
+    pub fn trust_annotations(mut self, trust: bool) -> Self {
+        self.trust_annotations = trust;
+        self
+    }
+
+    /// Sets how long the server may take to be ready and to list its tools. Default: 30 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// Sets how long a call may take. Default: the executor's limit.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Sets how many calls of one tool may run at once. Default: no limit.
+    #[must_use]
+    pub fn max_concurrent(mut self, calls: usize) -> Self {
+        self.max_concurrent = Some(calls);
+        self
+    }
+
+    /// Sets how many calls of one tool may start in a time. Default: no limit.
+    #[must_use]
+    pub fn rate(mut self, rate: RateLimit) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// Sets when calls wait for a person. Default: never.
+    #[must_use]
+    pub fn approval(mut self, approval: Approval) -> Self {
+        self.approval = approval;
+        self
+    }
+
+    /// Sets free labels of its tools.
+    #[must_use]
+    pub fn tags(mut self, tags: Vec<String>) -> Self {
+        self.tags = tags;
+        self
+    }
+
+    /// Sets the family of its tools.
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.category = Some(category.into());
+        self
+    }
+
+    /// Sets the place where it is declared.
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// Sets the pause before the server is connected to again, and what it grows to when that fails
+    /// again and again. Default: half a second, doubled up to a minute. Half of it is left to chance.
+    #[must_use]
+    pub fn reconnect(mut self, first: Duration, longest: Duration) -> Self {
+        self.backoff = Backoff::new(first, longest);
+        self
+    }
+
+    /// Whether a connection to it is one to the other: they have one name, are reached with the same
+    /// command or address and are given the same. Limits, labels, which tools are taken and where it is
+    /// declared make no difference.
+    pub fn is_reached_as(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.transport == other.transport
+            && self.missing == other.missing
+            && self.backoff == other.backoff
+    }
+
+    /// Whether a tool of that name is taken.
+    pub(crate) fn takes(&self, tool: &str) -> bool {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
+        (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
+    }
+
+    /// Whether a tool of this name here could be one of its tools.
+    pub fn may_offer(&self, name: &str) -> bool {
+        // What every exposed name of it begins with, whatever the tool is called.
+        let prefix = exposed_name(&self.name, "");
+        name.starts_with(&prefix)
+    }
+
+    /// What must not be shown although the server may say it: values it was given.
+    pub(crate) fn confidential(&self) -> impl Iterator<Item = &str> {
+        let (env, http) = match &self.transport {
+            Transport::Stdio(server) => (Some(server.env.values()), None),
+            Transport::Http(server) => (None, Some(server.confidential())),
+        };
+        let values =
+            env.into_iter().flatten().map(String::as_str).chain(http.into_iter().flatten());
+        values.filter(|value| value.len() >= 6)
+    }
+}
+
+/// A program that speaks MCP on its standard input and output.
+///
+/// It starts as commands do: in a session of its own, with an environment that is empty but for a
+/// short list and what is set here, and its whole tree is ended with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StdioServer {
+    program: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    pass_env: Vec<String>,
+    cwd: Option<PathBuf>,
+    confinement: Confinement,
+    plane: Option<ControlPlane>,
+    deciding: Vec<PathBuf>,
+    check: Option<StartCheck>,
+}
+
+/// What is asked before each start. Two are equal if they check the same.
+#[derive(Clone)]
+struct StartCheck {
+    what: String,
+    check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl PartialEq for StartCheck {
+    fn eq(&self, other: &Self) -> bool {
+        self.what == other.what
+    }
+}
+
+impl Eq for StartCheck {}
+
+impl StdioServer {
+    /// A program without arguments, in the server's working directory.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            cwd: None,
+            confinement: Confinement::default(),
+            plane: None,
+            deciding: Vec::new(),
+            check: None,
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Hands the server's own value of a variable through.
+    #[must_use]
+    pub fn pass_env(mut self, name: impl Into<String>) -> Self {
+        self.pass_env.push(name.into());
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets under what it runs. Default: trusted, as code that is linked in is; servers that a
+    /// manifest declares run under `workspace+net` unless it says otherwise.
+    #[must_use]
+    pub fn confine(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
+    /// Sets what it may not change, as it is whenever the server is started, and which files decide
+    /// what it runs. When a place comes in that its grants contain, it is ended and started anew.
+    /// Default: nothing.
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane, deciding: Vec<PathBuf>) -> Self {
+        self.plane = Some(plane.clone());
+        self.deciding = deciding;
+        self
+    }
+
+    /// Sets what has to succeed right before each start, and fails with a clause: `it <clause>`.
+    /// `what` says what is checked: a server for which something else is checked is another server,
+    /// and takes the place of this one. Default: nothing.
+    #[must_use]
+    pub fn check_start(
+        mut self,
+        what: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(StartCheck { what: what.into(), check: Arc::new(check) });
+        self
+    }
+
+    /// Why it must not be started now, if there is a reason.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let check = self.check.as_ref();
+        self.exposed().or_else(|| Some(format!("it {}", (check?.check)().err()?)))
+    }
+
+    fn exposed(&self) -> Option<String> {
+        let file = self.plane.as_ref()?.exposed(&self.deciding)?;
+        Some(format!(
+            "it runs `{}`, which did not exist while programs of this server could create it: look at \
+             the file, then run `toolcrib reload`",
+            file.display()
+        ))
+    }
+
+    /// Completes once it has to be started anew, if it was started under these places.
+    pub(crate) async fn outgrown(&self, before: &Places) {
+        match &self.plane {
+            Some(plane) => plane.outgrown(before, &self.confinement).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What it may not change now.
+    pub(crate) fn places(&self) -> Arc<Places> {
+        self.plane.as_ref().map(ControlPlane::places).unwrap_or_default()
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut confinement = self.confinement.clone();
+        if let Some(plane) = &self.plane {
+            confinement = confinement.control_plane(plane);
+        }
+        let mut command = Command::new(self.program.as_str())
+            .confine(confinement)
+            .args(self.args.iter().map(String::as_str))
+            .pass_env(self.pass_env.iter().map(String::as_str))
+            .capture_stderr(Capture { head: 0, tail: STDERR_KEPT })
+            .grace(GRACE);
+        for (name, value) in &self.env {
+            command = command.env(name, value);
+        }
+        match &self.cwd {
+            Some(cwd) => command.cwd(cwd),
+            None => command,
+        }
+    }
+}
+
+impl fmt::Debug for StdioServer {
+    /// Without the values of variables, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioServer")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &self.env.keys())
+            .field("pass_env", &self.pass_env)
+            .field("cwd", &self.cwd)
+            .field("profile", &self.confinement.profile)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_about_the_servers_own_names() {
+        let upstream = Upstream::stdio("git", StdioServer::new("x"))
+            .include(["get_*", "list.issues"])
+            .exclude(["get_secret*"]);
+        let taken = ["get_issue", "list.issues"];
+        let left = ["get_secrets", "list_issues", "delete"];
+        assert!(taken.iter().all(|tool| upstream.takes(tool)));
+        assert!(!left.iter().any(|tool| upstream.takes(tool)));
+    }
+
+    #[test]
+    fn what_a_variable_holds_is_in_no_debug_output() {
+        let upstream = Upstream::stdio("git", StdioServer::new("x").env("TOKEN", "hunter22"));
+        let shown = format!("{upstream:?}");
+        assert!(shown.contains("TOKEN") && !shown.contains("hunter22"), "{shown}");
+    }
+}

@@ -1,0 +1,296 @@
+//! From a server's description of a tool to a definition here, or to why it is refused.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use toolcrib_core::exposed_name;
+use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::masking::LiveMask;
+use toolcrib_tool::{
+    Annotations, DESCRIPTION_MAX, ToolDefinition, ToolDefinitionBuilder, hidden_character,
+};
+
+use crate::upstream::settings::Upstream;
+
+/// The longest schema, as JSON text.
+const SCHEMA_MAX: usize = 256 * 1024;
+
+/// A tool as a server describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Imported {
+    /// Its name on the wire.
+    pub(crate) original: String,
+    /// What it is here.
+    pub(crate) definition: Arc<ToolDefinition>,
+    /// All that the server says of it to models and people.
+    pub(crate) says: Arc<Value>,
+    /// Of that.
+    pub(crate) fingerprint: Fingerprint,
+    /// Why it cannot be called, whatever the connection does.
+    pub(crate) refused: Option<String>,
+}
+
+/// Takes a description over; none if it does not even have a name.
+///
+/// What is refused keeps its place, so that people see it with the reason, and says nothing of what
+/// the server says. A server knows the secrets that it is given: they are masked in everything but
+/// the name on the wire, before anything is pinned, locked or listed.
+pub(crate) fn import(upstream: &Upstream, secrets: &LiveMask, tool: &Value) -> Option<Imported> {
+    let original = tool.get("name")?.as_str().filter(|name| !name.is_empty())?;
+    let tool = &secrets.value(tool.clone());
+    let name = exposed_name(&upstream.name, tool.get("name")?.as_str()?);
+    let seen = seen(tool);
+    let fingerprint = Fingerprint::of_json(&seen);
+    let built = match problem(&seen) {
+        Some(problem) => Err(problem),
+        None => definition(upstream, &name, tool)
+            .map_err(|error| format!("its definition cannot be used: {error}")),
+    };
+    let (definition, refused) = match built {
+        Ok(definition) => (definition, None),
+        Err(problem) => (placeholder(upstream, &name)?, Some(problem)),
+    };
+    let definition = Arc::new(definition);
+    let says = Arc::new(seen);
+    Some(Imported { original: original.to_owned(), definition, says, fingerprint, refused })
+}
+
+/// What of a description is pinned: everything that a model or a person is told by.
+fn seen(tool: &Value) -> Value {
+    let keys = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+    let of = |key: &&str| Some(((*key).to_owned(), tool.get(key)?.clone()));
+    Value::Object(keys.iter().filter_map(of).collect::<Map<_, _>>())
+}
+
+/// What is wrong with a description.
+fn problem(seen: &Value) -> Option<String> {
+    let of = |key| seen.get(key).unwrap_or(&Value::Null);
+    for (key, what) in [
+        ("name", "its name"),
+        ("title", "its title"),
+        ("description", "its description"),
+        ("inputSchema", "its input schema"),
+        ("outputSchema", "its output schema"),
+        ("annotations", "its annotations"),
+    ] {
+        if let Some(found) = hidden_inside(of(key)) {
+            return Some(format!(
+                "{what} holds the character U+{:04X}, {}: imported texts must show all they say",
+                u32::from(found.character),
+                found.effect
+            ));
+        }
+    }
+    if of("description").as_str().is_some_and(|text| text.len() > DESCRIPTION_MAX) {
+        return Some("its description is longer than 16 KiB".to_owned());
+    }
+    let too_long = |key| of(key).to_string().len() > SCHEMA_MAX;
+    if too_long("inputSchema") || too_long("outputSchema") {
+        return Some("its schema is longer than 256 KiB".to_owned());
+    }
+    if !of("inputSchema").is_object() {
+        return Some("it has no input schema".to_owned());
+    }
+    None
+}
+
+/// The first character in any text of a value, names of members included, that does not show.
+fn hidden_inside(value: &Value) -> Option<toolcrib_tool::HiddenCharacter> {
+    match value {
+        Value::String(text) => hidden_character(text),
+        Value::Array(items) => items.iter().find_map(hidden_inside),
+        Value::Object(members) => members
+            .iter()
+            .find_map(|(key, value)| hidden_character(key).or_else(|| hidden_inside(value))),
+        _ => None,
+    }
+}
+
+fn definition(
+    upstream: &Upstream,
+    name: &str,
+    tool: &Value,
+) -> Result<ToolDefinition, toolcrib_tool::DefinitionError> {
+    let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::trim);
+    let hints = tool.get("annotations");
+    let title = text("title").or_else(|| hints?.get("title")?.as_str());
+    let title = title.filter(|title| !title.is_empty());
+    let described = text("description").filter(|description| !description.is_empty());
+    let described = match (described, title) {
+        (Some(description), _) => description.to_owned(),
+        (None, Some(title)) => title.to_owned(),
+        (None, None) => format!(
+            "A tool of the MCP server `{}` that says nothing of what it does.",
+            upstream.name
+        ),
+    };
+    let mut builder = labelled(upstream, name)
+        .description(described)
+        .input_schema(tool.get("inputSchema").cloned().unwrap_or_else(|| json!({})));
+    if let Some(title) = title {
+        builder = builder.title(title);
+    }
+    if let Some(schema) = tool.get("outputSchema").filter(|schema| !schema.is_null()) {
+        builder = builder.output_schema(schema.clone());
+    }
+    if let Some(claims) = hints.and_then(claims) {
+        builder = if upstream.trust_annotations {
+            builder.annotations(claims)
+        } else {
+            builder.claims(claims)
+        };
+    }
+    builder.build()
+}
+
+/// What stands for a tool that is refused.
+fn placeholder(upstream: &Upstream, name: &str) -> Option<ToolDefinition> {
+    labelled(upstream, name)
+        .description(format!("A tool of the MCP server `{}` that is refused.", upstream.name))
+        .build()
+        .ok()
+}
+
+/// What the operator says of all tools of the upstream.
+fn labelled(upstream: &Upstream, name: &str) -> ToolDefinitionBuilder {
+    let mut builder =
+        ToolDefinition::builder(name).tags(upstream.tags.clone()).approval(upstream.approval);
+    if let Some(category) = &upstream.category {
+        builder = builder.category(category.as_str());
+    }
+    if let Some(limit) = upstream.timeout {
+        builder = builder.timeout(limit);
+    }
+    if let Some(calls) = upstream.max_concurrent {
+        builder = builder.max_concurrent(calls);
+    }
+    if let Some(rate) = upstream.rate {
+        builder = builder.rate(rate);
+    }
+    builder
+}
+
+/// The hints that a server gives of a tool's effects, if it gives any.
+fn claims(hints: &Value) -> Option<Annotations> {
+    let unknown = Annotations::default();
+    let hint = |key: &str| hints.get(key).and_then(Value::as_bool);
+    let given = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"].map(hint);
+    given.iter().any(Option::is_some).then(|| Annotations {
+        read_only: given[0].unwrap_or(unknown.read_only),
+        destructive: given[1].unwrap_or(unknown.destructive),
+        idempotent: given[2].unwrap_or(unknown.idempotent),
+        open_world: given[3].unwrap_or(unknown.open_world),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_core::masking::Mask;
+
+    use super::*;
+    use crate::upstream::settings::StdioServer;
+
+    fn upstream() -> Upstream {
+        Upstream::stdio("git", StdioServer::new("x"))
+    }
+
+    fn no_secrets() -> LiveMask {
+        LiveMask::new(Mask::default())
+    }
+
+    fn tool(description: &str) -> Value {
+        json!({
+            "name": "issues.get",
+            "description": description,
+            "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}},
+            "annotations": {"readOnlyHint": true},
+        })
+    }
+
+    #[test]
+    fn hints_are_claims_until_they_are_trusted() {
+        let imported =
+            import(&upstream(), &no_secrets(), &tool("Get one.")).expect("it has a name");
+        assert_eq!(imported.original, "issues.get");
+        let definition = &imported.definition;
+        assert_eq!(definition.name(), "git_issues_get");
+        assert!(!definition.annotations().read_only && definition.annotations().destructive);
+        assert!(definition.claims().is_some_and(|claims| claims.read_only));
+
+        let trusting = upstream().trust_annotations(true);
+        let imported = import(&trusting, &no_secrets(), &tool("Get one.")).expect("it has a name");
+        assert!(imported.definition.annotations().read_only);
+        assert_eq!(imported.definition.claims(), None);
+    }
+
+    #[test]
+    fn what_does_not_show_is_refused_wherever_it_stands() {
+        let mut inside = tool("Get one.");
+        inside["inputSchema"]["properties"]["id"]["description"] = json!("The id\u{e0041}.");
+        let mut key = tool("Get one.");
+        key["inputSchema"]["properties"]["a\u{200b}"] = json!({});
+        for (tool, reason) in [
+            (
+                tool("Get\u{202e} one."),
+                "its description holds the character U+202E, which turns the \
+              direction of the text around it: imported texts must show all they say",
+            ),
+            (
+                inside,
+                "its input schema holds the character U+E0041, which is invisible and spells \
+              text to a model: imported texts must show all they say",
+            ),
+            (
+                key,
+                "its input schema holds the character U+200B, which is invisible: imported texts \
+              must show all they say",
+            ),
+        ] {
+            let imported = import(&upstream(), &no_secrets(), &tool).expect("it has a name");
+            assert_eq!(imported.refused.as_deref(), Some(reason));
+            assert_eq!(
+                imported.definition.description(),
+                "A tool of the MCP server `git` that is refused."
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_definition_is_refused_with_the_reason() {
+        let long = tool(&"x".repeat(DESCRIPTION_MAX + 1));
+        let mut list = tool("Get one.");
+        list["inputSchema"] = json!({"type": "array"});
+        let mut none = tool("Get one.");
+        none["inputSchema"] = Value::Null;
+        for (tool, reason) in [
+            (long, "its description is longer than 16 KiB"),
+            (none, "it has no input schema"),
+            (
+                list,
+                "its definition cannot be used: tool \"git_issues_get\" is refused: its input \
+              schema is not an object schema (`type: object`)",
+            ),
+        ] {
+            let imported = import(&upstream(), &no_secrets(), &tool).expect("it has a name");
+            assert_eq!(imported.refused.as_deref(), Some(reason));
+        }
+        assert_eq!(import(&upstream(), &no_secrets(), &json!({"description": "No name."})), None);
+    }
+
+    #[test]
+    fn whatever_a_model_is_told_by_is_in_the_fingerprint_and_nothing_else() {
+        let of = |tool: &Value| {
+            import(&upstream(), &no_secrets(), tool).expect("it has a name").fingerprint
+        };
+        let first = of(&tool("Get one."));
+        assert_ne!(first, of(&tool("Get one!")));
+        let mut same = tool("Get one.");
+        same["_meta"] = json!({"trace": 1});
+        assert_eq!(first, of(&same));
+        let limited = upstream().tags(vec!["prod".to_owned()]);
+        assert_eq!(
+            first,
+            import(&limited, &no_secrets(), &tool("Get one.")).expect("named").fingerprint
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! The values of one call: what each reference stands for, checked for where it goes.
+
+use std::borrow::Cow;
+
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use toolcrib_json::{Cursor, Kind};
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_manifest::template::Reference;
+use toolcrib_tool::{CallContext, ToolError};
+
+use crate::ServerValues;
+use crate::expansion::context;
+use crate::expansion::text::{Place, forbidden, name_of, text_of, text_of_host};
+
+/// Where the values of a call come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Values<'a> {
+    pub(crate) declaration: &'a Declaration,
+    pub(crate) arguments: Cursor<'a>,
+    pub(crate) cx: &'a CallContext,
+    pub(crate) server: &'a dyn ServerValues,
+}
+
+impl<'a> Values<'a> {
+    /// An argument that is there: JSON null counts as absent.
+    pub(crate) fn argument(&self, name: &str) -> Option<Cursor<'a>> {
+        self.arguments.get(name).filter(|value| value.kind() != Kind::Null)
+    }
+
+    /// What the tool's schema says about an argument.
+    pub(crate) fn property(&self, name: &str) -> Option<&'a Value> {
+        self.declaration.definition.input_schema().get("properties")?.get(name)
+    }
+
+    /// The text of one value, checked. `None` if it is absent and may be.
+    pub(crate) fn text(
+        &self,
+        reference: &Reference,
+        place: Place,
+    ) -> Result<Option<String>, ToolError> {
+        match reference {
+            Reference::Arg(name) => {
+                let Some(value) = self.argument(name) else { return Ok(None) };
+                let text = text_of(value).into_owned();
+                self.refuse_control(name, &text, place)?;
+                Ok(Some(text))
+            }
+            Reference::Ctx(name) => {
+                let Some(value) = self.of_host(name)? else { return Ok(None) };
+                let text = text_of_host(&value).into_owned();
+                refuse_hosts_control(name, &text, place)?;
+                Ok(Some(text))
+            }
+            // Neither is looked at for control characters: they are the operator's word, and a key
+            // has several lines.
+            Reference::Env(name) => {
+                self.server.env(name).map(Some).map_err(|reason| unavailable(&reason))
+            }
+            Reference::Secret(name) => {
+                let secret = self.server.secret(name).map_err(|reason| unavailable(&reason))?;
+                Ok(Some(secret.expose_secret().to_owned()))
+            }
+        }
+    }
+
+    /// A value of the host's context. `None` if it is absent and may be.
+    pub(crate) fn of_host(&self, name: &str) -> Result<Option<Cow<'a, Value>>, ToolError> {
+        let parameters = &self.declaration.context;
+        match context::value(parameters, self.cx, name) {
+            Some(value) => Ok(Some(value)),
+            None if context::is_optional(parameters, name) => Ok(None),
+            None => Err(context::missing(parameters, name)),
+        }
+    }
+
+    /// Refuses control characters in an argument unless its schema opts in.
+    pub(crate) fn refuse_control(
+        &self,
+        name: &str,
+        text: &str,
+        place: Place,
+    ) -> Result<(), ToolError> {
+        let opted_in = |schema: &Value| schema.get("x-allow-control") == Some(&Value::Bool(true));
+        let allowed = self
+            .property(name)
+            .is_some_and(|schema| opted_in(schema) || schema.get("items").is_some_and(opted_in));
+        let Some(control) = forbidden(text, place, allowed) else { return Ok(()) };
+        Err(ToolError::invalid_args(format!(
+            "the argument `{name}` contains {}, which this tool does not accept",
+            name_of(control)
+        ))
+        .with_hint("Send the value without control characters."))
+    }
+}
+
+/// Refuses control characters in a value of the host's.
+pub(crate) fn refuse_hosts_control(name: &str, text: &str, place: Place) -> Result<(), ToolError> {
+    let Some(control) = forbidden(text, place, false) else { return Ok(()) };
+    Err(ToolError::denied(format!("the host's value for `{name}` contains {}", name_of(control))))
+}
+
+/// A call that cannot have what the server does not have. `reason` is a clause after "the tool".
+pub(crate) fn unavailable(reason: &str) -> ToolError {
+    ToolError::unavailable(format!("the tool {reason}"))
+}

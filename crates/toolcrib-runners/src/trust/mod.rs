@@ -1,0 +1,357 @@
+//! The operator's word: what a declaration asks for that a manifest cannot grant itself.
+//!
+//! A manifest describes a program; it does not decide how far the program is trusted. Profile
+//! `trusted`, and grants that reach the home folder, a place of credentials, a folder of the system
+//! that is not for everybody to read, or any folder of the system to write, hold only where the host's
+//! [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
+//!
+//! Files of resources and prompts are read by the server itself, without a jail. Without the operator's
+//! word they have to be in the manifest's folder or in the workspace.
+
+pub(crate) mod deciding_files;
+pub(crate) mod pinned_files;
+mod places;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toolcrib_manifest::declaration::{
+    Declaration, MessageContent, PromptDeclaration, ResourceContent, ResourceDeclaration,
+    SandboxProfile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+};
+use toolcrib_manifest::lock::Kind;
+use toolcrib_sandbox::ServedFile;
+
+use crate::RunnerHost;
+use crate::confinement::resolved;
+use places::{
+    contains_home, contains_private, credentials, reaches_exposed, reaches_private, reaches_system,
+};
+
+pub(crate) use places::spellings;
+
+/// A declaration that needs the operator's word.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Claim<'a> {
+    /// What it declares.
+    pub kind: Kind,
+    /// The manifest, as it was named when it was loaded.
+    pub unit: &'a str,
+    /// The name of what it declares; of a resource its address.
+    pub name: &'a str,
+    /// The digest of the whole declaration, the same that a lock records.
+    pub digest: &'a str,
+    /// What it asks for, one clause each, such as "to read" with a path.
+    pub wants: &'a [String],
+}
+
+/// Whether the operator vouches for a declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// The operator vouches for it, whatever it says.
+    Given,
+    /// The operator vouches for this very definition. Files that it runs must have the content that
+    /// the digest covers.
+    GivenForDigest,
+    /// Nobody vouches for it.
+    Missing {
+        /// What to do, as an imperative clause.
+        remedy: String,
+    },
+}
+
+/// Decides which declarations have the operator's word.
+pub trait Trust: fmt::Debug + Send + Sync {
+    /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded, and of a tool
+    /// that needs the word before each call.
+    fn word(&self, claim: &Claim<'_>) -> Word;
+
+    /// Why a tool that was loaded is not run any more, whether or not it needs the word, as a clause about
+    /// the tool. Asked before each call, so it has to be quick. `None`, the default: nothing is against it.
+    fn objection(&self, _claim: &Claim<'_>) -> Option<String> {
+        None
+    }
+
+    /// The command by which the operator gives the word anew, after a file that the declaration runs has
+    /// changed, and which acts at once. `None`, the default: loading the manifests again is enough.
+    fn renewal(&self, _kind: Kind, _unit: &str, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// Files on which the decisions depend: a server loads its manifests again when one changes.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Takes over what a config that was read again trusts by name: units and `unit:name`, with paths
+    /// that are right from here. Manifests are loaded again afterwards. Default: nothing changes.
+    fn take_over(&self, _named: &[String]) {}
+}
+
+/// Trusts nothing: the default of a [`RunnerHost`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustNothing;
+
+impl Trust for TrustNothing {
+    fn word(&self, _: &Claim<'_>) -> Word {
+        let remedy =
+            "the program that loads this manifest has to trust it (`RunnerHost::with_trust`)";
+        Word::Missing { remedy: remedy.to_owned() }
+    }
+}
+
+/// Trusts every declaration: for hosts that load only manifests they ship themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustEverything;
+
+impl Trust for TrustEverything {
+    fn word(&self, _: &Claim<'_>) -> Word {
+        Word::Given
+    }
+}
+
+/// What a declared tool asks for that needs the operator's word, one clause each; empty if it needs
+/// none.
+pub fn tool_wants(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
+    let folder = Path::new(&declaration.origin.file).parent();
+    match (declaration.command(), declaration.worker()) {
+        (Some(command), _) => {
+            let script = command.script.as_ref().and_then(|script| script.path.parent());
+            wants(&declaration.sandbox, command.cwd.as_deref(), script, folder, host)
+        }
+        (None, Some(worker)) => {
+            wants(&declaration.sandbox, None, Some(&worker.folder), folder, host)
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// What a declared MCP server asks for that needs the operator's word, as [`tool_wants`] does for a
+/// tool.
+pub fn upstream_wants(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Vec<String> {
+    match &declaration.transport {
+        UpstreamTransport::Stdio(stdio) => {
+            wants(&stdio.sandbox, stdio.cwd.as_deref(), None, None, host)
+        }
+        UpstreamTransport::Http(_) => Vec::new(),
+    }
+}
+
+/// What a declared resource asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+pub fn resource_wants(declaration: &ResourceDeclaration, host: &RunnerHost) -> Vec<String> {
+    let file = match &declaration.content {
+        ResourceContent::File(file) => Some(file.as_path()),
+        ResourceContent::Text(_) => None,
+    };
+    reads(file, &declaration.origin.file, host)
+}
+
+/// What a declared prompt asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<String> {
+    let files = declaration.messages.iter().filter_map(|message| match &message.content {
+        MessageContent::File { path, .. } => Some(path.as_path()),
+        MessageContent::Text(_) | MessageContent::Resource(_) => None,
+    });
+    reads(files, &declaration.origin.file, host)
+}
+
+/// What to do after a file that a declaration runs has changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Renewal {
+    kind: Kind,
+    unit: String,
+    name: String,
+    needs_word: bool,
+}
+
+impl Renewal {
+    /// Of a tool.
+    pub(crate) fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
+        Self {
+            kind: Kind::Tool,
+            unit: declaration.origin.file.clone(),
+            name: declaration.definition.name().to_owned(),
+            needs_word: !tool_wants(declaration, host).is_empty(),
+        }
+    }
+
+    /// Of an MCP server.
+    pub(crate) fn of_upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Self {
+        Self {
+            kind: Kind::Upstream,
+            unit: declaration.origin.file.clone(),
+            name: declaration.name.clone(),
+            needs_word: !upstream_wants(declaration, host).is_empty(),
+        }
+    }
+
+    /// The advice, as a clause.
+    pub(crate) fn advice(&self, host: &RunnerHost) -> String {
+        let renewal =
+            self.needs_word.then(|| host.trust.renewal(self.kind, &self.unit, &self.name));
+        match renewal.flatten() {
+            Some(command) => format!("look at it; `{command}` takes it up at once"),
+            None => "look at it; `toolcrib reload` takes it up, and holds it against the lock"
+                .to_owned(),
+        }
+    }
+}
+
+/// A file of a resource or prompt, as the server may read it. `manifest` is the file that declares it,
+/// and `word` what the operator says of the declaration.
+pub fn served_file(
+    file: &Path,
+    manifest: &str,
+    word: Option<&Word>,
+    host: &RunnerHost,
+) -> ServedFile {
+    let served = ServedFile::new(beside(manifest).join(file)).control_plane(&host.control_plane);
+    let own = OwnFolders::of(manifest, host);
+    let is_granted = matches!(word, Some(Word::Given | Word::GivenForDigest));
+    if is_granted && !own.contain(served.path()) {
+        return served;
+    }
+    served.within(own.folders, own.except)
+}
+
+/// The word for a resource, whose declaration has this digest; `None` if it needs none.
+pub fn resource_word(
+    declaration: &ResourceDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = resource_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.uri.as_str());
+    word(&Claim { kind: Kind::Resource, unit, name, digest, wants: &wants }, host)
+}
+
+/// The word for a prompt, whose declaration has this digest; `None` if it needs none.
+pub fn prompt_word(
+    declaration: &PromptDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = prompt_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
+    word(&Claim { kind: Kind::Prompt, unit, name, digest, wants: &wants }, host)
+}
+
+/// The word for a tool, whose declaration has this digest; `None` if it needs none.
+pub fn tool_word(declaration: &Declaration, digest: &str, host: &RunnerHost) -> Option<Word> {
+    let wants = tool_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.definition.name());
+    word(&Claim { kind: Kind::Tool, unit, name, digest, wants: &wants }, host)
+}
+
+/// The word for an MCP server, whose declaration has this digest; `None` if it needs none.
+pub fn upstream_word(
+    declaration: &UpstreamDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = upstream_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
+    word(&Claim { kind: Kind::Upstream, unit, name, digest, wants: &wants }, host)
+}
+
+fn word(claim: &Claim<'_>, host: &RunnerHost) -> Option<Word> {
+    if claim.wants.is_empty() {
+        return None;
+    }
+    Some(match host.trust.word(claim) {
+        Word::Missing { remedy } => {
+            let wants = claim.wants.join(" and ");
+            let preposition = if wants.starts_with("to ") { "" } else { "for " };
+            let remedy = format!("needs the operator's word {preposition}{wants}: {remedy}");
+            Word::Missing { remedy }
+        }
+        given => given,
+    })
+}
+
+/// The reads that need a word, of files that the server itself opens.
+fn reads<'p>(
+    files: impl IntoIterator<Item = &'p Path>,
+    manifest: &str,
+    host: &RunnerHost,
+) -> Vec<String> {
+    let mut files = files.into_iter().peekable();
+    if files.peek().is_none() {
+        return Vec::new();
+    }
+    let own = OwnFolders::of(manifest, host);
+    let others = files.filter(|file| !own.contain(&beside(manifest).join(file)));
+    others.map(|file| format!("to read `{}`", file.display())).collect()
+}
+
+/// Where the server reads files for a manifest that nobody vouches for.
+struct OwnFolders {
+    /// The manifest's folder and the workspace.
+    folders: Vec<PathBuf>,
+    /// Places of credentials.
+    except: Vec<PathBuf>,
+}
+
+impl OwnFolders {
+    fn of(manifest: &str, host: &RunnerHost) -> Self {
+        let folders = [beside(manifest), &host.workspace_root].map(spellings);
+        let folders = folders.into_iter().filter(|folder| !contains_home(folder)).flatten();
+        Self { folders: folders.collect(), except: credentials(host).collect() }
+    }
+
+    fn contain(&self, file: &Path) -> bool {
+        spellings(file).iter().all(|file| {
+            self.folders.iter().any(|folder| file.starts_with(folder))
+                && !self.except.iter().any(|place| file.starts_with(place))
+        })
+    }
+}
+
+/// The folder that a manifest is in.
+fn beside(manifest: &str) -> &Path {
+    let folder = Path::new(manifest).parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// `implied` is a folder that the program may read without a grant: that of its script, or that of
+/// its manifest.
+fn wants(
+    sandbox: &SandboxSpec,
+    cwd: Option<&Path>,
+    implied: Option<&Path>,
+    manifest_folder: Option<&Path>,
+    host: &RunnerHost,
+) -> Vec<String> {
+    if sandbox.profile == SandboxProfile::Trusted {
+        return vec!["profile `trusted`".to_owned()];
+    }
+    let reads = sandbox.read.iter().map(|path| ("to read", path.as_path(), resolved(path, host)));
+    let cwd = cwd.map(|cwd| ("to work in", cwd, host.directory(Some(cwd))));
+    let reads = reads.chain(cwd).map(|(verb, written, path)| {
+        let needs = reaches_private(&path, host) || reaches_exposed(&path, host);
+        (verb, written, needs)
+    });
+    let writes = sandbox.write.iter().map(|written| {
+        let path = resolved(written, host);
+        let needs = reaches_private(&path, host) || reaches_system(&path, host);
+        ("to write", written.as_path(), needs)
+    });
+    let mut wants: Vec<_> = reads
+        .chain(writes)
+        .filter(|(_, _, needs)| *needs)
+        .map(|(verb, written, _)| format!("{verb} `{}`", written.display()))
+        .collect();
+    if let Some(folder) = implied.filter(|folder| {
+        let beside = manifest_folder.is_some_and(|own| {
+            spellings(folder)
+                .iter()
+                .any(|folder| spellings(own).iter().any(|own| folder.starts_with(own)))
+        });
+        // The folder that holds the manifests may be in the home folder, but must not contain it.
+        if beside { contains_private(folder, host) } else { reaches_private(folder, host) }
+    }) {
+        wants.push(format!("to read `{}`, where its file is", folder.display()));
+    }
+    wants
+}

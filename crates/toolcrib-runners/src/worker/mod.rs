@@ -1,0 +1,235 @@
+//! A declared worker as a tool: a program that keeps running answers one JSON line per call.
+
+mod live;
+mod protocol;
+mod supervisor;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, CommandPlan, Data, ErrorKind, Plan, Tool, ToolError,
+    ToolOutcome, ToolOutput,
+};
+
+use self::live::Gone;
+use self::protocol::Reply;
+use self::supervisor::Supervisor;
+use crate::command::explain::{Confined, explain};
+use crate::confinement::planned_limits;
+use crate::expansion::context;
+use crate::expansion::context::ContextChecks;
+use crate::output::redact::Redaction;
+use crate::output::streams::shown;
+use crate::trust::Renewal;
+use crate::{Deciding, RunnerHost};
+use toolcrib_tool::visible;
+
+/// Answers the calls of a declaration through a worker of its own.
+///
+/// The program is started with the first call, in a session of its own, and ended with everything
+/// it started when it has been idle, has answered as many calls as it may, misbehaves, or the tool
+/// is [closed](Tool::close). What ends a worker fails the calls it had, each with the reason; the
+/// next call starts another. A worker that ends before it has answered anything is left alone for
+/// 100 ms, and for twice as long each further time, up to 30 s.
+///
+/// Outside a tokio runtime with I/O and time enabled a call panics.
+#[derive(Debug)]
+pub struct WorkerRunner {
+    declaration: Declaration,
+    host: RunnerHost,
+    supervisor: Option<Arc<Supervisor>>,
+    /// What is compiled from the declaration, or what is wrong with it.
+    compiled: Result<Compiled, String>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    checks: ContextChecks,
+    redaction: Redaction,
+}
+
+impl WorkerRunner {
+    /// A runner of the declaration's worker. Of a tool without one, every call fails.
+    pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
+        let compile = || {
+            Ok(Compiled {
+                checks: ContextChecks::new(&declaration.context)?,
+                redaction: Redaction::new(&declaration.output.redact)?,
+            })
+        };
+        let worker = declaration.worker();
+        Self {
+            declaration: declaration.clone(),
+            host: host.clone(),
+            supervisor: worker.map(|worker| {
+                let deciding = Deciding::of_tool(declaration, host);
+                let sandbox = declaration.sandbox.clone();
+                let renewal = Renewal::of_tool(declaration, host);
+                Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding, renewal))
+            }),
+            compiled: compile(),
+        }
+    }
+
+    /// Why no call can succeed: a pattern or a schema of the declaration that is none.
+    pub(crate) fn defect(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+
+    async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
+        let Compiled { checks, redaction } =
+            self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
+        let Some(supervisor) = &self.supervisor else {
+            return Err(ToolError::unavailable("no worker answers this tool"));
+        };
+        checks.check(cx)?;
+        let (id, mut exchange) = supervisor.begin(cx.byte_masks()).await?;
+        let tool = self.declaration.definition.name();
+        let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx));
+        let answer = tokio::select! {
+            biased;
+            answer = exchange.run(&line) => Some(answer),
+            () = cx.cancelled() => None,
+        };
+        match answer {
+            Some(Ok(Reply::Success { output, data })) => {
+                let result = success(output, data, redaction);
+                Ok(ToolOutcome::Done(result.with_meta("sandbox", exchange.sandbox().clone())))
+            }
+            Some(Ok(Reply::Failure { message, retryable })) => {
+                let message = visible(&redaction.text(message)).into_owned();
+                let hint = if retryable {
+                    "The same call may succeed a little later."
+                } else {
+                    "Correct the arguments as the message says: the same call is likely to fail again."
+                };
+                Err(ToolError::execution(message).with_retryable(retryable).with_hint(hint))
+            }
+            Some(Err(gone)) => Err(self.failed(&gone, redaction)),
+            None => {
+                exchange.cancel().await;
+                let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+                let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
+                Err(ToolError::new(kind, "the worker did not answer in time"))
+            }
+        }
+    }
+
+    /// What a call would do: the worker, and how long the line is that it is sent.
+    fn planned(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        let Compiled { checks, .. } =
+            self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
+        checks.check(cx)?;
+        let Some(worker) = self.declaration.worker() else { return Ok(None) };
+        let tool = self.declaration.definition.name();
+        let line = protocol::call(1, tool, arguments.as_str(), &self.context(cx));
+        let folder = std::path::absolute(&worker.folder).unwrap_or_else(|_| worker.folder.clone());
+        Ok(Some(Plan::Command(CommandPlan {
+            argv: worker.argv.clone(),
+            env: worker.env.keys().cloned().collect(),
+            pass_env: worker.pass_env.clone(),
+            stdin_bytes: line.len(),
+            cwd: folder.to_string_lossy().into_owned(),
+            output_bytes: worker.line_bytes,
+            sandbox: self.declaration.sandbox.profile.as_str().to_owned(),
+            limits: planned_limits(&self.declaration.sandbox, &self.host),
+            worker: true,
+        })))
+    }
+
+    /// A call whose worker is gone, with what that said last.
+    fn failed(&self, gone: &Gone, redaction: &Redaction) -> ToolError {
+        let worker = self.declaration.worker();
+        let own_home = worker.is_some_and(|worker| {
+            worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
+        });
+        let sandbox = &self.declaration.sandbox;
+        let workspace = &self.host.workspace_root;
+        let confined = Confined { sandbox, workspace, program: "", exit: None, own_home };
+        let stderr = shown(&gone.stderr, redaction);
+        let error = failed(gone, &stderr, redaction);
+        match explain(confined, &stderr) {
+            Some(lacked) => error.with_hint(lacked),
+            None => error,
+        }
+    }
+
+    /// The declared values of the host, by the declaration's names.
+    fn context(&self, cx: &CallContext) -> Map<String, Value> {
+        let parameters = &self.declaration.context;
+        let value = |name: &str| context::value(parameters, cx, name).map(Cow::into_owned);
+        let named = parameters.iter().map(|parameter| parameter.name.as_str());
+        named.filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
+    }
+}
+
+fn success(output: Option<String>, data: Option<Data>, redaction: &Redaction) -> ToolOutput {
+    let mut result = match output {
+        Some(text) => ToolOutput::from(visible(&redaction.text(text)).into_owned()),
+        None => ToolOutput::new(),
+    };
+    if let Some(data) = data {
+        let data = redaction.data(data);
+        let text = data.to_json();
+        // As it is shown where the data itself would steer a terminal.
+        if result.content().is_empty() && visible(&text) != text {
+            result = result.with_content(visible(&text).into_owned());
+        }
+        result = result.with_exact_data(data);
+    }
+    result
+}
+
+/// The failure of a call whose worker is gone.
+fn failed(gone: &Gone, stderr: &str, redaction: &Redaction) -> ToolError {
+    let error = ToolError::execution(format!(
+        "the worker {}",
+        visible(&redaction.text(gone.reason.clone()))
+    ))
+    .with_hint(
+        "The next call starts the worker anew. If that fails in the same way, use other arguments or tell \
+         the user.",
+    );
+    if stderr.is_empty() {
+        error
+    } else {
+        error.with_partial(ToolOutput::from(format!("[stderr]\n{stderr}")))
+    }
+}
+
+impl Tool for WorkerRunner {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(self.run(arguments, cx))
+    }
+
+    fn validates(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        self.planned(arguments, cx)
+    }
+
+    fn code(&self) -> Option<String> {
+        self.supervisor.as_ref().map(|supervisor| supervisor.code())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.close();
+        }
+        Box::pin(std::future::ready(()))
+    }
+
+    fn wind_down(&self) -> Duration {
+        live::CANCEL_WAIT + Duration::from_millis(100)
+    }
+}

@@ -1,0 +1,283 @@
+//! Which places a confinement withholds from a program, and what has to be mounted for that.
+//!
+//! Landlock only adds rights: a rule for a folder holds for all below it. So a place that must not be
+//! read or changed although it lies beneath a grant is covered by a mount: a hidden place by an empty
+//! one without any rights, a read-only place by itself, without the right to write. Every folder
+//! between the grant and the place is mounted on itself, because a mount point can be neither renamed
+//! nor removed: otherwise the program would move the folder away and make another.
+//!
+//! Paths are given as the server uses them, not canonicalized: a symbolic link on the way is followed
+//! here. If the program could replace that link, it is not started.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::resolve::{Found, Id, Lost, Way, child, resolve_path};
+use crate::jail::helper::plan::Access;
+
+/// What is mounted, in this order.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::jail) struct Mount {
+    /// Where, without symbolic links.
+    pub(in crate::jail) path: PathBuf,
+    /// What is there.
+    pub(in crate::jail) id: Id,
+    pub(in crate::jail) kind: MountKind,
+}
+
+/// The strongest is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::jail) enum MountKind {
+    /// The folder itself: it cannot be renamed.
+    Pin,
+    /// The file or folder itself, with all mounts below it: it cannot be changed.
+    ReadOnly,
+    /// An empty file: it cannot be opened.
+    HiddenFile,
+    /// An empty folder: it cannot be opened.
+    HiddenFolder,
+}
+
+impl MountKind {
+    const fn is_hidden(self) -> bool {
+        matches!(self, Self::HiddenFile | Self::HiddenFolder)
+    }
+}
+
+/// What a program may not have, whatever is granted.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::jail) struct Withheld<'a> {
+    pub(in crate::jail) hidden: &'a [PathBuf],
+    pub(in crate::jail) read_only: &'a [PathBuf],
+}
+
+impl Withheld<'_> {
+    const fn is_empty(&self) -> bool {
+        self.hidden.is_empty() && self.read_only.is_empty()
+    }
+
+    /// What has to be mounted for a program with these grants: nothing if no grant contains a place.
+    ///
+    /// # Errors
+    ///
+    /// Why the program cannot be started.
+    pub(in crate::jail) fn mounts(
+        &self,
+        grants: &[(Access, PathBuf)],
+    ) -> Result<Vec<Mount>, String> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let grants: Vec<_> = grants
+            .iter()
+            // A grant of something that does not exist grants nothing.
+            .filter_map(|(access, path)| Some((*access, path, resolve_path(path).ok()?.way)))
+            .collect();
+        let mut granted = Granted::default();
+        for (access, _, way) in &grants {
+            granted.add(*access, way);
+        }
+        let mut mounts = BTreeMap::new();
+        let mut places = Places::default();
+        for (paths, hides) in [(self.hidden, true), (self.read_only, false)] {
+            // In order, so that files of one folder follow each other.
+            let mut paths: Vec<_> = paths.iter().collect();
+            paths.sort_unstable();
+            paths.dedup();
+            for path in paths {
+                granted.withhold(path, hides, &mut places, &mut mounts)?;
+            }
+        }
+        for (access, path, way) in &grants {
+            places.check_grant(*access, path, way)?;
+        }
+        Ok(uncovered(mounts))
+    }
+}
+
+/// Without what lies in something that is mounted as a whole.
+fn uncovered(all: BTreeMap<PathBuf, (Id, MountKind)>) -> Vec<Mount> {
+    let mut mounts: Vec<Mount> = Vec::new();
+    // Folders come before what is in them.
+    let mut covers: Vec<(PathBuf, MountKind)> = Vec::new();
+    for (path, (id, kind)) in all {
+        covers.retain(|(cover, _)| path.starts_with(cover));
+        // In a read-only folder nothing can be renamed, but something may be hidden.
+        let covered = covers.iter().any(|(_, cover)| cover.is_hidden() || !kind.is_hidden());
+        if covered {
+            continue;
+        }
+        if kind != MountKind::Pin {
+            covers.push((path.clone(), kind));
+        }
+        mounts.push(Mount { path, id, kind });
+    }
+    mounts
+}
+
+/// What is granted: whether for writing.
+#[derive(Default)]
+struct Granted(HashMap<Id, bool>);
+
+impl Granted {
+    fn add(&mut self, access: Access, way: &Way) {
+        if let Some(id) = way.ids().last() {
+            *self.0.entry(*id).or_default() |= access == Access::Write;
+        }
+    }
+
+    fn is_granted(&self, id: &Id) -> bool {
+        self.0.contains_key(id)
+    }
+
+    fn is_writable(&self, id: &Id) -> bool {
+        self.0.get(id).copied().unwrap_or_default()
+    }
+
+    fn withhold(
+        &self,
+        path: &Path,
+        hides: bool,
+        places: &mut Places,
+        mounts: &mut BTreeMap<PathBuf, (Id, MountKind)>,
+    ) -> Result<(), String> {
+        let found = match places.find(path) {
+            Ok(found) => found,
+            Err(lost) => return self.lost(path, &lost),
+        };
+        let way = &found.way;
+        if let Some(link) = way.link_in(|id| self.is_writable(id)) {
+            return Err(format!(
+                "`{}` is reached through the symbolic link `{}`, which the program could replace: \
+                 use the path that the link points to, or move the link out of the folder that the \
+                 program may write",
+                shown(path),
+                shown(link)
+            ));
+        }
+        let Some(last) = way.ids().len().checked_sub(1) else { return Ok(()) };
+        let id = way.ids()[last];
+        places.note(id, path, hides);
+        let writable = way.ids().iter().position(|id| self.is_writable(id));
+        let granted =
+            if hides { way.ids().iter().position(|id| self.is_granted(id)) } else { writable };
+        if granted.is_none() {
+            return Ok(());
+        }
+        let kind = match (hides, found.kind) {
+            (false, _) => MountKind::ReadOnly,
+            (true, FileType::Directory) => MountKind::HiddenFolder,
+            (true, _) => MountKind::HiddenFile,
+        };
+        let pins = writable.map_or(last, |writable| writable + 1)..last;
+        let pins = pins.map(|index| (way.path(index), (way.ids()[index], MountKind::Pin)));
+        for (path, (id, kind)) in pins.chain([(way.path(last), (id, kind))]) {
+            let known = mounts.entry(path).or_insert((id, kind));
+            known.1 = known.1.max(kind);
+        }
+        Ok(())
+    }
+
+    /// A place that cannot be looked at: it must not come into being where the program could make it.
+    fn lost(&self, path: &Path, lost: &Lost) -> Result<(), String> {
+        let ids = lost.way.ids();
+        if matches!(lost.error, Errno::NOENT | Errno::NOTDIR) {
+            let link = lost.way.link_in(|id| self.is_writable(id));
+            if link.is_none() && !ids.iter().any(|id| self.is_writable(id)) {
+                return Ok(());
+            }
+            return Err(format!(
+                "`{}` does not exist, and the program could create it, because it may write the \
+                 folder `{}`: create it first, or grant another folder",
+                shown(path),
+                shown(&lost.way.path(ids.len().saturating_sub(1)))
+            ));
+        }
+        if !ids.iter().any(|id| self.is_granted(id)) {
+            return Ok(());
+        }
+        Err(format!("`{}` cannot be withheld from the program: {}", shown(path), lost.error))
+    }
+}
+
+/// The withheld places that exist.
+#[derive(Default)]
+struct Places {
+    hidden: HashMap<Id, PathBuf>,
+    read_only: HashMap<Id, PathBuf>,
+    /// The folder of the last place.
+    folder: Option<(PathBuf, Found)>,
+}
+
+impl Places {
+    fn find(&mut self, path: &Path) -> Result<Found, Lost> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return resolve_path(path);
+        };
+        if self.folder.as_ref().is_none_or(|(known, _)| known != parent) {
+            self.folder = Some((parent.to_owned(), resolve_path(parent)?));
+        }
+        if let Some((_, folder)) = &self.folder
+            && folder.kind == FileType::Directory
+            && let Ok(Some(found)) = child(folder, name)
+        {
+            return Ok(found);
+        }
+        // A link, or an error that is told with what there is of the path.
+        resolve_path(path)
+    }
+
+    fn note(&mut self, id: Id, path: &Path, hides: bool) {
+        let places = if hides { &mut self.hidden } else { &mut self.read_only };
+        places.entry(id).or_insert_with(|| path.to_owned());
+    }
+
+    /// Fails if a grant lies in a place, so that it would grant nothing.
+    fn check_grant(&self, access: Access, path: &Path, way: &Way) -> Result<(), String> {
+        let Some((_, above)) = way.ids().split_last() else { return Ok(()) };
+        let above: HashSet<_> = above.iter().collect();
+        let holds = |places: &HashMap<Id, PathBuf>| {
+            places.iter().find(|(id, _)| above.contains(id)).map(|(_, place)| shown(place))
+        };
+        if let Some(place) = holds(&self.hidden) {
+            return Err(format!(
+                "`{}` is granted, but lies in `{place}`, which no program may read: grant another \
+                 folder",
+                shown(path)
+            ));
+        }
+        if access == Access::Write
+            && let Some(place) = holds(&self.read_only)
+        {
+            let why = if is_searched(&place) {
+                "a folder of the server's PATH, and programs may not change what the server starts: \
+                 start the server with a PATH without it, or grant another folder"
+            } else {
+                "which no program may change: grant another folder"
+            };
+            return Err(format!(
+                "`{}` is granted for writing, but lies in `{place}`, {why}",
+                shown(path)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server looks for programs in a folder.
+fn is_searched(folder: &str) -> bool {
+    let Some(search) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&search).any(|own| {
+        own.is_absolute()
+            && (own == Path::new(folder)
+                || own.canonicalize().is_ok_and(|own| own == Path::new(folder)))
+    })
+}
+
+/// A path in one line.
+pub(in crate::jail) fn shown(path: &Path) -> String {
+    path.to_string_lossy().chars().flat_map(char::escape_debug).collect()
+}

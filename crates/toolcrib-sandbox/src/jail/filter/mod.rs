@@ -1,0 +1,353 @@
+//! Filters of system calls, in the machine language of the kernel's filters.
+//!
+//! The number is found by halving, not by asking for one after another. When a filter is put in
+//! force the kernel runs it once for every number there is, to know which it need not ask for again:
+//! with a hundred numbers in a row that takes longer than loading the program.
+
+pub(crate) mod metadata;
+pub(crate) mod syscalls;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use libc::{c_long, sock_filter};
+
+/// What a call is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Allowed,
+    /// It fails with this number of `errno`.
+    Fails(i32),
+    /// It fails as not permitted if all conditions of one of these rules hold.
+    FailsIf(Vec<Rule>),
+}
+
+/// Conditions that hold together.
+pub(super) type Rule = Vec<Condition>;
+
+/// Something about the lower 32 bits of an argument, which is what calls with numbers look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Condition {
+    /// From 0 to 5.
+    argument: u8,
+    test: Test,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Test {
+    Is(u32),
+    IsNot(u32),
+    /// Under the mask (the first number), it equals the second.
+    Masked(u32, u32),
+    /// Under the mask (the first number), it differs from the second.
+    MaskedNot(u32, u32),
+}
+
+/// The argument is this value.
+pub(super) const fn is(argument: u8, value: u32) -> Condition {
+    Condition { argument, test: Test::Is(value) }
+}
+
+/// The argument is another value.
+pub(super) const fn is_not(argument: u8, value: u32) -> Condition {
+    Condition { argument, test: Test::IsNot(value) }
+}
+
+/// The argument has none of these bits.
+pub(super) const fn lacks(argument: u8, bits: u32) -> Condition {
+    Condition { argument, test: Test::Masked(bits, 0) }
+}
+
+/// The argument has at least one of these bits.
+pub(super) const fn has_any(argument: u8, bits: u32) -> Condition {
+    Condition { argument, test: Test::MaskedNot(bits, 0) }
+}
+
+/// The argument differs from this value in the bits of the mask.
+pub(super) const fn differs(argument: u8, mask: u32, value: u32) -> Condition {
+    Condition { argument, test: Test::MaskedNot(mask, value) }
+}
+
+/// What is refused; everything else is allowed.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    verdicts: BTreeMap<c_long, Verdict>,
+}
+
+impl Filter {
+    /// These calls are not permitted.
+    pub(super) fn refuse(&mut self, calls: &[c_long]) {
+        self.fail(calls, libc::EPERM);
+    }
+
+    /// These calls fail with that number of `errno`.
+    pub(super) fn fail(&mut self, calls: &[c_long], error: i32) {
+        self.verdicts.extend(calls.iter().map(|call| (*call, Verdict::Fails(error))));
+    }
+
+    /// The call is not permitted where one of these rules holds, or one of those it had.
+    pub(super) fn refuse_if(&mut self, call: c_long, rules: impl IntoIterator<Item = Rule>) {
+        let verdict = self.verdicts.entry(call).or_insert(Verdict::Allowed);
+        if let Verdict::FailsIf(known) = verdict {
+            known.extend(rules);
+        } else if *verdict == Verdict::Allowed {
+            *verdict = Verdict::FailsIf(rules.into_iter().collect());
+        }
+    }
+
+    /// The program. Numbers after `newest` do not exist; calls of another architecture, whose
+    /// numbers mean something else, end the process.
+    pub(super) fn compile(&self, newest: u32) -> io::Result<Vec<sock_filter>> {
+        let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
+        let mut program = vec![
+            load(ARCHITECTURE_AT),
+            jump(IF_EQUAL, architecture, 1, 0),
+            answer(libc::SECCOMP_RET_KILL_PROCESS),
+            load(NUMBER_AT),
+        ];
+        program.extend(choose(&self.spans(newest))?);
+        Ok(program)
+    }
+
+    /// From each of these numbers on, up to the next, the verdict is the same. The first is 0.
+    fn spans(&self, newest: u32) -> Vec<(u32, &Verdict)> {
+        const ALLOWED: &Verdict = &Verdict::Allowed;
+        const UNKNOWN: &Verdict = &Verdict::Fails(libc::ENOSYS);
+        let mut spans = vec![(0, ALLOWED)];
+        let mut next = |from: u32, verdict| match spans.last_mut() {
+            Some((start, last)) if *start == from => *last = verdict,
+            Some((_, last)) if *last == verdict => {}
+            _ => spans.push((from, verdict)),
+        };
+        for (call, verdict) in &self.verdicts {
+            // A number that this architecture does not have is not there to be asked for.
+            let Some(call) = u32::try_from(*call).ok().filter(|call| *call <= newest) else {
+                continue;
+            };
+            next(call, verdict);
+            next(call + 1, ALLOWED);
+        }
+        next(newest + 1, UNKNOWN);
+        spans
+    }
+}
+
+// Instructions: class, size and source in one (`linux/bpf_common.h`).
+const LOAD: u16 = 0x20;
+const AND: u16 = 0x54;
+const ALWAYS: u16 = 0x05;
+const IF_EQUAL: u16 = 0x15;
+const IF_NOT_LESS: u16 = 0x35;
+const ANSWER: u16 = 0x06;
+
+// What they see (`struct seccomp_data`). All architectures below have the lower half first.
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENTS_AT: u32 = 16;
+
+/// What the kernel calls this architecture (`linux/audit.h`).
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else if cfg!(target_arch = "riscv64") {
+    Some(0xc000_00f3)
+} else {
+    None
+};
+
+const fn load(at: u32) -> sock_filter {
+    sock_filter { code: LOAD, jt: 0, jf: 0, k: at }
+}
+
+/// Passes over so many instructions if that is so, and over so many if not.
+const fn jump(condition: u16, value: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: condition, jt, jf, k: value }
+}
+
+const fn answer(what: u32) -> sock_filter {
+    sock_filter { code: ANSWER, jt: 0, jf: 0, k: what }
+}
+
+const fn failure(error: i32) -> sock_filter {
+    answer(libc::SECCOMP_RET_ERRNO | error.cast_unsigned())
+}
+
+/// The program that finds the span of a number and gives its verdict.
+fn choose(spans: &[(u32, &Verdict)]) -> io::Result<Vec<sock_filter>> {
+    let (lower, upper) = spans.split_at(spans.len() / 2);
+    let [(first, verdict), ..] = upper else { return Ok(Vec::new()) };
+    if lower.is_empty() {
+        return judge(verdict);
+    }
+    let (lower, upper) = (choose(lower)?, choose(upper)?);
+    let mut program = if let Ok(over) = u8::try_from(lower.len()) {
+        vec![jump(IF_NOT_LESS, *first, over, 0)]
+    } else {
+        // A condition reaches no further than a byte.
+        let over = u32::try_from(lower.len()).map_err(io::Error::other)?;
+        vec![jump(IF_NOT_LESS, *first, 0, 1), jump(ALWAYS, over, 0, 0)]
+    };
+    program.extend(lower);
+    program.extend(upper);
+    Ok(program)
+}
+
+fn judge(verdict: &Verdict) -> io::Result<Vec<sock_filter>> {
+    let rules = match verdict {
+        Verdict::Allowed => &[],
+        Verdict::Fails(error) => return Ok(vec![failure(*error)]),
+        Verdict::FailsIf(rules) => rules.as_slice(),
+    };
+    let mut program = Vec::new();
+    for rule in rules {
+        // From its end: each condition that does not hold passes over what is left of the rule.
+        let mut rest = vec![failure(libc::EPERM)];
+        for Condition { argument, test } in rule.iter().rev() {
+            let over = u8::try_from(rest.len()).map_err(io::Error::other)?;
+            let compared = match test {
+                Test::Is(value) | Test::Masked(_, value) => jump(IF_EQUAL, *value, 0, over),
+                Test::IsNot(value) | Test::MaskedNot(_, value) => jump(IF_EQUAL, *value, over, 0),
+            };
+            let mut before = vec![load(ARGUMENTS_AT + 8 * u32::from(*argument))];
+            if let Test::Masked(mask, _) | Test::MaskedNot(mask, _) = test {
+                before.push(sock_filter { code: AND, jt: 0, jf: 0, k: *mask });
+            }
+            before.push(compared);
+            rest.splice(0..0, before);
+        }
+        program.extend(rest);
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NEWEST: u32 = 469;
+
+    /// What the kernel makes of a program, instruction by instruction.
+    fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+        let (mut at, mut accumulator) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at];
+            at += 1;
+            let over = |holds: bool| usize::from(if holds { jt } else { jf });
+            match code {
+                LOAD if k == NUMBER_AT => accumulator = number,
+                LOAD if k == ARCHITECTURE_AT => accumulator = architecture,
+                LOAD => {
+                    let argument = arguments[(k - ARGUMENTS_AT) as usize / 8];
+                    assert_eq!((k - ARGUMENTS_AT) % 8, 0, "the lower half is at its start");
+                    accumulator = u32::try_from(argument & u64::from(u32::MAX)).unwrap();
+                }
+                AND => accumulator &= k,
+                ALWAYS => at += k as usize,
+                IF_EQUAL => at += over(accumulator == k),
+                IF_NOT_LESS => at += over(accumulator >= k),
+                ANSWER => return k,
+                other => panic!("no such instruction: {other:#x}"),
+            }
+        }
+    }
+
+    /// The same, from what was asked for.
+    fn judged(filter: &Filter, number: u32, arguments: [u64; 6]) -> u32 {
+        if number > NEWEST {
+            return failure(libc::ENOSYS).k;
+        }
+        let holds = |condition: &Condition| {
+            #[expect(clippy::cast_possible_truncation, reason = "that is what is looked at")]
+            let argument = arguments[usize::from(condition.argument)] as u32;
+            match condition.test {
+                Test::Is(value) => argument == value,
+                Test::IsNot(value) => argument != value,
+                Test::Masked(mask, value) => argument & mask == value,
+                Test::MaskedNot(mask, value) => argument & mask != value,
+            }
+        };
+        match filter.verdicts.get(&c_long::from(number)) {
+            Some(Verdict::Fails(error)) => failure(*error).k,
+            Some(Verdict::FailsIf(rules)) if rules.iter().any(|rule| rule.iter().all(holds)) => {
+                failure(libc::EPERM).k
+            }
+            _ => libc::SECCOMP_RET_ALLOW,
+        }
+    }
+
+    fn conditions() -> impl Strategy<Value = Condition> {
+        let test = prop_oneof![
+            (0..4_u32).prop_map(Test::Is),
+            (0..4_u32).prop_map(Test::IsNot),
+            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::Masked(mask, value & mask)),
+            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::MaskedNot(mask, value & mask)),
+        ];
+        (0..6_u8, test).prop_map(|(argument, test)| Condition { argument, test })
+    }
+
+    fn filters() -> impl Strategy<Value = Filter> {
+        let rules = prop::collection::vec(prop::collection::vec(conditions(), 1..4), 1..4);
+        let verdict = prop_oneof![
+            Just(Verdict::Allowed),
+            (1..100).prop_map(Verdict::Fails),
+            rules.prop_map(Verdict::FailsIf),
+        ];
+        prop::collection::btree_map(0..c_long::from(NEWEST) + 9, verdict, 0..150)
+            .prop_map(|verdicts| Filter { verdicts })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn every_number_gets_the_verdict_that_was_asked_for(
+            filter in filters(),
+            arguments in prop::collection::vec(
+                prop_oneof![0..4_u64, Just(1 << 32), Just(u64::MAX)], 6,
+            ),
+        ) {
+            let program = filter.compile(NEWEST).unwrap();
+            let arguments = arguments.try_into().unwrap();
+            for number in (0..NEWEST + 12).chain([0x4000_0000, 0x4000_003b, u32::MAX]) {
+                let verdict = run(&program, ARCHITECTURE.unwrap(), number, arguments);
+                prop_assert_eq!(verdict, judged(&filter, number, arguments), "number {}", number);
+            }
+        }
+    }
+
+    #[test]
+    fn calls_of_another_architecture_end_the_process() {
+        let program = Filter::default().compile(NEWEST).unwrap();
+        let other = 0x4000_0003;
+        assert_eq!(run(&program, other, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+    }
+
+    #[test]
+    fn a_number_is_found_in_few_steps() {
+        let mut filter = Filter::default();
+        let every_other: Vec<c_long> = (0..c_long::from(NEWEST)).step_by(2).collect();
+        filter.refuse(&every_other);
+        let program = filter.compile(NEWEST).unwrap();
+        assert!(program.len() < 4 * NEWEST as usize, "{}", program.len());
+        let mut deepest = 0;
+        for number in 0..=NEWEST {
+            let (mut at, mut steps) = (4, 0);
+            while program[at].code != ANSWER {
+                let sock_filter { code, jt, jf, k } = program[at];
+                let holds = code == IF_NOT_LESS && number >= k;
+                at += 1 + if code == ALWAYS {
+                    k as usize
+                } else {
+                    usize::from(if holds { jt } else { jf })
+                };
+                steps += 1;
+            }
+            deepest = deepest.max(steps);
+        }
+        assert!(deepest <= 12, "{deepest}");
+    }
+}

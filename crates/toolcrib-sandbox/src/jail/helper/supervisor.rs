@@ -1,0 +1,227 @@
+//! The helper's own life: it makes the tree, tells of its end, and ends it when it is told to or
+//! when the server is gone.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, set_parent_process_death_signal, wait,
+    waitid,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::plan::Plan;
+use super::report::{Message, Step, failure};
+use super::target::become_program;
+use crate::KillRung;
+use crate::jail::helper::tree::Hold;
+use crate::process::sys::{self, Fork};
+
+/// What the server sends to have the tree asked to end.
+pub(crate) const TERMINATE: u8 = b'T';
+/// What the server sends to have the tree killed. Hanging up means the same.
+pub(crate) const KILL: u8 = b'K';
+
+/// How long the kernel may take to carry out a SIGKILL.
+const KILL_WAIT: Duration = Duration::from_millis(900);
+/// How often what may miss somebody is done again.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// Runs the helper to its end. It is the only thread of this process. Forked processes come back
+/// from it, too, when they have nothing more to do.
+pub(in crate::jail) fn supervise(
+    plan: &Plan,
+    words: &[OsString],
+    control: &OwnedFd,
+    mut report: File,
+) {
+    let hold = match Hold::new(plan) {
+        Ok(hold) => hold,
+        Err(error) => return tell(&mut report, Step::Rung, &error),
+    };
+    if plan.rung != KillRung::PidNamespace {
+        return tree(plan, &hold, words, control, report);
+    }
+    // The first process of the namespace takes over everything: when it ends, the kernel kills all
+    // others in there, and lets it be waited for only when they are gone.
+    match sys::fork() {
+        Ok(Fork::Parent(first)) => {
+            // Whoever holds it open holds up the start.
+            drop(report);
+            let_go_of_streams(control);
+            let _ = waitid(WaitId::Pid(first), WaitIdOptions::EXITED);
+        }
+        Ok(Fork::Child) => {
+            if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+                return tell(&mut report, Step::Rung, &error.into());
+            }
+            first(plan, &hold, words, control, report);
+        }
+        Err(error) => tell(&mut report, Step::Rung, &error),
+    }
+}
+
+fn first(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, report: File) {
+    if let Some(most) = plan.limits.processes {
+        hold.limit_processes(most);
+    }
+    tree(plan, hold, words, control, report);
+}
+
+fn tell(report: &mut File, step: Step, error: &io::Error) {
+    // If nobody listens, nobody waits.
+    let _ = report.write_all(failure(step, error).as_bytes());
+}
+
+/// Starts the program and looks after its tree.
+fn tree(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, mut report: File) {
+    let own = getpid();
+    match sys::fork() {
+        Ok(Fork::Child) => become_program(plan, hold, words, Some(own), report),
+        Ok(Fork::Parent(child)) => {
+            drop(report);
+            let_go_of_streams(control);
+            // Who cannot look after the tree ends it; the program ends with this process.
+            if watch(hold, child, control).is_err() {
+                hold.kill(child, false);
+            }
+        }
+        Err(error) => tell(&mut report, Step::Rung, &error),
+    }
+}
+
+/// The program's streams end when the program's tree has closed them, not when we have.
+fn let_go_of_streams(other: &OwnedFd) {
+    let _ = dup2_stdin(other);
+    let _ = dup2_stdout(other);
+    let _ = dup2_stderr(other);
+}
+
+/// Of a tree, what has been seen of its end.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How the program ended: an exit code, or a signal's number with a minus.
+    program: Option<i32>,
+    /// How many others have ended.
+    others: usize,
+    /// Whether nobody is left.
+    all: bool,
+}
+
+impl Seen {
+    /// Reaps whoever has ended. Everybody is a child of ours in the end: what loses its parent is
+    /// given to us.
+    fn look(&mut self, program: Pid) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == program => {
+                    let signal = status.terminating_signal().map(|signal| -signal);
+                    self.program = status.exit_status().or(signal).or(Some(-libc::SIGKILL));
+                }
+                Ok(Some(_)) => self.others += 1,
+                Ok(None) | Err(Errno::INTR) => return,
+                Err(_) => {
+                    self.all = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the program's end and the server's word. When it returns nothing is left that could
+/// be found.
+fn watch(hold: &Hold, program: Pid, control: &OwnedFd) -> io::Result<()> {
+    let children = sys::watch_children()?;
+    let mut seen = Seen::default();
+    let mut told = false;
+    loop {
+        seen.look(program);
+        if let Some(code) = seen.program
+            && !told
+        {
+            say(control, Message::Ended { code, lingering: !seen.all });
+            told = true;
+            if seen.all {
+                return Ok(());
+            }
+        }
+        if seen.all {
+            // What lingered has gone by itself.
+            say(control, Message::Done { killed: 0, complete: true });
+            return Ok(());
+        }
+        let mut events =
+            [PollFd::new(control, PollFlags::IN), PollFd::new(&children, PollFlags::IN)];
+        match poll(&mut events, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [from_server, child_ended] = events.map(|event| !event.revents().is_empty());
+        if child_ended {
+            sys::forget_children(&children);
+        }
+        if !from_server {
+            continue;
+        }
+        if word(control) == Some(TERMINATE) {
+            hold.signal(program, seen.program.is_some(), Signal::TERM);
+        } else {
+            let complete = kill(hold, program, &children, &mut seen);
+            if !told && let Some(code) = seen.program {
+                say(control, Message::Ended { code, lingering: true });
+            }
+            say(control, Message::Done { killed: seen.others, complete });
+            return Ok(());
+        }
+    }
+}
+
+/// Kills until nobody is left; says whether that came true in time.
+fn kill(hold: &Hold, program: Pid, children: &OwnedFd, seen: &mut Seen) -> bool {
+    let deadline = Instant::now() + KILL_WAIT;
+    seen.others = 0;
+    loop {
+        hold.kill(program, seen.program.is_some());
+        loop {
+            seen.look(program);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if seen.all || left.is_zero() {
+                // Of what is only in a group, others may be in none.
+                return seen.all;
+            }
+            let pause = if hold.may_miss() { AGAIN.min(left) } else { left };
+            let pause = Timespec {
+                tv_sec: pause.as_secs().cast_signed(),
+                tv_nsec: i64::from(pause.subsec_nanos()),
+            };
+            let ready = poll(&mut [PollFd::new(children, PollFlags::IN)], Some(&pause));
+            if ready.is_ok_and(|ready| ready > 0) {
+                sys::forget_children(children);
+            }
+            if hold.may_miss() {
+                break;
+            }
+        }
+    }
+}
+
+fn say(control: &OwnedFd, message: Message) {
+    // The server may be gone.
+    let _ = send(control, &message.to_bytes(), SendFlags::NOSIGNAL);
+}
+
+/// One word of the server; `None` when it has hung up.
+fn word(control: &OwnedFd) -> Option<u8> {
+    let mut word = [0];
+    match recv(control, &mut word, RecvFlags::DONTWAIT) {
+        Ok((_, 1)) => Some(word[0]),
+        _ => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! The process that becomes the program: the jail is closed around it, then it is loaded.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, chdir, fchdir, getppid, getrlimit,
+    set_parent_process_death_signal, setrlimit, setsid,
+};
+
+use super::plan::{Access, Facility, Plan};
+use super::privileges;
+use super::report::{Built, Step, failure, impossible, refusal, replaced};
+use crate::jail::files::mounts;
+use crate::jail::files::mounts::{Entered, NotWithheld};
+use crate::jail::files::opened::{NotOpened, Opener};
+use crate::jail::files::resolve::{Found, resolve_path};
+use crate::jail::filter::syscalls;
+use crate::jail::helper::tree::Hold;
+use crate::jail::{files, withheld_by};
+use crate::process::sys;
+use crate::{Profile, Require};
+
+/// The first version of Landlock under which what is not granted can be neither opened, renamed nor
+/// truncated.
+pub(crate) const FLOOR: u32 = 3;
+
+/// Becomes the program that these words name: its file, then its argument vector. Returns only after
+/// it has reported a failure.
+pub(in crate::jail) fn become_program(
+    plan: &Plan,
+    hold: &Hold,
+    words: &[OsString],
+    supervisor: Option<Pid>,
+    mut report: std::fs::File,
+) {
+    let text = match build(plan, hold, words, supervisor, &mut report) {
+        Ok(never) => match never {},
+        Err(Failure::Step(step, error)) => failure(step, &error),
+        Err(Failure::Refused(missing)) => refusal(&missing),
+        Err(Failure::Impossible(reason)) => impossible(&reason),
+        Err(Failure::Replaced(reason)) => replaced(&reason),
+    };
+    // Nobody is left to be told that nobody listens.
+    let _ = report.write_all(text.as_bytes());
+}
+
+enum Failure {
+    Step(Step, io::Error),
+    Refused(Vec<String>),
+    Impossible(String),
+    /// A place that is withheld was replaced during the start.
+    Replaced(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Step(Step::Jail, error)
+    }
+}
+
+fn build(
+    plan: &Plan,
+    hold: &Hold,
+    words: &[OsString],
+    supervisor: Option<Pid>,
+    report: &mut std::fs::File,
+) -> Result<Infallible, Failure> {
+    let jail = |error| Failure::Step(Step::Jail, error);
+    let [file, arguments @ ..] = words else {
+        return Err(jail(io::ErrorKind::InvalidInput.into()));
+    };
+    hold.join().map_err(|error| Failure::Step(Step::Rung, error))?;
+    setsid().map_err(|error| jail(error.into()))?;
+    // The supervisor has one thread, so its end is that of its thread.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
+    if getppid() != supervisor {
+        return Err(jail(io::ErrorKind::BrokenPipe.into()));
+    }
+
+    // What there is already is not seen from within.
+    let processes = plan.limits.processes.and_then(|most| hold.processes(most));
+    let mounted = mount(plan)?;
+    if mounted.namespace {
+        // A new user namespace takes the old signal back.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
+    }
+    let opener = Opener::new(plan);
+    enter_directory(plan, &opener, mounted)?;
+    let landlock = files::restrict(plan, grants(plan, &opener))?;
+    privileges::drop_all().map_err(jail)?;
+    limit(plan, processes).map_err(jail)?;
+    let syscalls = syscalls::restrict(plan).map_err(jail)?;
+    let built = Built {
+        landlock,
+        syscalls,
+        privileges: true,
+        withheld: mounted.withheld,
+        missing: missing(plan, landlock, syscalls),
+    };
+    if plan.require == Require::Required && !built.missing.is_empty() {
+        return Err(Failure::Refused(built.missing));
+    }
+    report.write_all(built.to_text().as_bytes()).map_err(jail)?;
+    Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
+}
+
+/// What the program's own mount namespace does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mounted {
+    /// Whether there is one.
+    namespace: bool,
+    /// Whether it covers places that are withheld.
+    withheld: bool,
+}
+
+/// Covers what is withheld from the program where its grants contain it, and makes everything
+/// read-only that it may not write.
+fn mount(plan: &Plan) -> Result<Mounted, Failure> {
+    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Impossible)?;
+    let withheld = !mounts.is_empty();
+    // What only computes changes no mode and no time of any file, by the filter of system calls.
+    let writable = if plan.profile == Profile::Pure { None } else { writable(plan) };
+    if plan.lacks(Facility::Namespaces) {
+        if withheld {
+            return Err(Failure::Impossible(mounts::without_namespaces()));
+        }
+        return Ok(Mounted::default());
+    }
+    if withheld {
+        mounts::enter().map_err(Failure::Impossible)?;
+    } else if writable.is_none() || mounts::try_to_enter() == Entered::No {
+        return Ok(Mounted::default());
+    }
+    if let Some(writable) = writable {
+        mounts::write_only_in(&writable).map_err(Failure::Impossible)?;
+    }
+    if withheld {
+        mounts::withhold(&mounts).map_err(|error| match error {
+            NotWithheld::Replaced(reason) => Failure::Replaced(reason),
+            NotWithheld::Because(reason) => Failure::Impossible(reason),
+        })?;
+    }
+    Ok(Mounted { namespace: true, withheld })
+}
+
+/// What the program may write, without what is in something else of it; nothing if that is everything.
+fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
+    let mut places = Vec::new();
+    for (_, path) in plan.grants.iter().filter(|(access, _)| *access == Access::Write) {
+        let Ok(Found { kind, way, .. }) = resolve_path(path) else { continue };
+        // To write to a device is not to change the file system it is in.
+        if matches!(kind, FileType::Directory | FileType::RegularFile) {
+            places.push(way.path(way.ids().len().saturating_sub(1)));
+        }
+    }
+    places.sort_unstable();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for place in places {
+        if !outermost.last().is_some_and(|last| place.starts_with(last)) {
+            outermost.push(place);
+        }
+    }
+    outermost.iter().all(|place| place.parent().is_some()).then_some(outermost)
+}
+
+/// Enters the program's working directory. What this process had before leads past the mounts.
+fn enter_directory(plan: &Plan, opener: &Opener, mounted: Mounted) -> Result<(), Failure> {
+    let failed = |error: Errno| Failure::Step(Step::Directory, error.into());
+    let Some(directory) = &plan.directory else {
+        return if mounted.namespace { chdir("/").map_err(failed) } else { Ok(()) };
+    };
+    let directory = opener.open(directory).map_err(|error| match error {
+        NotOpened::Because(error) => failed(error),
+        NotOpened::Link(reason) => Failure::Impossible(format!("its working directory {reason}")),
+    })?;
+    fchdir(&directory).map_err(failed)
+}
+
+/// What is granted and exists, each opened when it is asked for.
+fn grants(
+    plan: &Plan,
+    opener: &Opener,
+) -> impl Iterator<Item = Result<(Access, OwnedFd), Failure>> {
+    plan.grants.iter().filter_map(|(access, path)| match opener.open(path) {
+        Ok(file) => Some(Ok((*access, file))),
+        Err(NotOpened::Because(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))) => {
+            Some(Err(io::Error::from(error).into()))
+        }
+        // What is not there cannot be granted; what cannot be looked at could not be used either.
+        Err(NotOpened::Because(_)) => None,
+        Err(NotOpened::Link(reason)) => {
+            Some(Err(Failure::Impossible(format!("its grant {reason}"))))
+        }
+    })
+}
+
+/// What the profile promises and this kernel does not offer.
+fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
+    let mut missing = Vec::new();
+    match landlock {
+        Some(version) if version >= FLOOR => {}
+        Some(version) => missing.push(format!(
+            "files: version {version} of Landlock does not keep them from being truncated or moved \
+             (Linux 6.2 does)"
+        )),
+        None => {
+            missing.push("files: this kernel has no Landlock, or it is switched off".to_owned());
+        }
+    }
+    if !syscalls {
+        let without = "this kernel has no seccomp filters";
+        missing.push(format!("syscalls: {without}"));
+        if plan.profile != Profile::WorkspaceNet {
+            missing.push(format!("network: {without}"));
+        }
+    }
+    missing
+}
+
+fn limit(plan: &Plan, processes: Option<u64>) -> io::Result<()> {
+    let limits = &plan.limits;
+    let cpu = limits.cpu.map(|cpu| cpu.as_secs());
+    // Of addresses alone, Node.js, Go and Java reserve far more than they ever use.
+    let memory = if plan.profile == Profile::Pure { Resource::As } else { Resource::Data };
+    for (resource, limit) in [
+        (Resource::Core, Some(0)),
+        (Resource::Cpu, cpu),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nproc, processes),
+        (Resource::Nofile, limits.open_files),
+        // Last, because this process may need more until here.
+        (memory, limits.memory),
+    ] {
+        let Some(limit) = limit else { continue };
+        let most = getrlimit(resource).maximum.map_or(limit, |maximum| maximum.min(limit));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}

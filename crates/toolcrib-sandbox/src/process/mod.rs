@@ -1,0 +1,29 @@
+//! Starting a program, draining it, and ending everything it started.
+
+mod cookie;
+mod emptying;
+mod kept_process;
+mod launch;
+mod pipes;
+pub(crate) mod procfs;
+mod reaper;
+mod run;
+mod scratch;
+mod sealed_file;
+mod start;
+mod supervised_tree;
+mod sweep;
+pub(crate) mod sys;
+mod tree;
+
+use crate::program::{
+    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, SpawnError, Status,
+    capture, lookup,
+};
+
+pub use crate::process::kept_process::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
+pub use crate::process::sealed_file::SealedFile;
+pub(crate) use launch::{absolute, probe};
+pub use reaper::finish_kills;
+pub use run::{run, run_blocking};
+pub use scratch::sweep_scratch;

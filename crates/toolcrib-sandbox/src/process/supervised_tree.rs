@@ -1,0 +1,129 @@
+//! The server's end of a confined tree: what is said between it and the helper.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::Signal;
+
+use super::sweep::Swept;
+use super::{KillRung, Status};
+use crate::jail::helper::report::{MESSAGE, Message};
+use crate::jail::helper::supervisor::{KILL, TERMINATE};
+
+/// The way to the helper that looks after a tree.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    control: OwnedFd,
+    rung: KillRung,
+    told: Mutex<Told>,
+}
+
+/// What the helper has said so far.
+#[derive(Debug, Default)]
+struct Told {
+    ended: Option<(i32, bool)>,
+    done: Option<Swept>,
+    hung_up: bool,
+}
+
+impl Supervisor {
+    /// Of the helper at the other end.
+    pub(super) fn new(control: OwnedFd, rung: KillRung) -> Self {
+        Self { control, rung, told: Mutex::default() }
+    }
+
+    /// What the tree is held together by.
+    pub(super) fn rung(&self) -> KillRung {
+        self.rung
+    }
+
+    /// Becomes readable when the program has ended, and stays so until somebody asks
+    /// [how](Self::status).
+    pub(super) fn handle(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// Has the tree asked to end, or killed.
+    pub(super) fn signal(&self, signal: Signal) {
+        let word = if signal == Signal::KILL { KILL } else { TERMINATE };
+        // Fails when it has ended, and all the others with it.
+        let _ = send(&self.control, &[word], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
+    /// Waits at most this long for the program's end; says whether it came.
+    pub(super) fn has_ended(&self, timeout: Duration) -> bool {
+        let told = self.told();
+        told.ended.is_some() || told.hung_up || self.is_readable(timeout)
+    }
+
+    /// Whether others of the tree were still there when the program ended.
+    pub(super) fn lingers(&self) -> bool {
+        self.listen().ended.is_none_or(|(_, lingering)| lingering)
+    }
+
+    /// How the program ended, once it has.
+    pub(super) fn status(&self) -> Status {
+        match self.listen().ended {
+            Some((code, _)) if code >= 0 => Status::Exited(code),
+            Some((code, _)) => Status::Signaled(-code),
+            None => Status::Unknown,
+        }
+    }
+
+    /// Waits at most this long until the helper says that nothing is left; nothing if it does not.
+    pub(super) fn done(&self, timeout: Duration) -> Option<Swept> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let told = self.listen();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if told.done.is_some() || told.hung_up || left.is_zero() {
+                // Who ended with the program, and without a further word, said that nobody is left.
+                let alone = told.ended.is_some_and(|(_, lingering)| !lingering);
+                return told.done.or_else(|| alone.then_some(Swept { killed: 0, complete: true }));
+            }
+            drop(told);
+            self.is_readable(left);
+        }
+    }
+
+    fn is_readable(&self, timeout: Duration) -> bool {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let mut handles = [PollFd::new(&self.control, PollFlags::IN)];
+        poll(&mut handles, Some(&timeout)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what the helper has said. Only after the program's end: until then others wait for
+    /// there being something to take.
+    fn listen(&self) -> MutexGuard<'_, Told> {
+        let mut told = self.told();
+        let mut bytes = [0; MESSAGE];
+        while !told.hung_up {
+            match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT) {
+                Ok((_, length)) => match Message::from_bytes(&bytes[..length.min(MESSAGE)]) {
+                    Some(Message::Ended { code, lingering }) => {
+                        told.ended = Some((code, lingering));
+                    }
+                    Some(Message::Done { killed, complete }) => {
+                        told.done = Some(Swept { killed, complete });
+                    }
+                    None => told.hung_up = true,
+                },
+                // It ended without having read our last word; what it said comes after this.
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(_) => told.hung_up = true,
+            }
+        }
+        told
+    }
+}

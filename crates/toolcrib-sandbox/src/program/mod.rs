@@ -1,0 +1,16 @@
+//! What to run and what came of it: the parts that are the same on every system.
+
+pub(crate) mod capture;
+mod command;
+pub(crate) mod environment;
+mod error;
+mod finished;
+pub(crate) mod lookup;
+mod outline;
+
+pub use capture::{Capture, Captured, OutputFilter, OutputFilters};
+pub use command::Command;
+pub use error::SpawnError;
+pub use finished::{Ended, Finished, KillReport, KillRung, Status};
+pub use lookup::find_program;
+pub use outline::Outline;

@@ -1,0 +1,212 @@
+//! The database: opened once by each server, shared by all that keep something in it.
+
+pub(crate) mod schema;
+pub(crate) mod servers;
+pub(crate) mod short_lived;
+pub(crate) mod transaction;
+pub(crate) mod worker;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use rusqlite::{Connection, OpenFlags};
+use toolcrib_core::clock::{Clock, SystemClock};
+
+use crate::database::schema::migrate;
+use crate::database::servers::Server;
+use crate::database::transaction::Tx;
+use crate::database::worker::{Failure, Job, Kind, Shared};
+use crate::error::DatabaseError;
+use crate::folder::place::{PATIENCE, Place, prepare};
+
+/// Threads that read at once, beside the one that writes.
+const READERS: usize = 2;
+
+/// One SQLite database: a file that several servers of one machine may share, or memory. Cloning it is
+/// cheap; clones are the same database.
+///
+/// Statements run on threads of its own, so that nothing here blocks a runtime. A change is kept, also
+/// over a loss of power, once its future has an answer; a future that is dropped stops no change that
+/// was begun. Changes that wait at the same time share one transaction.
+///
+/// ```
+/// use toolcrib_core::suspension::{SuspensionId, SuspensionStore};
+/// use toolcrib_store::{Database, Suspensions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let home = tempfile::tempdir()?;
+/// # let dir = home.path();
+/// let database = Database::open(dir)?;
+/// let suspensions = Suspensions::new(&database);
+/// assert_eq!(suspensions.find(&SuspensionId::random()?).await?, None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Database(Arc<Inner>);
+
+struct Inner {
+    place: Place,
+    writes: Sender<Job>,
+    reads: Sender<Job>,
+}
+
+impl Database {
+    /// Opens the database `toolcrib.db` of a folder, made if it is not there, and registers this
+    /// server with it. The folder has to be its owner's alone.
+    ///
+    /// Fails if the file is damaged, was made by a newer toolcrib or by another program, and if the file
+    /// system is not fit for a database that several processes share.
+    pub fn open(dir: &Path) -> Result<Self, DatabaseError> {
+        Self::open_with_clock(dir, Arc::new(SystemClock))
+    }
+
+    /// As [`open`](Self::open), with a clock of its own for what grows old in it.
+    pub fn open_with_clock(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
+        let (place, mut writer) = make(dir)?;
+        let server = Server::register(&mut writer, &place, clock.now())?;
+        let mut readers = Vec::with_capacity(READERS);
+        for _ in 0..READERS {
+            let reader = connect(&place)?;
+            let failed = |error| place.failure(error);
+            reader.pragma_update(None, "query_only", true).map_err(failed)?;
+            readers.push(reader);
+        }
+        Self::start(place, clock, writer, server, readers)
+    }
+
+    /// A database in memory: the same in everything but that it ends with the program.
+    pub fn in_memory() -> Result<Self, DatabaseError> {
+        Self::in_memory_with_clock(Arc::new(SystemClock))
+    }
+
+    /// As [`in_memory`](Self::in_memory), with a clock of its own for what grows old in it.
+    pub fn in_memory_with_clock(clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
+        let place = Place::Memory;
+        let mut writer = connect(&place)?;
+        migrate(&mut writer, &place)?;
+        let server = Server::register(&mut writer, &place, clock.now())?;
+        Self::start(place, clock, writer, server, Vec::new())
+    }
+
+    /// Without readers of their own, reads wait in line with changes.
+    fn start(
+        place: Place,
+        clock: Arc<dyn Clock>,
+        connection: Connection,
+        server: Server,
+        readers: Vec<Connection>,
+    ) -> Result<Self, DatabaseError> {
+        let failed = |error: std::io::Error| DatabaseError::Failed {
+            place: place.to_string(),
+            problem: format!("its threads cannot be started: {error}"),
+        };
+        let shared = Arc::new(Shared { place: place.clone(), clock, server: server.epoch });
+        let reads = if readers.is_empty() {
+            None
+        } else {
+            let (sender, jobs) = channel();
+            let jobs = Arc::new(Mutex::new(jobs));
+            for reader in readers {
+                worker::read(reader, Arc::clone(&shared), Arc::clone(&jobs)).map_err(failed)?;
+            }
+            Some(sender)
+        };
+        let writes = worker::write(connection, shared, server).map_err(failed)?;
+        let reads = reads.unwrap_or_else(|| writes.clone());
+        Ok(Self(Arc::new(Inner { place, writes, reads })))
+    }
+
+    /// Makes a change that survives the loss of power. A failure leaves nothing of it.
+    pub(crate) async fn write<T: Send + 'static, E: Failure>(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        self.run(Kind::Durable, work).await
+    }
+
+    /// Makes a change that survives the process, though perhaps not the loss of power.
+    pub(crate) async fn write_relaxed<T: Send + 'static, E: Failure>(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        self.run(Kind::Relaxed, work).await
+    }
+
+    /// Reads, with everything in view that was answered before.
+    pub(crate) async fn read<T: Send + 'static, E: Failure>(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        self.run(Kind::Read, work).await
+    }
+
+    async fn run<T: Send + 'static, E: Failure>(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let (job, answer) = Job::new(kind, work);
+        let jobs = if kind == Kind::Read { &self.0.reads } else { &self.0.writes };
+        let closed = || E::from(DatabaseError::Closed { place: self.0.place.to_string() });
+        jobs.send(job).map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// What a record of a kind is called in errors, by its id.
+    pub(crate) fn naming(&self, kind: &'static str) -> impl Fn(&str) -> String + Send + 'static {
+        let place = self.0.place.clone();
+        move |id| format!("{kind} {id} in {place}")
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Database").field(&self.0.place.to_string()).finish()
+    }
+}
+
+/// Opens the database of a folder, made and brought up to date if need be.
+pub(crate) fn make(dir: &Path) -> Result<(Place, Connection), DatabaseError> {
+    let place = Place::Folder(dir.to_owned());
+    // Until it is as it should be, nobody else opens it.
+    let _opening = prepare(dir)?;
+    let mut connection = connect(&place)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(|error| place.failure(error))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        let problem = format!("SQLite's write-ahead log does not work there (mode {mode})");
+        return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
+    }
+    migrate(&mut connection, &place)?;
+    Ok((place, connection))
+}
+
+pub(crate) fn connect(place: &Place) -> Result<Connection, DatabaseError> {
+    let failed = |error| place.failure(error);
+    let connection = match place.file() {
+        None => Connection::open_in_memory(),
+        Some(file) => {
+            // One thread uses each connection, and a link in the place of the file is refused.
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+            Connection::open_with_flags(file, flags)
+        }
+    };
+    let connection = connection.map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let set = |name, value: &str| connection.pragma_update(None, name, value);
+    set("synchronous", "FULL")
+        // So that a row that is replaced is counted as removed.
+        .and_then(|()| set("recursive_triggers", "ON"))
+        .and_then(|()| set("trusted_schema", "OFF"))
+        .and_then(|()| set("temp_store", "MEMORY"))
+        .map_err(failed)?;
+    Ok(connection)
+}

@@ -1,0 +1,94 @@
+//! What a piece of work sees of the database.
+
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use toolcrib_core::clock::Timestamp;
+
+use crate::database::servers;
+use crate::database::servers::Epoch;
+use crate::error::DatabaseError;
+use crate::folder::place::Place;
+use crate::millis;
+use crate::tables::owner::Owner;
+
+/// A connection inside a transaction, lent to one piece of work.
+pub(crate) struct Tx<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) place: &'c Place,
+    pub(crate) server: Epoch,
+    pub(crate) now: Timestamp,
+}
+
+/// How much is kept of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    pub(crate) entries: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Tx<'_> {
+    /// Runs a statement and returns how many rows it has changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DatabaseError> {
+        let done = self.connection.prepare_cached(sql).and_then(|mut query| query.execute(params));
+        done.map_err(|error| self.place.failure(error))
+    }
+
+    /// The first row of an answer, if there is one.
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, DatabaseError> {
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut query| query.query_row(params, read).optional());
+        found.map_err(|error| self.place.failure(error))
+    }
+
+    /// All rows of an answer.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, DatabaseError> {
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut query| query.query_map(params, read)?.collect());
+        found.map_err(|error| self.place.failure(error))
+    }
+
+    /// How much of a table belongs to an owner; of all owners together without one. Takes the same
+    /// time however much there is.
+    pub(crate) fn usage(&self, kind: &str, owner: Option<Owner>) -> Result<Usage, DatabaseError> {
+        let sql = "SELECT entries, bytes FROM usage WHERE kind = ?1 AND owner = ?2";
+        let read = |row: &Row<'_>| {
+            let count = |place| row.get(place).map(|n: i64| usize::try_from(n).unwrap_or(0));
+            Ok(Usage { entries: count(0)?, bytes: count(1)? })
+        };
+        let found = match owner {
+            Some(owner) => self.one(sql, (kind, owner), read),
+            None => self.one(sql, (kind, &b""[..]), read),
+        };
+        found.map(Option::unwrap_or_default)
+    }
+
+    /// The owner that has the most rows of a table: the one that makes room where all have too many.
+    pub(crate) fn largest_holder(&self, kind: &str) -> Result<Option<Owner>, DatabaseError> {
+        let sql = "SELECT owner FROM usage WHERE kind = ?1 AND owner <> x''
+                   ORDER BY entries DESC, owner LIMIT 1";
+        self.one(sql, [kind], |row| row.get(0))
+    }
+
+    /// Whether the server that has claimed a row still has the database open.
+    pub(crate) fn is_alive(&self, epoch: Epoch) -> Result<bool, DatabaseError> {
+        servers::is_alive(self.connection, self.place, self.server, epoch)
+    }
+
+    /// The time by the database's own clock, as it is stored.
+    pub(crate) fn now(&self) -> i64 {
+        millis(self.now)
+    }
+}

@@ -1,0 +1,244 @@
+//! The threads that run SQL. Callers hand them work and await its answer.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+use toolcrib_core::clock::Clock;
+
+use crate::database::servers::{Epoch, Server};
+use crate::database::transaction::Tx;
+use crate::error::DatabaseError;
+use crate::folder::place::Place;
+
+/// Changes that share one transaction, and so one wait for the disk.
+const BATCH: usize = 64;
+
+/// What a job answers with, once it is known whether its changes are kept.
+type Reply = Box<dyn FnOnce(Result<(), DatabaseError>) + Send>;
+
+/// A job's work; without a transaction, it answers with why there is none.
+type Work = Box<dyn FnOnce(Result<&Tx<'_>, DatabaseError>) -> Done + Send>;
+
+/// What the threads have in common.
+pub(crate) struct Shared {
+    pub(crate) place: Place,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) server: Epoch,
+}
+
+impl Shared {
+    fn tx<'c>(&'c self, connection: &'c Connection) -> Tx<'c> {
+        Tx { connection, place: &self.place, server: self.server, now: self.clock.now() }
+    }
+}
+
+/// A piece of work.
+pub(crate) struct Job {
+    kind: Kind,
+    work: Work,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    /// Kept even if the machine loses power, once its answer is there.
+    Durable,
+    /// Kept even if the process dies; the last ones may be lost with the machine's power.
+    Relaxed,
+}
+
+struct Done {
+    /// Why its changes are not to be kept, if they are not.
+    problem: Option<String>,
+    reply: Reply,
+}
+
+/// An error that work on the database may end with.
+pub(crate) trait Failure: From<DatabaseError> + Display + Send + 'static {}
+
+impl<E: From<DatabaseError> + Display + Send + 'static> Failure for E {}
+
+impl Job {
+    /// Work, and where its answer comes. A failure leaves none of its changes behind.
+    pub(crate) fn new<T: Send + 'static, E: Failure>(
+        kind: Kind,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, E>>) {
+        let (sender, receiver) = oneshot::channel();
+        let work = move |tx: Result<&Tx<'_>, DatabaseError>| {
+            let result = tx.map_err(E::from).and_then(work);
+            let problem = result.as_ref().err().map(ToString::to_string);
+            // Nobody may be waiting any more; what was done stays done.
+            let reply: Reply = Box::new(move |kept: Result<(), DatabaseError>| {
+                let answer = result.and_then(|value| kept.map(|()| value).map_err(E::from));
+                let _ = sender.send(answer);
+            });
+            Done { problem, reply }
+        };
+        (Self { kind, work: Box::new(work) }, receiver)
+    }
+
+    /// Answers without having done anything.
+    fn refuse(self, error: DatabaseError) {
+        ((self.work)(Err(error)).reply)(Ok(()));
+    }
+}
+
+/// Starts a thread that only reads, beside others that do.
+pub(crate) fn read(
+    connection: Connection,
+    shared: Arc<Shared>,
+    jobs: Arc<Mutex<Receiver<Job>>>,
+) -> std::io::Result<()> {
+    let work = move || {
+        loop {
+            // Held until a job is there: the others wait behind this one.
+            let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(job) = job else { return };
+            one_read(&connection, &shared, job);
+        }
+    };
+    thread::Builder::new().name("store-read".to_owned()).spawn(work).map(drop)
+}
+
+/// Starts the one thread that writes. It ends, and with it the server's registration, when nobody can
+/// hand it work any more.
+pub(crate) fn write(
+    connection: Connection,
+    shared: Arc<Shared>,
+    server: Server,
+) -> std::io::Result<Sender<Job>> {
+    let (sender, jobs) = channel::<Job>();
+    let work = move || {
+        let mut writer = Writer { connection, shared, is_durable: true };
+        let mut waiting = VecDeque::new();
+        while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
+            waiting.extend(jobs.try_iter().take(BATCH));
+            if job.kind == Kind::Read {
+                one_read(&writer.connection, &writer.shared, job);
+                continue;
+            }
+            let mut batch = vec![job];
+            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != Kind::Read)
+            {
+                batch.extend(waiting.pop_front());
+            }
+            writer.run(batch.into());
+        }
+        server.end(&writer.connection, &writer.shared.place);
+    };
+    thread::Builder::new().name("store-write".to_owned()).spawn(work)?;
+    Ok(sender)
+}
+
+fn one_read(connection: &Connection, shared: &Shared, job: Job) {
+    // One transaction, so that several statements see one state.
+    if let Err(error) = connection.execute_batch("BEGIN") {
+        return job.refuse(shared.place.failure(error));
+    }
+    let done = guarded(job, &shared.tx(connection));
+    let ended = connection.execute_batch("COMMIT").map_err(|error| shared.place.failure(error));
+    if let Some(Done { reply, .. }) = done {
+        reply(ended);
+    }
+}
+
+/// Runs work that may be wrong. If it panics, its caller is told by the end of its channel.
+fn guarded(job: Job, tx: &Tx<'_>) -> Option<Done> {
+    catch_unwind(AssertUnwindSafe(move || (job.work)(Ok(tx)))).ok()
+}
+
+struct Writer {
+    connection: Connection,
+    shared: Arc<Shared>,
+    /// Whether a commit waits for the disk now.
+    is_durable: bool,
+}
+
+impl Writer {
+    /// Runs jobs, as many as can be in one transaction, and answers them once it is committed.
+    fn run(&mut self, mut jobs: VecDeque<Job>) {
+        while !jobs.is_empty() {
+            if let Err(error) = self.begin(&jobs) {
+                jobs.drain(..).for_each(|job| job.refuse(error.clone()));
+                return;
+            }
+            let mut replies = Vec::new();
+            let done = self.work_through(&mut jobs, &mut replies).and_then(|()| {
+                self.connection.execute_batch("COMMIT").map_err(|error| self.failure(error))
+            });
+            if done.is_err() && !self.connection.is_autocommit() {
+                // If even this fails, the next transaction cannot begin and says so.
+                let _ = self.connection.execute_batch("ROLLBACK");
+            }
+            for reply in replies {
+                reply(done.clone());
+            }
+        }
+    }
+
+    fn begin(&mut self, jobs: &VecDeque<Job>) -> Result<(), DatabaseError> {
+        let durable = jobs.iter().any(|job| job.kind == Kind::Durable);
+        if durable != self.is_durable {
+            let mode = if durable { "FULL" } else { "NORMAL" };
+            let set = self.connection.pragma_update(None, "synchronous", mode);
+            set.map_err(|error| self.failure(error))?;
+            self.is_durable = durable;
+        }
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| self.failure(error))
+    }
+
+    /// Runs jobs until none is left, or the transaction has failed as a whole. `replies` gets those of
+    /// the jobs whose changes the transaction holds; the others are answered at once.
+    fn work_through(
+        &self,
+        jobs: &mut VecDeque<Job>,
+        replies: &mut Vec<Reply>,
+    ) -> Result<(), DatabaseError> {
+        while let Some(job) = jobs.pop_front() {
+            if let Err(error) = self.connection.execute_batch("SAVEPOINT job") {
+                let error = self.failure(error);
+                job.refuse(error.clone());
+                return Err(error);
+            }
+            let done = guarded(job, &self.shared.tx(&self.connection));
+            // A disk that is full, for one, ends the whole transaction.
+            let is_over = self.connection.is_autocommit();
+            let problem = match done {
+                Some(Done { problem: None, reply }) if !is_over => {
+                    replies.push(reply);
+                    let ended = self.connection.execute_batch("RELEASE job");
+                    ended.map_err(|error| self.failure(error))?;
+                    continue;
+                }
+                Some(Done { problem, reply }) => {
+                    let problem = problem.unwrap_or_else(|| "it was rolled back".to_owned());
+                    reply(Err(self.rolled_back(&problem)));
+                    problem
+                }
+                None => "the work on it has panicked".to_owned(),
+            };
+            if is_over {
+                return Err(self.rolled_back(&problem));
+            }
+            let undone = self.connection.execute_batch("ROLLBACK TO job; RELEASE job");
+            undone.map_err(|error| self.failure(error))?;
+        }
+        Ok(())
+    }
+
+    fn rolled_back(&self, problem: &str) -> DatabaseError {
+        let problem = format!("a change was given up with others that failed: {problem}");
+        DatabaseError::Failed { place: self.shared.place.to_string(), problem }
+    }
+
+    fn failure(&self, error: rusqlite::Error) -> DatabaseError {
+        self.shared.place.failure(error)
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers to requests with an `Idempotency-Key` as rows.
+
+use toolcrib_core::bounds::Full;
+use toolcrib_http::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer};
+use toolcrib_tool::BoxFuture;
+
+use crate::database::Database;
+use crate::database::servers::Epoch;
+use crate::database::transaction::Tx;
+use crate::error::DatabaseError;
+use crate::tables::owner::Owner;
+
+/// Keeps what became of requests with an `Idempotency-Key`: each of several servers knows what another has
+/// answered, and no two work on one key. What a server was working on when it ended is lost at once.
+///
+/// Answers hold results in plain text.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    database: Database,
+    limits: AnswerLimits,
+}
+
+impl Answers {
+    /// The answers of a database, within limits.
+    pub fn within(database: &Database, limits: AnswerLimits) -> Self {
+        Self { database: database.clone(), limits }
+    }
+}
+
+/// What is known of a key.
+struct Known {
+    claimed_by: Epoch,
+    request: String,
+    answer: Option<(u16, String, String)>,
+}
+
+impl Known {
+    fn of(tx: &Tx<'_>, key: &str) -> Result<Option<Self>, DatabaseError> {
+        let sql = "SELECT claimed_by, request, status, headers, body FROM answers WHERE key = ?1";
+        tx.one(sql, [key], |row| {
+            let status: Option<u16> = row.get(2)?;
+            let answer = match status {
+                Some(status) => Some((status, row.get(3)?, row.get(4)?)),
+                None => None,
+            };
+            Ok(Self { claimed_by: row.get(0)?, request: row.get(1)?, answer })
+        })
+    }
+
+    fn claim(self, tx: &Tx<'_>) -> Result<Claim, AnswerError> {
+        let Self { claimed_by, request, answer } = self;
+        if let Some((status, headers, body)) = answer {
+            let headers = serde_json::from_str(&headers)
+                .map_err(|error| AnswerError::Failed(format!("an answer is damaged: {error}")))?;
+            return Ok(Claim::Answered { request, answer: KeptAnswer { status, headers, body } });
+        }
+        // What this server works on it does not claim again; what is left of that was given up.
+        if claimed_by != tx.server && tx.is_alive(claimed_by)? {
+            return Ok(Claim::Working { request });
+        }
+        Ok(Claim::Lost { request })
+    }
+}
+
+fn claim(
+    tx: &Tx<'_>,
+    key: &str,
+    owner: Owner,
+    request: &str,
+    limits: &AnswerLimits,
+) -> Result<Claim, AnswerError> {
+    let now = tx.now();
+    tx.execute("DELETE FROM answers WHERE expires_at <= ?1", [now])?;
+    if let Some(known) = Known::of(tx, key)? {
+        return known.claim(tx);
+    }
+    let own = tx.usage("answers", Some(owner))?;
+    let all = tx.usage("answers", None)?.entries;
+    if let Err(full) = limits.admit(own.entries, own.bytes, all) {
+        return Err(with_retry_after(tx, owner, full)?.into());
+    }
+    let kept = i64::try_from(limits.kept.as_millis()).unwrap_or(i64::MAX);
+    tx.execute(
+        "INSERT INTO answers (key, owner, created_at, expires_at, bytes, claimed_by, request)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+        (key, owner, now, now.saturating_add(kept), tx.server, request),
+    )?;
+    Ok(Claim::New)
+}
+
+/// Says when the client's oldest key expires.
+fn with_retry_after(tx: &Tx<'_>, owner: Owner, full: Full) -> Result<Full, DatabaseError> {
+    let sql = "SELECT min(expires_at) FROM answers WHERE owner = ?1";
+    let oldest = tx.one(sql, [owner], |row| row.get::<_, Option<i64>>(0))?.flatten();
+    let left = oldest.and_then(|at| u64::try_from(at - tx.now()).ok());
+    Ok(match left {
+        Some(left) => full.with_retry_after(std::time::Duration::from_millis(left)),
+        None => full,
+    })
+}
+
+impl AnswerStore for Answers {
+    fn claim<'a>(
+        &'a self,
+        key: &'a AnswerKey,
+        request: &'a str,
+    ) -> BoxFuture<'a, Result<Claim, AnswerError>> {
+        Box::pin(async move {
+            let owner = Owner::of(key.client());
+            let (key, request) = (key.digest(), request.to_owned());
+            let limits = self.limits;
+            self.database.write(move |tx| claim(tx, &key, owner, &request, &limits)).await
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        key: &'a AnswerKey,
+        answer: &'a KeptAnswer,
+    ) -> BoxFuture<'a, Result<(), AnswerError>> {
+        Box::pin(async move {
+            let (key, answer) = (key.digest(), answer.clone());
+            let settle = move |tx: &Tx<'_>| -> Result<(), AnswerError> {
+                let bytes = i64::try_from(answer.size()).unwrap_or(i64::MAX);
+                let headers = serde_json::to_string(&answer.headers)
+                    .map_err(|error| AnswerError::Failed(error.to_string()))?;
+                let settled = tx.execute(
+                    "UPDATE answers SET status = ?1, headers = ?2, body = ?3, bytes = ?4
+                     WHERE key = ?5 AND claimed_by = ?6",
+                    (answer.status, headers, &answer.body, bytes, &key, tx.server),
+                )?;
+                match settled {
+                    0 => {
+                        Err(AnswerError::Failed("the key is not this server's any more".to_owned()))
+                    }
+                    _ => Ok(()),
+                }
+            };
+            self.database.write(settle).await
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a AnswerKey) -> BoxFuture<'a, Result<(), AnswerError>> {
+        Box::pin(async move {
+            let key = key.digest();
+            let release = move |tx: &Tx<'_>| -> Result<(), AnswerError> {
+                let sql = "DELETE FROM answers
+                           WHERE key = ?1 AND claimed_by = ?2 AND status IS NULL";
+                tx.execute(sql, (key, tx.server))?;
+                Ok(())
+            };
+            self.database.write(release).await
+        })
+    }
+}
+
+impl From<DatabaseError> for AnswerError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

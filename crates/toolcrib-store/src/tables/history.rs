@@ -1,0 +1,91 @@
+//! What happened to calls: rows of which the oldest make room for new ones.
+
+use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::suspension::{Resolved, StoreError};
+
+use crate::database::transaction::Tx;
+use crate::error::DatabaseError;
+use crate::millis;
+use crate::tables::owner::Owner;
+use crate::tables::record::{size, text_of};
+use crate::tables::suspensions::{KEPT_MILLIS, SWEPT, WHAT};
+
+/// Who did what with a call that waited, as a row.
+pub(crate) struct ResolvedRow {
+    id: String,
+    owner: Owner,
+    at: i64,
+    text: String,
+}
+
+impl ResolvedRow {
+    pub(crate) fn of(id: &str, resolved: &Resolved) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: id.to_owned(),
+            owner: Owner::of(resolved.identity()),
+            at: millis(resolved.at()),
+            text: text_of(resolved)?,
+        })
+    }
+
+    pub(crate) fn keep(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), DatabaseError> {
+        let Self { id, owner, at, text } = self;
+        History::RESOLVED.make_room(tx, owner, at, bounds)?;
+        let (expires_at, bytes) = (at.saturating_add(KEPT_MILLIS), size(&text)?);
+        tx.execute(
+            "INSERT OR REPLACE INTO resolved (id, owner, resolved_at, expires_at, bytes, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (id, owner, at, expires_at, bytes, text),
+        )?;
+        Ok(())
+    }
+}
+
+/// A table of what happened to calls, in which the oldest rows make room.
+pub(crate) struct History {
+    table: &'static str,
+    /// Removes rows whose time was over before a moment, up to a number.
+    forget: &'static str,
+    remove_oldest_of_owner: &'static str,
+}
+
+impl History {
+    pub(crate) const SETTLED: Self = Self {
+        table: "settled",
+        forget: "DELETE FROM settled WHERE id IN
+                     (SELECT id FROM settled WHERE expires_at < ?1 LIMIT ?2)",
+        remove_oldest_of_owner: "DELETE FROM settled WHERE id = (SELECT id FROM settled
+                                     WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)",
+    };
+    pub(crate) const RESOLVED: Self = Self {
+        table: "resolved",
+        forget: "DELETE FROM resolved WHERE id IN
+                     (SELECT id FROM resolved WHERE expires_at < ?1 LIMIT ?2)",
+        remove_oldest_of_owner: "DELETE FROM resolved WHERE id = (SELECT id FROM resolved
+                                     WHERE owner = ?1 ORDER BY resolved_at, id LIMIT 1)",
+    };
+
+    /// Makes room for one more row of an owner. What nobody fetched is the owner's own to lose.
+    pub(crate) fn make_room(
+        &self,
+        tx: &Tx<'_>,
+        owner: Owner,
+        now: i64,
+        bounds: Bounds,
+    ) -> Result<(), DatabaseError> {
+        tx.execute(self.forget, (now, SWEPT))?;
+        loop {
+            let own = tx.usage(self.table, Some(owner))?.entries;
+            let all = tx.usage(self.table, None)?.entries;
+            let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
+            let whose = match full.whose {
+                Whose::All => tx.largest_holder(self.table)?,
+                _ => Some(owner),
+            };
+            let Some(whose) = whose else { return Ok(()) };
+            if tx.execute(self.remove_oldest_of_owner, [whose])? == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

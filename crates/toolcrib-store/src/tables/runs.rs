@@ -1,0 +1,287 @@
+//! Journals of runs as rows.
+
+use rusqlite::Row;
+use toolcrib_core::run::{
+    Claim, Journal, JournalEntry, JournalPage, RunCursor, RunId, RunLimits, Seq,
+};
+use toolcrib_core::suspension::StoreError;
+use toolcrib_tool::BoxFuture;
+
+use crate::database::Database;
+use crate::database::servers::Epoch;
+use crate::database::transaction::Tx;
+use crate::error::DatabaseError;
+use crate::millis;
+use crate::places::{make_room, waits_until};
+use crate::tables::owner::Owner;
+use crate::tables::record::{parse, size};
+
+/// Nobody's claim.
+const NOBODY: Epoch = 0;
+
+/// Bytes of a page after which no further entry is read.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Keeps the journals of runs, an entry a row. Entries that are not the journal's next ones are refused,
+/// and so are those of a server that has lost its claim.
+///
+/// Each identity has a share of its own. When it is full, the oldest of its runs that are over, or whose
+/// calls have all expired, make room. A run whose calls others have answered gives up its place at once; it
+/// can still be read, until there are as many of those again. Entries hold arguments and results in plain
+/// text.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    database: Database,
+    limits: RunLimits,
+}
+
+impl Runs {
+    /// The runs of a database, within [the default limits](RunLimits::default).
+    pub fn new(database: &Database) -> Self {
+        Self::within(database, RunLimits::default())
+    }
+
+    /// The runs of a database, within other limits.
+    pub fn within(database: &Database, limits: impl Into<RunLimits>) -> Self {
+        Self { database: database.clone(), limits: limits.into() }
+    }
+}
+
+impl Journal for Runs {
+    fn append<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: Seq,
+        entries: &'a [JournalEntry],
+        claim: Option<&'a Claim>,
+    ) -> BoxFuture<'a, Result<Seq, StoreError>> {
+        Box::pin(async move {
+            let limits = self.limits;
+            let append = Append::of(run, after, entries, claim, &limits)?;
+            self.database.write(move |tx| append.run(tx, &limits)).await
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Option<JournalPage>, StoreError>> {
+        Box::pin(async move {
+            let (run, place) = (run.to_string(), self.database.naming("the journal of the run"));
+            self.database.read(move |tx| page(tx, &run, after, limit, place)).await
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        identity: &'a str,
+        after: Option<&'a RunCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunCursor>, StoreError>> {
+        Box::pin(async move {
+            let owner = Owner::of(identity);
+            let (since, id) = match after {
+                Some(after) => (millis(after.created_at()), after.id().to_string()),
+                None => (i64::MIN, String::new()),
+            };
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT cast(created_at AS TEXT) || '-' || id FROM runs
+                           WHERE owner = ?1 AND (created_at, id) > (?2, ?3)
+                           ORDER BY created_at, id LIMIT ?4";
+                let row = |row: &Row<'_>| row.get::<_, String>(0);
+                let rows = tx.all(sql, (owner, since, id, limit), row)?;
+                Ok(rows.iter().filter_map(|row| row.parse().ok()).collect())
+            };
+            self.database.read(list).await
+        })
+    }
+
+    fn claim<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Claim>, StoreError>> {
+        Box::pin(async move {
+            let key = run.to_string();
+            let claim = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let Some(head) = Head::of(tx, &key)? else { return Ok(None) };
+                if head.claimed_by != tx.server {
+                    head.check(tx, None)?;
+                }
+                let sql = "UPDATE runs SET claimed_by = ?2, term = term + 1 WHERE id = ?1";
+                tx.execute(sql, (&key, tx.server))?;
+                Ok(Some(head.term + 1))
+            };
+            let term = self.database.write(claim).await?;
+            Ok(term.map(|term| Claim::new(run.clone(), term)))
+        })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (run, term) = (claim.run().to_string(), claim.term());
+            let release = move |tx: &Tx<'_>| -> Result<(), StoreError> {
+                let sql = "UPDATE runs SET claimed_by = ?4
+                           WHERE id = ?1 AND claimed_by = ?2 AND term = ?3";
+                tx.execute(sql, (run, tx.server, term, NOBODY))?;
+                Ok(())
+            };
+            self.database.write(release).await
+        })
+    }
+
+    fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let run = run.to_string();
+            let erase = move |tx: &Tx<'_>| -> Result<(), StoreError> {
+                if let Some(head) = Head::of(tx, &run)? {
+                    head.check(tx, None)?;
+                    tx.execute("DELETE FROM runs WHERE id = ?1", [run])?;
+                }
+                Ok(())
+            };
+            self.database.write(erase).await
+        })
+    }
+}
+
+/// What is known of a run beside its entries.
+struct Head {
+    last: Seq,
+    claimed_by: Epoch,
+    term: u64,
+}
+
+impl Head {
+    fn of(tx: &Tx<'_>, run: &str) -> Result<Option<Self>, DatabaseError> {
+        let sql = "SELECT last, claimed_by, term FROM runs WHERE id = ?1";
+        tx.one(sql, [run], |row| {
+            Ok(Self { last: row.get(0)?, claimed_by: row.get(1)?, term: row.get(2)? })
+        })
+    }
+
+    /// Fails unless the run may be changed by whoever has that claim, or none.
+    fn check(&self, tx: &Tx<'_>, term: Option<u64>) -> Result<(), StoreError> {
+        match term {
+            Some(term) if self.claimed_by == tx.server && self.term == term => Ok(()),
+            Some(_) => Err(StoreError::ClaimLost),
+            None if self.claimed_by == NOBODY || !tx.is_alive(self.claimed_by)? => Ok(()),
+            None => {
+                let sql = "SELECT pid FROM servers WHERE epoch = ?1";
+                let process = tx.one(sql, [self.claimed_by], |row| row.get(0))?;
+                Err(StoreError::Claimed { process: process.unwrap_or_default() })
+            }
+        }
+    }
+}
+
+/// Entries on their way to the end of a journal.
+struct Append {
+    run: String,
+    after: Seq,
+    term: Option<u64>,
+    /// Whose run begins, and when it was made.
+    begins: Option<(Owner, i64)>,
+    rows: Vec<NewRow>,
+}
+
+struct NewRow {
+    text: String,
+    /// The call it is about, and the suspended call that it waits as, until when.
+    waits: Option<(i64, Option<(String, i64)>)>,
+}
+
+impl Append {
+    fn of(
+        run: &RunId,
+        after: Seq,
+        entries: &[JournalEntry],
+        claim: Option<&Claim>,
+        limits: &RunLimits,
+    ) -> Result<Self, StoreError> {
+        let row = |(entry, seq): (&JournalEntry, Seq)| {
+            let text = entry.to_text(seq)?;
+            limits.admit(text.len(), seq)?;
+            let waits = entry.waits().map(|(call, waits)| {
+                let waits = waits.map(|one| (one.id().to_string(), millis(one.expires_at())));
+                (i64::try_from(call).unwrap_or(i64::MAX), waits)
+            });
+            Ok(NewRow { text, waits })
+        };
+        let begins = entries.first().and_then(JournalEntry::begins);
+        Ok(Self {
+            run: run.to_string(),
+            after,
+            term: claim.map(Claim::term),
+            begins: begins.map(|(identity, at)| (Owner::of(identity), millis(at))),
+            rows: entries.iter().zip(after + 1..).map(row).collect::<Result<_, StoreError>>()?,
+        })
+    }
+
+    fn run(self, tx: &Tx<'_>, limits: &RunLimits) -> Result<Seq, StoreError> {
+        let Self { run, after, term, begins, rows } = self;
+        match Head::of(tx, &run)? {
+            Some(head) => {
+                head.check(tx, term)?;
+                if head.last != after {
+                    return Err(StoreError::Conflict);
+                }
+            }
+            None if term.is_some() => return Err(StoreError::ClaimLost),
+            None => {
+                let (0, Some((owner, created_at))) = (after, begins) else {
+                    return Err(StoreError::Conflict);
+                };
+                make_room(tx, owner, created_at, limits)?;
+                let sql = "INSERT INTO runs (id, owner, created_at, expires_at, bytes, last)
+                           VALUES (?1, ?2, ?3, ?3, 0, 0)";
+                tx.execute(sql, (&run, owner, created_at))?;
+            }
+        }
+        let (mut last, mut bytes) = (after, 0);
+        for NewRow { text, waits } in rows {
+            last += 1;
+            bytes += size(&text)?;
+            let sql = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
+            tx.execute(sql, (&run, last, text))?;
+            match waits {
+                Some((call, Some((suspension, until)))) => {
+                    let sql = "INSERT OR REPLACE INTO waiting_calls (run, call, suspension, until)
+                               VALUES (?1, ?2, ?3, ?4)";
+                    tx.execute(sql, (&run, call, suspension, until))?;
+                }
+                Some((call, None)) => {
+                    let sql = "DELETE FROM waiting_calls WHERE run = ?1 AND call = ?2";
+                    tx.execute(sql, (&run, call))?;
+                }
+                None => {}
+            }
+        }
+        let sql = "UPDATE runs SET last = ?2, bytes = bytes + ?3 WHERE id = ?1";
+        tx.execute(sql, (&run, last, bytes))?;
+        waits_until(tx, &run, false)?;
+        Ok(last)
+    }
+}
+
+fn page(
+    tx: &Tx<'_>,
+    run: &str,
+    after: Seq,
+    limit: usize,
+    place: impl Fn(&str) -> String,
+) -> Result<Option<JournalPage>, StoreError> {
+    let Some(Head { last, .. }) = Head::of(tx, run)? else { return Ok(None) };
+    let (mut known, mut bytes, mut entries) = (after, 0, Vec::new());
+    while known < last && entries.len() < limit && bytes < PAGE_BYTES {
+        known += 1;
+        let sql = "SELECT entry FROM journal WHERE run = ?1 AND seq = ?2";
+        let text = tx.one(sql, (run, known), |row| row.get::<_, String>(0))?;
+        let text = text.ok_or_else(|| StoreError::Corrupt {
+            place: place(run),
+            problem: format!("entry {known} of {last} is missing"),
+        })?;
+        bytes += text.len();
+        entries.push((known, parse(&text, || place(run))?));
+    }
+    Ok(Some(JournalPage::new(entries, last)))
+}

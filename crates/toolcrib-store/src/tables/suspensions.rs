@@ -1,0 +1,479 @@
+//! Suspended calls as rows: those that wait, those that were taken, and what became of them.
+
+use std::time::Duration;
+
+use rusqlite::Row;
+use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::suspension::{
+    Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
+};
+use toolcrib_tool::BoxFuture;
+
+use crate::database::Database;
+use crate::database::servers::Epoch;
+use crate::database::transaction::Tx;
+use crate::error::DatabaseError;
+use crate::millis;
+use crate::places::Told;
+use crate::tables::history::{History, ResolvedRow};
+use crate::tables::owner::Owner;
+use crate::tables::record::{parse, readable, size, text_of};
+
+/// What there may be too many of.
+pub(crate) const WHAT: &str = "calls that wait";
+
+/// How long an outcome waits for its caller, and a call that was taken for what became of it.
+pub(crate) const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Rows that a change removes beside its own work, of those whose time is long over.
+pub(crate) const SWEPT: i64 = 16;
+
+/// Keeps suspended calls. A call is taken by exactly one of all processes.
+///
+/// Each identity has a share of its own. When it is full, calls that have expired make room. What became of a
+/// call that somebody else has decided on is kept for a day. If the server that had taken a call dies
+/// before it says what became of it, that is known at once: the call's outcome is that nobody knows
+/// whether it ran. Records hold arguments in plain text.
+#[derive(Debug, Clone)]
+pub struct Suspensions {
+    database: Database,
+    bounds: Bounds,
+}
+
+impl Suspensions {
+    /// The suspended calls of a database, within [the default bounds](Bounds::default).
+    pub fn new(database: &Database) -> Self {
+        Self::within(database, Bounds::default())
+    }
+
+    /// The suspended calls of a database, within other bounds: so many calls may wait, and as many
+    /// outcomes wait for their callers.
+    pub fn within(database: &Database, bounds: Bounds) -> Self {
+        Self { database: database.clone(), bounds }
+    }
+
+    fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
+        self.database.naming("the suspended call")
+    }
+}
+
+impl SuspensionStore for Suspensions {
+    fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (row, bounds) = (Waiting::of(suspension)?, self.bounds);
+            self.database.write(move |tx| row.put(tx, bounds)).await
+        })
+    }
+
+    fn find<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let find = move |tx: &Tx<'_>| {
+                let sql = "SELECT record FROM suspensions WHERE id = ?1";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.read(find).await
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+        resolved: &'a Resolved,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
+            let resolved = ResolvedRow::of(&key, resolved)?;
+            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let Some((taken, text)) = take(tx, &key, place)? else { return Ok(None) };
+                resolved.keep(tx, bounds)?;
+                keep_taken(tx, &key, &taken, text)?;
+                Ok(Some(taken))
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn take_for_caller<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+        resolved: &'a Resolved,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
+            let (at, resolved) = (resolved.at(), ResolvedRow::of(&key, resolved)?);
+            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let Some((taken, _)) = take(tx, &key, place)? else { return Ok(None) };
+                resolved.keep(tx, bounds)?;
+                Ended::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)?;
+                Ok(Some(taken))
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn resolved<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let look = move |tx: &Tx<'_>| {
+                let sql = "SELECT record FROM resolved WHERE id = ?1";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.read(look).await
+        })
+    }
+
+    fn waits_elsewhere<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        Box::pin(async move {
+            let key = id.to_string();
+            self.database.read(move |tx| waits_elsewhere(tx, &key)).await
+        })
+    }
+
+    fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (owner, place) = (Owner::of(identity), self.place());
+            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql =
+                    "SELECT id, record FROM suspensions WHERE owner = ?1 ORDER BY created_at, id";
+                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(list).await
+        })
+    }
+
+    fn same_call<'a>(
+        &'a self,
+        call: &'a Suspension,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (id, key, place) = (call.id().to_string(), call.call_key(), self.place());
+            let (key, now) = (key.to_string(), millis(now));
+            let look = move |tx: &Tx<'_>| same_call(tx, &id, &key, now, place);
+            self.database.read(look).await
+        })
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let place = self.place();
+            let all = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT id, record FROM suspensions ORDER BY created_at, id";
+                let rows = tx.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(all).await
+        })
+    }
+
+    fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (row, bounds) = (Ended::of(settled)?, self.bounds);
+            self.database.write(move |tx| row.settle(tx, bounds)).await
+        })
+    }
+
+    fn settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let look = move |tx: &Tx<'_>| Found::look(tx, &key, &place);
+            match self.database.read(look).await? {
+                Found::Nothing => Ok(None),
+                Found::Known(settled) => Ok(Some(*settled)),
+                Found::Lost => {
+                    let (key, place) = (id.to_string(), self.place());
+                    self.database.write(move |tx| take_over(tx, &key, &place)).await
+                }
+            }
+        })
+    }
+
+    fn take_settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let take = move |tx: &Tx<'_>| {
+                let sql = "DELETE FROM settled WHERE id = ?1 RETURNING record";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                // One that cannot be read is an error, so nothing is removed.
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn list_settled<'a>(
+        &'a self,
+        identity: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (owner, place) = (Owner::of(identity), self.place());
+            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT id, record FROM settled WHERE owner = ?1 ORDER BY decided_at, id";
+                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(list).await
+        })
+    }
+}
+
+/// A call that waits, as a row.
+struct Waiting {
+    id: String,
+    owner: Owner,
+    created_at: i64,
+    expires_at: i64,
+    call_key: Option<String>,
+    text: String,
+}
+
+/// By what the same call finds this one, if it may join it.
+fn call_key(suspension: &Suspension) -> Option<String> {
+    suspension.caller().is_joinable().then(|| suspension.call_key().to_string())
+}
+
+impl Waiting {
+    fn of(suspension: &Suspension) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: suspension.id().to_string(),
+            owner: Owner::of(suspension.identity()),
+            created_at: millis(suspension.created_at()),
+            expires_at: millis(suspension.expires_at()),
+            call_key: call_key(suspension),
+            text: text_of(suspension)?,
+        })
+    }
+
+    fn put(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        self.make_room(tx, bounds)?;
+        let Self { id, owner, created_at, expires_at, call_key, text } = self;
+        let bytes = size(&text)?;
+        tx.execute(
+            "INSERT INTO suspensions
+                 (id, owner, created_at, expires_at, bytes, record, waits_in, call_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (id) DO UPDATE SET bytes = ?5, record = ?6",
+            (id, owner, created_at, expires_at, bytes, text, tx.server, call_key),
+        )?;
+        Ok(())
+    }
+}
+
+impl Waiting {
+    fn make_room(&self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        let admit = || -> Result<_, StoreError> {
+            let own = tx.usage("suspensions", Some(self.owner))?.entries;
+            Ok(bounds.admit(WHAT, own, tx.usage("suspensions", None)?.entries))
+        };
+        let Err(full) = admit()? else { return Ok(()) };
+        // The newest one knows what time it is.
+        let now = self.created_at;
+        if full.whose == Whose::All {
+            tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?
+        } else {
+            let sql = "DELETE FROM suspensions WHERE owner = ?1 AND expires_at <= ?2";
+            tx.execute(sql, (self.owner, now))?
+        };
+        let Err(full) = admit()? else { return Ok(()) };
+        let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
+        let next = if full.whose == Whose::All {
+            tx.one("SELECT min(expires_at) FROM suspensions", [], read)?
+        } else {
+            let sql = "SELECT min(expires_at) FROM suspensions WHERE owner = ?1";
+            tx.one(sql, [self.owner], read)?
+        };
+        let never = millis(Timestamp::NEVER);
+        let wait = next.flatten().filter(|at| *at != never).map(|at| at.saturating_sub(now));
+        Err(match wait.and_then(|wait| u64::try_from(wait).ok()) {
+            Some(wait) => full.with_retry_after(Duration::from_millis(wait)).into(),
+            None => full.into(),
+        })
+    }
+}
+
+/// The process of the other server in which a call waits, as long as it lives.
+fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
+    let sql = "SELECT epoch, pid FROM servers
+               WHERE epoch = (SELECT waits_in FROM suspensions WHERE id = ?1)";
+    let row = |row: &Row<'_>| Ok((row.get::<_, Epoch>(0)?, row.get::<_, u32>(1)?));
+    let Some((epoch, process)) = tx.one(sql, [id], row)? else { return Ok(None) };
+    Ok((epoch != tx.server && tx.is_alive(epoch)?).then_some(process))
+}
+
+/// The same call, made earlier than the one of that id: what became of it, or that it waits.
+fn same_call(
+    tx: &Tx<'_>,
+    id: &str,
+    key: &str,
+    now: i64,
+    place: impl Fn(&str) -> String,
+) -> Result<Option<Suspension>, StoreError> {
+    let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let sql = "SELECT id, record FROM settled
+               WHERE call_key = ?1 AND id <> ?2 AND expires_at >= ?3
+               ORDER BY decided_at, id LIMIT 1";
+    if let Some((found, text)) = tx.one(sql, (key, id, now), row)? {
+        let settled: Settled = parse(&text, || place(&found))?;
+        return Ok(Some(settled.suspension().clone()));
+    }
+    let sql = "SELECT id, record FROM suspensions
+               WHERE call_key = ?1 AND id <> ?2 AND expires_at > ?3
+               ORDER BY created_at, id LIMIT 1";
+    let Some((found, text)) = tx.one(sql, (key, id, now), row)? else { return Ok(None) };
+    Ok(Some(parse(&text, || place(&found))?))
+}
+
+/// Takes a call out, with its text.
+fn take(
+    tx: &Tx<'_>,
+    id: &str,
+    place: impl Fn(&str) -> String,
+) -> Result<Option<(Suspension, String)>, StoreError> {
+    let sql = "DELETE FROM suspensions WHERE id = ?1 RETURNING record";
+    let Some(text) = tx.one(sql, [id], |row| row.get::<_, String>(0))? else { return Ok(None) };
+    // One that cannot be read is an error, so nothing is removed.
+    Ok(Some((parse(&text, || place(id))?, text)))
+}
+
+/// Remembers that this server has a call.
+fn keep_taken(tx: &Tx<'_>, id: &str, taken: &Suspension, text: String) -> Result<(), StoreError> {
+    let now = tx.now();
+    let forgotten = "DELETE FROM taken WHERE id IN
+                     (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
+    tx.execute(forgotten, (now, SWEPT))?;
+    let (owner, bytes) = (Owner::of(taken.identity()), size(&text)?);
+    let expires_at = now.saturating_add(KEPT_MILLIS);
+    tx.execute(
+        "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (id, owner, now, expires_at, bytes, tx.server, text),
+    )?;
+    Ok(())
+}
+
+/// What became of a call, as a row.
+struct Ended {
+    id: String,
+    owner: Owner,
+    decided_at: i64,
+    call_key: Option<String>,
+    outcome: Told,
+    text: String,
+}
+
+impl Ended {
+    fn of(settled: &Settled) -> Result<Self, StoreError> {
+        let suspension = settled.suspension();
+        Ok(Self {
+            id: suspension.id().to_string(),
+            owner: Owner::of(suspension.identity()),
+            decided_at: millis(settled.decided_at()),
+            call_key: call_key(suspension),
+            outcome: Told::of(settled.outcome()),
+            text: text_of(settled)?,
+        })
+    }
+
+    /// Keeps it, unless another server has taken the call over since.
+    fn settle(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        let claims = "SELECT claimed_by FROM settled WHERE id = ?1
+                      UNION ALL SELECT claimed_by FROM taken WHERE id = ?1";
+        let claims = tx.all(claims, [&self.id], |row| row.get::<_, Epoch>(0))?;
+        if claims.iter().any(|claimed_by| *claimed_by != tx.server) {
+            return Err(StoreError::Conflict);
+        }
+        tx.execute("DELETE FROM taken WHERE id = ?1", [&self.id])?;
+        tx.execute("DELETE FROM settled WHERE id = ?1", [&self.id])?;
+        History::SETTLED.make_room(tx, self.owner, self.decided_at, bounds)?;
+        self.keep(tx)?;
+        Ok(())
+    }
+
+    fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
+        let Self { id, owner, decided_at, call_key, outcome, text } = self;
+        outcome.tell_run(tx, &id)?;
+        let (expires_at, bytes) = (decided_at.saturating_add(KEPT_MILLIS), size(&text)?);
+        tx.execute(
+            "INSERT OR REPLACE INTO settled
+                 (id, owner, decided_at, expires_at, bytes, claimed_by, record, call_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            (id, owner, decided_at, expires_at, bytes, tx.server, text, call_key),
+        )?;
+        Ok(())
+    }
+}
+
+/// What is known of a call that does not wait.
+enum Found {
+    Nothing,
+    Known(Box<Settled>),
+    /// The server that had taken it died before it said what became of it.
+    Lost,
+}
+
+impl Found {
+    fn look(tx: &Tx<'_>, id: &str, place: &impl Fn(&str) -> String) -> Result<Self, StoreError> {
+        let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Epoch>(1)?));
+        let sql = "SELECT record, claimed_by FROM settled WHERE id = ?1";
+        if let Some((text, claimed_by)) = tx.one(sql, [id], row)? {
+            let settled: Settled = parse(&text, || place(id))?;
+            let is_lost = *settled.outcome() == Outcome::Running && !tx.is_alive(claimed_by)?;
+            return Ok(if is_lost { Self::Lost } else { Self::Known(Box::new(settled)) });
+        }
+        let sql = "SELECT claimed_by FROM taken WHERE id = ?1";
+        let Some(claimed_by) = tx.one(sql, [id], |row| row.get(0))? else {
+            return Ok(Self::Nothing);
+        };
+        // While its taker lives, that one says what becomes of it.
+        Ok(if tx.is_alive(claimed_by)? { Self::Nothing } else { Self::Lost })
+    }
+}
+
+/// Takes over a call whose server died: what became of it is that nobody knows.
+fn take_over(
+    tx: &Tx<'_>,
+    id: &str,
+    place: &impl Fn(&str) -> String,
+) -> Result<Option<Settled>, StoreError> {
+    // Another server may have been faster.
+    match Found::look(tx, id, place)? {
+        Found::Nothing => return Ok(None),
+        Found::Known(settled) => return Ok(Some(*settled)),
+        Found::Lost => {}
+    }
+    let sql = "DELETE FROM taken WHERE id = ?1 RETURNING record, taken_at";
+    let taken = tx.one(sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)))?;
+    let settled = if let Some((text, at)) = taken {
+        let suspension: Suspension = parse(&text, || place(id))?;
+        Settled::running(suspension, Timestamp::from_unix_millis(at))
+    } else {
+        let sql = "SELECT record FROM settled WHERE id = ?1";
+        match tx.one(sql, [id], |row| row.get::<_, String>(0))? {
+            Some(text) => parse(&text, || place(id))?,
+            None => return Ok(None),
+        }
+    };
+    let lost = settled.lost();
+    Ended::of(&lost)?.keep(tx)?;
+    Ok(Some(lost))
+}

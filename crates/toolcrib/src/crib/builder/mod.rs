@@ -1,0 +1,522 @@
+//! What a crib is made of, collected.
+
+mod assembly;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+#[cfg(feature = "manifests")]
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use toolcrib_core::approval::Approver;
+#[cfg(all(unix, feature = "manifests"))]
+use toolcrib_core::audit::AuditArguments;
+use toolcrib_core::audit::AuditTrail;
+use toolcrib_core::clock::Clock;
+use toolcrib_core::events::EventBus;
+use toolcrib_core::masking::Mask;
+use toolcrib_core::policy::Policy;
+use toolcrib_core::run::RunStore;
+use toolcrib_core::spill::SpillStore;
+use toolcrib_core::suspension::SuspensionStore;
+use toolcrib_core::{ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Toolset};
+#[cfg(feature = "mcp")]
+use toolcrib_mcp::upstream::{PinStore, Upstream};
+use toolcrib_tool::{
+    CallContext, ContextValues, DefinitionError, IntoOutcome, Services, ToolDefinitionBuilder,
+    ToolEntry,
+};
+
+#[cfg(feature = "manifests")]
+use crate::control_plane::OwnPlaces;
+#[cfg(feature = "manifests")]
+use crate::manifests::Manifests;
+#[cfg(feature = "manifests")]
+use crate::manifests::lock::LockKeeper;
+#[cfg(unix)]
+use crate::stores::FileAudit;
+
+/// Collects entries and settings; [`build`](Self::build) decides every name.
+///
+/// What is not said costs a call nothing, with one exception: outputs that are too long for a model
+/// are kept in memory for an hour and read with the tool `read_output`
+/// ([`spill`](Self::spill), [`no_spill`](Self::no_spill)).
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use toolcrib::{ToolCall, Toolcrib};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolcrib::BuildError> {
+/// let crib = Toolcrib::builder()
+///     .tool("greet", "Greet somebody by name.", |args: Greet, _| async move {
+///         format!("Hello, {}!", args.name)
+///     })
+///     .build()?;
+///
+/// let result = crib.turn().call(ToolCall::new("call_1", "greet", r#"{"name": "Ada"}"#)).await;
+/// assert_eq!(result.text(), "Hello, Ada!");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct ToolcribBuilder {
+    entries: Vec<ToolEntry>,
+    /// The first tool that could not be made.
+    refused: Option<DefinitionError>,
+    #[cfg(feature = "manifests")]
+    manifests: Option<Manifests>,
+    native: bool,
+    meta: bool,
+    on_duplicate: OnDuplicate,
+    allow_override: Vec<String>,
+    #[cfg(feature = "manifests")]
+    lock: Option<Arc<LockKeeper>>,
+    pub(crate) executor: ExecutorBuilder,
+    events: Option<EventBus>,
+    context: ContextValues,
+    services: Services,
+    #[cfg(feature = "builtins")]
+    builtins: toolcrib_builtins::Builtins,
+    toolsets: BTreeMap<String, Toolset>,
+    runs: Option<Arc<dyn RunStore>>,
+    #[cfg(feature = "http")]
+    answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
+    #[cfg(feature = "mcp")]
+    tasks: Option<Arc<dyn toolcrib_mcp::TaskStore>>,
+    #[cfg(feature = "http")]
+    mcp_sessions: Option<usize>,
+    #[cfg(feature = "manifests")]
+    pub(crate) secrets: toolcrib_runners::Secrets,
+    #[cfg(feature = "manifests")]
+    own_places: OwnPlaces,
+    #[cfg(feature = "manifests")]
+    working_folders: Vec<PathBuf>,
+    outputs: Outputs,
+    #[cfg(feature = "mcp")]
+    upstreams: Vec<Upstream>,
+    #[cfg(feature = "mcp")]
+    pins: Option<Arc<dyn PinStore>>,
+    #[cfg(unix)]
+    audit_file: Option<Arc<FileAudit>>,
+}
+
+/// Where outputs that are cut are kept.
+#[derive(Default)]
+enum Outputs {
+    #[default]
+    Memory,
+    Store(Arc<dyn SpillStore>),
+    Nowhere,
+}
+
+impl ToolcribBuilder {
+    /// Adds a tool from an async closure. The schema of its arguments is that of the closure's first
+    /// parameter ([`NoArguments`](crate::NoArguments) for none); it may return whatever a `#[tool]` fn
+    /// may.
+    ///
+    /// Such a tool says nothing about its effects, so policies and models assume that it may change
+    /// anything; [`tool_with`](Self::tool_with) says more. [`build`](Self::build) fails if the name or
+    /// the description is refused, or if the arguments are not an object.
+    #[must_use]
+    pub fn tool<T, F, R, O>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(T, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoOutcome,
+    {
+        self.typed(ToolEntry::from_fn(name, description, function))
+    }
+
+    /// As [`tool`](Self::tool), with a definition that says more: what the tool does, when somebody is
+    /// asked, how long it may take.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use toolcrib::{NoArguments, Toolcrib};
+    ///
+    /// let crib = Toolcrib::builder()
+    ///     .tool_with(
+    ///         "uptime",
+    ///         "Show how long the machine has been running.",
+    ///         |definition| definition.read_only(true).timeout(Duration::from_secs(2)),
+    ///         |_: NoArguments, _| async { "3 days" },
+    ///     )
+    ///     .build()?;
+    /// assert!(crib.turn().describe("uptime").is_some_and(|one| one.annotations().read_only));
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn tool_with<T, F, R, O>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        define: impl FnOnce(ToolDefinitionBuilder) -> ToolDefinitionBuilder,
+        function: F,
+    ) -> Self
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(T, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoOutcome,
+    {
+        self.typed(ToolEntry::from_fn_with(name, description, define, function))
+    }
+
+    /// Keeps what is wrong with a tool until the crib is built.
+    fn typed(mut self, entry: Result<ToolEntry, DefinitionError>) -> Self {
+        match entry {
+            Ok(entry) => self.entries.push(entry),
+            Err(error) => {
+                self.refused.get_or_insert(error);
+            }
+        }
+        self
+    }
+
+    /// Adds a tool that was made before: with a type of its own, an instance per call, or a definition
+    /// from elsewhere. Closures are added with [`tool`](Self::tool).
+    #[must_use]
+    pub fn entry(mut self, entry: ToolEntry) -> Self {
+        self.entries.push(entry);
+        self
+    }
+
+    /// Adds the tools of a source, in their order. They stay as they are; what comes from manifests
+    /// and should follow them is added by [`manifests`](Self::manifests).
+    #[must_use]
+    pub fn entries(mut self, entries: impl IntoIterator<Item = ToolEntry>) -> Self {
+        self.entries.extend(entries);
+        self
+    }
+
+    /// Adds the tools of manifests, a unit each, which can be reloaded
+    /// ([`Toolcrib::manifests`](crate::Toolcrib::manifests)), and the other MCP servers that they name
+    /// ([`Toolcrib::connect`](crate::Toolcrib::connect)).
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn manifests(mut self, manifests: &Manifests) -> Self {
+        self.manifests = Some(manifests.clone());
+        self
+    }
+
+    /// Adds other MCP servers whose tools are offered here, before those that manifests name. They stay
+    /// as they are.
+    ///
+    /// Nothing is started by this: [`Toolcrib::connect`](crate::Toolcrib::connect) does.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn upstreams(mut self, upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        self.upstreams.extend(upstreams);
+        self
+    }
+
+    /// Sets where it is kept what definitions of other MCP servers' tools were when they were first
+    /// seen. Default: in memory, as long as the crib lives.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn pins(mut self, pins: Arc<dyn PinStore>) -> Self {
+        self.pins = Some(pins);
+        self
+    }
+
+    /// Adds every tool linked into this binary (`#[tool]`).
+    #[must_use]
+    pub fn native_tools(mut self) -> Self {
+        self.native = true;
+        self
+    }
+
+    /// Sets what the built-in tools are given: their names, and the folders they may work in. Default:
+    /// the default names and no folder, so that file tools are unavailable.
+    ///
+    /// ```
+    /// use toolcrib::builtins::{Builtins, Projects};
+    /// use toolcrib::{ToolCall, Toolcrib};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("notes.txt"), "remember")?;
+    /// let builtins = Builtins::new().projects(Projects::in_folder(dir.path()));
+    /// let crib = Toolcrib::builder().native_tools().builtins(builtins).build()?;
+    /// let read = ToolCall::new("1", "file_read", r#"{"path": "notes.txt"}"#);
+    /// assert_eq!(crib.turn().call(read).await.text(), "remember");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "builtins")]
+    #[must_use]
+    pub fn builtins(mut self, builtins: toolcrib_builtins::Builtins) -> Self {
+        self.builtins = builtins;
+        self
+    }
+
+    /// Sets whether there are tools that find, describe and call others
+    /// ([`meta_entries`](toolcrib_core::meta::meta_entries)). Default: no.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    ///
+    /// let crib = Toolcrib::builder().meta_tools(true).build()?;
+    /// assert!(crib.turn().describe("tool_search").is_some());
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn meta_tools(mut self, offered: bool) -> Self {
+        self.meta = offered;
+        self
+    }
+
+    /// Sets what a name that is declared twice means, now and for later changes. Default: the first
+    /// keeps it, and the other is listed by
+    /// [`conflicts`](toolcrib_core::RegistrySnapshot::conflicts).
+    #[must_use]
+    pub fn on_duplicate(mut self, on_duplicate: OnDuplicate) -> Self {
+        self.on_duplicate = on_duplicate;
+        self
+    }
+
+    /// Names the manifest and upstream tools that may take the place of one of the system's own
+    /// ([`OVERRIDABLE`](toolcrib_core::OVERRIDABLE)): `unit:name`, for example
+    /// `tools.d/own.yaml:new_task`. Host and linked-in tools always may. Default: none.
+    #[must_use]
+    pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
+        self.allow_override.extend(entries.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the lock that every tool is held against. Default: none.
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn lock(mut self, keeper: LockKeeper) -> Self {
+        self.lock = Some(Arc::new(keeper));
+        self
+    }
+
+    /// Adds files and folders that no tool may change, or even read, to the
+    /// [control plane](crate::Toolcrib::control_plane): settings, state, keys of the host program. What its
+    /// manifests run, the manifests themselves and the running program always belong to it.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::control_plane::OwnPlaces;
+    ///
+    /// let own = OwnPlaces::new().hide("/srv/app/keys").read_only("/srv/app/hooks");
+    /// let crib = Toolcrib::builder().own_places(own).build()?;
+    /// assert!(crib.control_plane().places().hidden.contains(&"/srv/app/keys".into()));
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn own_places(mut self, own: OwnPlaces) -> Self {
+        self.own_places.extend(own);
+        self
+    }
+
+    /// Adds folders that programs of tools work in, beside those of the built-in tools and manifests.
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub(crate) fn working_folders(mut self, folders: Vec<PathBuf>) -> Self {
+        self.working_folders.extend(folders);
+        self
+    }
+
+    /// Sets how calls are run.
+    #[must_use]
+    pub fn executor(mut self, config: ExecutorConfig) -> Self {
+        self.executor = self.executor.config(config);
+        self
+    }
+
+    /// Sets the values every turn of the crib has in its context.
+    #[must_use]
+    pub fn context(mut self, values: ContextValues) -> Self {
+        self.context = values;
+        self
+    }
+
+    /// Sets what every turn of the crib lends to its tools: databases, clients, settings.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = services;
+        self
+    }
+
+    /// Adds a toolset for [`Toolcrib::turn_in`](crate::Toolcrib::turn_in); one of the same name is replaced.
+    ///
+    /// What is cut in its turns can be read only where it takes `read_output`.
+    #[must_use]
+    pub fn toolset(mut self, name: impl Into<String>, toolset: Toolset) -> Self {
+        self.toolsets.insert(name.into(), toolset);
+        self
+    }
+
+    /// Sets which calls run, which are asked about, and which are refused. Default: what the tools
+    /// themselves say.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.executor = self.executor.policy(policy);
+        self
+    }
+
+    /// Sets who is asked, where a turn does not say. Default: nobody. Then calls that would be asked
+    /// about wait in the [`suspensions`](Self::suspensions), and without these they are `denied`.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.executor = self.executor.approver(approver);
+        self
+    }
+
+    /// Sets where calls wait that nobody can answer at once: for approval, for a client, for an
+    /// answer. Default: nowhere; such calls fail.
+    #[must_use]
+    pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
+        self.executor = self.executor.suspensions(store);
+        self
+    }
+
+    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
+    /// ends with its one call is not there when the answer comes.
+    #[must_use]
+    pub fn without_suspensions(mut self) -> Self {
+        self.executor = self.executor.without_suspensions();
+        self
+    }
+
+    /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: nowhere.
+    #[must_use]
+    pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {
+        self.runs = Some(store);
+        self
+    }
+
+    /// Sets where tasks of MCP clients outlive the server ([`Toolcrib::task_store`](crate::Toolcrib::task_store)). Default: nowhere.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn task_store(mut self, store: Arc<dyn toolcrib_mcp::TaskStore>) -> Self {
+        self.tasks = Some(store);
+        self
+    }
+
+    /// Sets how many MCP sessions one client may have over HTTP. Default 256.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn mcp_sessions(mut self, per_client: usize) -> Self {
+        self.mcp_sessions = Some(per_client);
+        self
+    }
+
+    /// Sets where answers to requests with an `Idempotency-Key` outlive the server. Default: nowhere; then
+    /// they are kept in memory.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn answers(mut self, store: Arc<dyn toolcrib_http::AnswerStore>) -> Self {
+        self.answers = Some(store);
+        self
+    }
+
+    /// Sets what must never be shown: the values of secrets. Default: nothing.
+    #[must_use]
+    pub fn mask(mut self, mask: Mask) -> Self {
+        self.executor = self.executor.mask(mask);
+        self
+    }
+
+    /// Sets where outputs that are cut are kept. Default: in memory, 64 MiB for an hour.
+    ///
+    /// The tool `read_output` reads them, unless the host has registered a tool of that name: then
+    /// that one has to.
+    #[must_use]
+    pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
+        self.outputs = Outputs::Store(store);
+        self
+    }
+
+    /// Keeps no outputs: what is cut is gone, and there is no `read_output`.
+    #[must_use]
+    pub fn no_spill(mut self) -> Self {
+        self.outputs = Outputs::Nowhere;
+        self
+    }
+
+    /// Sets the audit log, which is told of every call. Default: none.
+    #[must_use]
+    pub fn audit(mut self, trail: AuditTrail) -> Self {
+        self.executor = self.executor.audit(trail);
+        self
+    }
+
+    /// Sets the audit log to a file that the crib writes out when it is shut down.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn audit_file(self, file: FileAudit, arguments: AuditArguments) -> Self {
+        let file = Arc::new(file);
+        let trail = AuditTrail::new(Arc::clone(&file) as _).with_arguments(arguments);
+        Self { audit_file: Some(file), ..self.audit(trail) }
+    }
+
+    /// Adds a hook around every call, inside those added before.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.executor = self.executor.middleware(middleware);
+        self
+    }
+
+    /// Sets the bus that is told of all calls: what they say while they run, how they end, and tools
+    /// that pause. Default: a bus of the crib's own, which keeps 1,024 events for its slowest
+    /// subscriber ([`Executor::events`](toolcrib_core::Executor::events)).
+    ///
+    /// ```
+    /// use toolcrib::core::events::EventBus;
+    /// use toolcrib::{ToolCall, Toolcrib};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib::BuildError> {
+    /// let bus = EventBus::new(16);
+    /// let crib = Toolcrib::builder().events(bus.clone()).build()?;
+    /// let mut events = bus.subscribe();
+    /// crib.turn().call(ToolCall::new("1", "read_output", r#"{"handle": "00"}"#)).await;
+    /// let first = events.next().await.map(|event| event.name());
+    /// assert_eq!(first, Some("call.prepare"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(mut self, bus: EventBus) -> Self {
+        self.events = Some(bus);
+        self
+    }
+
+    /// Sets the time of day, for what expires. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.executor = self.executor.clock(clock);
+        self
+    }
+}
+
+impl fmt::Debug for ToolcribBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolcribBuilder")
+            .field("entries", &self.entries.len())
+            .field("executor", &self.executor)
+            .field("toolsets", &self.toolsets)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,420 @@
+//! Looking through manifests as `toolcrib check` does: their files, the names that several of them
+//! want, and what the models' providers would make of each tool.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcrib_core::Conflict;
+use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
+use toolcrib_manifest::lock::{Kind, Lock, LockMode};
+use toolcrib_manifest::{Diagnostic, Known, Place, Remark, Severity};
+use toolcrib_runners::{
+    Secrets, Word, pin_files, prompt_word, resource_word, tool_word, upstream_word,
+};
+use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
+use toolcrib_wire::{Declaration, Target, export};
+
+use crate::manifests::lock::LockKeeper;
+#[cfg(feature = "mcp")]
+use crate::manifests::names::DeclaredName;
+use crate::manifests::trust::UnderLock;
+use crate::settings::Config;
+use crate::{BuildError, Toolcrib};
+
+/// What was found in manifests that were looked through together.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The files, with everything that is worth saying about each.
+    pub files: DirectoryLoad,
+    /// The tools whose name was taken already, by a linked-in tool or an earlier file. Each is a
+    /// `shadowed-name` in its file, too.
+    pub shadowed: Vec<Conflict>,
+    /// Prompts, resources and other MCP servers whose name an earlier file has, likewise.
+    #[cfg(feature = "mcp")]
+    pub shadowed_names: Vec<DeclaredName>,
+}
+
+/// Looks through the manifests of directories and single files, in the order that decides names; of
+/// the names of built-in tools, those that `config` offers are taken. Nothing is started; programs are
+/// looked for on the `PATH`, scripts beside their manifests. `restated` is that of [`provider_remarks`].
+///
+/// The catalogue of a directory, its folder `available`, is looked through too. Its tools are not loaded,
+/// so they take no names, and need no word yet.
+///
+/// Fails if a linked-in tool's own definition is wrong.
+pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Checked, BuildError> {
+    let known = known(config);
+    let remarks = |definition: &ToolDefinition| provider_remarks(definition, restated);
+    let mut files = lint_paths_with(paths, &known, &remarks);
+    // Only names matter here: no body is made.
+    let names = files.declarations().map(|declaration| {
+        let origin = declaration.origin.clone();
+        let source = Source::new(Layer::Manifest, origin.file.clone()).at(origin);
+        ToolEntry::client(ToolDefinition::clone(&declaration.definition), source)
+    });
+    let accepted = enforced_lock(config);
+    let names = names.map(|entry| withheld_by(accepted.as_deref(), entry));
+    let builder = Toolcrib::builder().native_tools().entries(names);
+    #[cfg(feature = "builtins")]
+    let builder = builder.builtins(config.builtin_tools());
+    let crib = builder.build()?;
+    let snapshot = crib.executor().registry().snapshot();
+    let shadowed = snapshot.conflicts().to_vec();
+    for conflict in &shadowed {
+        let (name, loser) = (conflict.loser.name(), &conflict.loser.source);
+        let locked = accepted.as_deref().filter(|lock| lock_gives(lock, name, &conflict.winner));
+        let (message, label, help) = if locked.is_some() && conflict.loser.is_blocked() {
+            let winner = &conflict.winner;
+            (
+                format!("this tool is blocked: the lock gives the name `{name}` to {winner}"),
+                "the lock accepted this tool under the name",
+                format!(
+                    "rename the tool, or hand the name over with `toolcrib lock --take-over {name}`"
+                ),
+            )
+        } else {
+            (
+                format!("the name `{name}` is taken already, so this tool is never called"),
+                "the name belongs to the tool declared first",
+                "rename the tool, or set a `namespace` for the file".to_owned(),
+            )
+        };
+        shadow(&mut files, loser, message, owner(&conflict.winner, label), &help);
+    }
+    #[cfg(feature = "mcp")]
+    let shadowed_names = {
+        let mut names = crate::manifests::names::checked(&files);
+        names.retain(|one| one.shadowed_by().is_some());
+        for one in &names {
+            let Some(by) = one.shadowed_by() else { continue };
+            let (name, (what, fate)) = (&one.name, fate(one.kind));
+            let message = format!("the {what} `{name}` is taken already, so {fate}");
+            let owner = owner(by, "it belongs to the one declared first");
+            shadow(&mut files, &one.source, message, owner, &format!("choose another {what}"));
+        }
+        names
+    };
+    untrusted(&mut files, config);
+    let catalogues = paths.iter().filter_map(|path| catalogue(path));
+    let catalogues: Vec<PathBuf> =
+        catalogues.filter(|folder| !files.paths().contains(folder)).collect();
+    // What is in a catalogue is for other machines and other configs.
+    files.append(lint_paths_with(&catalogues, &Known::default().files(true), &remarks));
+    Ok(Checked {
+        files,
+        shadowed,
+        #[cfg(feature = "mcp")]
+        shadowed_names,
+    })
+}
+
+/// The lock, where the config enforces it. One that cannot be read is reported by the commands that start
+/// the tools.
+fn enforced_lock(config: &Config) -> Option<Arc<Lock>> {
+    let keeper = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
+    (keeper.mode() == LockMode::Enforce).then(|| keeper.lock().ok().flatten()).flatten()
+}
+
+/// Blocks an entry whose name the lock gives to another source, so that the lock's owner keeps the name as
+/// it does when the tools are started. Whether the owner has changed since is not asked.
+fn withheld_by(lock: Option<&Lock>, entry: ToolEntry) -> ToolEntry {
+    let is_known = |lock: &Lock| lock.get(Kind::Tool, entry.name()).is_some();
+    match lock {
+        Some(lock) if is_known(lock) && !lock_gives(lock, entry.name(), &entry.source) => {
+            entry.blocked("the lock gives the name to another source")
+        }
+        _ => entry,
+    }
+}
+
+/// Whether the lock has this source as the owner of a tool's name.
+fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
+    lock.get(Kind::Tool, name).is_some_and(|locked| locked.owner == lock.owner_of(source))
+}
+
+/// What the config and this machine say about what manifests refer to.
+fn known(config: &Config) -> Known {
+    let mut known = Known::default().files(true).workspace(&config.workspace.root);
+    if let Some(longest) = config.executor.max_timeout.0 {
+        known = known.max_timeout(longest);
+    }
+    if let Some(path) = std::env::var_os("PATH") {
+        known = known.programs(path);
+    }
+    match secret_names(config) {
+        Some(names) => known.secrets(names),
+        None => known,
+    }
+}
+
+/// The names of the secrets that the config has; `None` if it names no source of secrets, or a folder
+/// that cannot be read here.
+fn secret_names(config: &Config) -> Option<Vec<String>> {
+    let mut names: Vec<String> = config.secrets.keys().cloned().collect();
+    let systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    for folder in config.secret_folders.iter().chain(&systemd) {
+        let files = std::fs::read_dir(folder).ok()?.flatten();
+        names.extend(files.filter_map(|file| file.file_name().into_string().ok()));
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// What the name of a kind is called, and what a taken one means.
+#[cfg(feature = "mcp")]
+fn fate(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Tool => ("name", "this tool is never called"),
+        Kind::Upstream => ("name", "this server is never connected to"),
+        Kind::Prompt => ("name", "clients are never offered this prompt"),
+        Kind::Resource => ("address", "clients are never offered this resource"),
+    }
+}
+
+/// Says in each file which of its tools, MCP servers, prompts and resources need the operator's word and do not have it:
+/// a warning where the config loads the file, and a hint elsewhere.
+fn untrusted(files: &mut DirectoryLoad, config: &Config) {
+    let mut host = config.runner_host(Secrets::default());
+    let lock = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
+    if lock.mode() == LockMode::Enforce {
+        let (own, lock) = (Arc::clone(&host.trust), Arc::new(lock));
+        host = host.with_trust(UnderLock { own, lock });
+    }
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let loaded: Vec<_> = config.manifests.dirs.iter().map(|dir| absolute(dir)).collect();
+    for file in &mut files.files {
+        // The word may have been given for these files as they were.
+        pin_files(&mut file.loaded, &host);
+        let path = absolute(&file.path);
+        let is_loaded =
+            loaded.iter().any(|dir| *dir == path || Some(dir.as_path()) == path.parent());
+        let tools = file.loaded.declarations.iter().filter_map(|tool| {
+            let word = tool_word(tool, &tool.digest(), &host)?;
+            Some((tool.definition.name(), &tool.origin, word))
+        });
+        let upstreams = file.loaded.upstreams.iter().filter_map(|server| {
+            let word = upstream_word(server, &server.digest(), &host)?;
+            Some((server.name.as_str(), &server.origin, word))
+        });
+        let prompts = file.loaded.prompts.iter().filter_map(|prompt| {
+            let word = prompt_word(prompt, &prompt.digest(), &host)?;
+            Some((prompt.name.as_str(), &prompt.origin, word))
+        });
+        let resources = file.loaded.resources.iter().filter_map(|resource| {
+            let word = resource_word(resource, &resource.digest(), &host)?;
+            Some((resource.uri.as_str(), &resource.origin, word))
+        });
+        let all = tools.chain(upstreams).chain(prompts).chain(resources);
+        let found = all.filter_map(|(name, origin, word)| {
+            let Word::Missing { remedy } = word else { return None };
+            let place = file.scalar_at(origin.line, origin.column);
+            let message = format!("`{name}` is unavailable: it {remedy}");
+            let diagnostic = Diagnostic::about("needs-trust", place, message).help(
+                "`manifests.trusted` in the config holds wherever the config is used, in CI as well; what \
+                 `toolcrib trust` records holds on this machine only. A tool that asks for less (a narrower \
+                 profile, fewer grants and files) needs neither",
+            );
+            Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
+        });
+        let found: Vec<_> = found.collect();
+        for diagnostic in found {
+            file.add(diagnostic);
+        }
+    }
+}
+
+/// Says in its file that a declaration has lost its name.
+fn shadow(
+    files: &mut DirectoryLoad,
+    loser: &Source,
+    message: String,
+    (owner, label): (Origin, &str),
+    help: &str,
+) {
+    let Some(origin) = &loser.origin else { return };
+    let file = files.files.iter_mut().find(|file| file.path.to_string_lossy() == origin.file);
+    if let Some(file) = file {
+        let place = file.scalar_at(origin.line, origin.column);
+        let diagnostic =
+            Diagnostic::about("shadowed-name", place, message).elsewhere(owner, label).help(help);
+        file.add(diagnostic);
+    }
+}
+
+/// Where the owner of a name is declared, and what is said there.
+fn owner<'a>(source: &Source, label: &'a str) -> (Origin, &'a str) {
+    let unit = || Origin { file: source.unit.clone(), line: 0, column: 0 };
+    (source.origin.clone().unwrap_or_else(unit), label)
+}
+
+/// The targets that differ in what they take, and what people call them.
+const PROVIDERS: [(Target, &str); 5] = [
+    (Target::OpenAiChat, "OpenAI"),
+    (Target::OpenAiStrict, "OpenAI's strict mode"),
+    (Target::Anthropic, "Anthropic"),
+    (Target::Gemini, "Gemini"),
+    (Target::Mcp, "MCP"),
+];
+
+/// What each provider refuses of a tool (`provider-refused`: a warning, and a hint where only a
+/// strict mode does), is told under another name (`provider-renamed`), or is told in other words
+/// (`provider-differs`). What a provider's models are told all the same, in the words of a description,
+/// is only said if `restated`.
+///
+/// Nothing of this keeps a tool from being served: a provider that cannot take it is not offered it,
+/// and arguments are always checked against the tool's own schema.
+pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Remark> {
+    // The length of descriptions is looked at elsewhere, once for all providers.
+    let declaration = Declaration::new(definition.name(), "", definition.input_schema());
+    let mut refused: Said = BTreeMap::new();
+    let mut differs: Said = BTreeMap::new();
+    let mut renamed: Vec<(&str, String)> = Vec::new();
+    for (target, provider) in PROVIDERS {
+        let told = export([declaration], target);
+        for refusal in told.refused {
+            refused
+                .entry((refusal.at, refusal.reason.to_string()))
+                .or_default()
+                .push((provider, target.is_strict()));
+        }
+        for note in told.notes.into_iter().filter(|note| restated || !note.restated) {
+            let at = keyword(definition, &note.at, &note.text);
+            differs.entry((at, note.text)).or_default().push((provider, target.is_strict()));
+        }
+        if let Some(name) = told.names.to_provider(definition.name())
+            && name != definition.name()
+        {
+            renamed.push((provider, name.to_owned()));
+        }
+    }
+    let mut remarks = Vec::new();
+    for ((at, reason), providers) in refused {
+        let strict_only = providers.iter().all(|(_, strict)| *strict);
+        let rest = if strict_only {
+            "offer it without the strict mode, or say it in the schema as the strict mode wants it"
+        } else {
+            "say it in another way if models of this provider are to have the tool; others are \
+             offered it as it is"
+        };
+        remarks.push(Remark {
+            severity: if strict_only { Severity::Hint } else { Severity::Warning },
+            code: "provider-refused",
+            at: Place::Input(at),
+            message: format!("{} cannot be offered the tool: {reason}", listed(&providers)),
+            help: Some(rest.to_owned()),
+        });
+    }
+    // The description that was left out above is none of theirs.
+    differs.retain(|(_, text), _| !text.contains("missing description"));
+    for ((at, text), providers) in differs {
+        remarks.push(Remark {
+            severity: Severity::Hint,
+            code: "provider-differs",
+            at: Place::Input(at),
+            message: format!("for {}, {text}", listed(&providers)),
+            help: Some(
+                "nothing has to be done: the arguments that models send are checked in full"
+                    .to_owned(),
+            ),
+        });
+    }
+    for (provider, name) in renamed {
+        remarks.push(Remark {
+            severity: Severity::Hint,
+            code: "provider-renamed",
+            at: Place::Name,
+            message: format!("{provider} takes no such name: its models know the tool as `{name}`"),
+            help: Some(
+                "begin the name with a letter if it is to be the same everywhere".to_owned(),
+            ),
+        });
+    }
+    remarks
+}
+
+/// The place of the keyword that a text speaks of, if it stands there.
+fn keyword(definition: &ToolDefinition, at: &str, text: &str) -> String {
+    let word = text.split('`').nth(1).map(|word| format!("{at}/{word}"));
+    word.filter(|at| definition.input_schema().pointer(at).is_some()).unwrap_or(at.to_owned())
+}
+
+/// The providers of whom the same is to be said at the same place.
+type Said = BTreeMap<(String, String), Vec<(&'static str, bool)>>;
+
+fn listed(providers: &[(&'static str, bool)]) -> String {
+    let names: Vec<&str> = providers.iter().map(|(name, _)| *name).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn remarks(name: &str, schema: Value) -> Vec<(Severity, &'static str, Place, String)> {
+        let definition = ToolDefinition::builder(name).description("Do it.").input_schema(schema);
+        provider_remarks(&definition.build().unwrap(), true)
+            .into_iter()
+            .map(|remark| (remark.severity, remark.code, remark.at, remark.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_plain_tool_is_offered_to_everybody_as_it_is() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "required": ["a"], "additionalProperties": false});
+        assert_eq!(remarks("plain", schema), []);
+    }
+
+    #[test]
+    fn who_refuses_what_is_said_at_its_place() {
+        let schema = json!({"type": "object", "properties": {
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        }, "required": ["labels"], "additionalProperties": false});
+        let found = remarks("label", schema);
+        assert!(
+            found.iter().any(|(severity, code, at, message)| {
+                *severity == Severity::Hint
+                    && *code == "provider-refused"
+                    && *at == Place::Input("/properties/labels".to_owned())
+                    && message.starts_with("OpenAI's strict mode cannot be offered the tool:")
+            }),
+            "{found:#?}"
+        );
+    }
+
+    #[test]
+    fn what_is_told_in_other_words_is_said_to_those_who_ask() {
+        let schema = json!({"type": "object", "properties": {
+            "path": {"type": "string", "maxLength": 9},
+        }, "required": ["path"], "additionalProperties": false});
+        let definition = ToolDefinition::builder("cat").description("Do it.").input_schema(schema);
+        let definition = definition.build().unwrap();
+        assert_eq!(provider_remarks(&definition, false), []);
+        let [remark] = &provider_remarks(&definition, true)[..] else { panic!("one remark") };
+        assert_eq!(remark.at, Place::Input("/properties/path/maxLength".to_owned()));
+        assert_eq!(
+            remark.message,
+            "for OpenAI's strict mode, `maxLength` is said in the description"
+        );
+    }
+
+    #[test]
+    fn a_name_that_a_provider_changes_is_said() {
+        let found = remarks("3d_print", json!({"type": "object", "additionalProperties": false}));
+        assert_eq!(
+            found,
+            [(
+                Severity::Hint,
+                "provider-renamed",
+                Place::Name,
+                "Gemini takes no such name: its models know the tool as `_3d_print`".to_owned()
+            )]
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! Tools from manifest files: read, checked, turned into entries, and kept up to date.
+
+#[cfg(feature = "manifests")]
+pub mod check;
+#[cfg(feature = "manifests")]
+pub mod lock;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+pub mod names;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+pub(crate) mod offerings;
+#[cfg(feature = "manifests")]
+pub mod tests_in_manifests;
+#[cfg(feature = "manifests")]
+pub mod trust;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
+use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
+use toolcrib_manifest::live::{
+    FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
+};
+use toolcrib_manifest::lock::LockMode;
+#[cfg(feature = "mcp")]
+use toolcrib_mcp::upstream::Upstream;
+use toolcrib_runners::{RunnerHost, Trust, pin_files};
+use toolcrib_tool::{Layer, ToolEntry};
+
+use crate::control_plane::Keeper;
+use crate::crib::BuildError;
+use crate::manifests::lock::LockKeeper;
+#[cfg(feature = "mcp")]
+use crate::manifests::names::{NameChanges, Names};
+use crate::manifests::trust::UnderLock;
+
+/// What was found in manifest files.
+///
+/// A broken file yields no tools and says why in [`files`](Manifests::files); the other files are
+/// not touched by it.
+#[derive(Debug, Clone)]
+pub struct Manifests {
+    files: Arc<DirectoryLoad>,
+    host: RunnerHost,
+    /// Directories that may be missing, and were when the manifests were read.
+    absent: Vec<PathBuf>,
+}
+
+impl Manifests {
+    /// Reads the manifests of directories, in order; a path that is a file is read as one.
+    /// `host` says where commands run unless they say so, and which secrets there are.
+    pub fn load(paths: &[PathBuf], host: RunnerHost) -> Self {
+        let mut files = load_dirs(paths);
+        for file in &mut files.files {
+            pin_files(&mut file.loaded, &host);
+        }
+        Self { files: Arc::new(files), host, absent: Vec::new() }
+    }
+
+    /// Takes it that directories that are not there have no manifests yet.
+    #[must_use]
+    pub fn without_missing(mut self) -> Self {
+        let missing = self.files.unreadable.iter().filter(|dir| !dir.path.exists());
+        self.absent = missing.map(|dir| dir.path.clone()).collect();
+        Arc::make_mut(&mut self.files).forgive_missing();
+        self
+    }
+
+    /// The tools of all good files, in the order that decides names: directory, file, place.
+    pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
+        self.files
+            .declarations()
+            .map(|declaration| toolcrib_runners::entry(declaration, &self.host))
+    }
+
+    /// The other MCP servers that good files name, in the same order, each with what it is given:
+    /// secrets, and values of this program's environment.
+    #[cfg(feature = "mcp")]
+    pub fn upstreams(&self) -> impl Iterator<Item = Upstream> + '_ {
+        self.files
+            .upstreams()
+            .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
+    }
+
+    /// Where their commands run, which secrets there are, and which of them are trusted under this
+    /// lock.
+    pub(crate) fn host(&self, lock: Option<&Arc<LockKeeper>>) -> RunnerHost {
+        under(lock, &self.host)
+    }
+
+    /// The files, with their declarations and everything worth saying about them.
+    pub fn files(&self) -> &DirectoryLoad {
+        &self.files
+    }
+
+    /// Declares every good file as a unit, which can be replaced later.
+    pub(crate) fn declare(
+        &self,
+        registry: &mut RegistryBuilder,
+        lock: Option<&Arc<LockKeeper>>,
+        keeper: &Keeper,
+    ) -> Result<(), BuildError> {
+        let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
+        let leases = keeper.load(
+            good.map(|file| (file.rank, file.path.to_string_lossy().into_owned(), &file.loaded)),
+        );
+        let host = self.host(lock).with_leases(leases);
+        // All at once past the lock, so that it is read once.
+        let declarations: Vec<_> = self.files.declarations().collect();
+        let mut entries = toolcrib_runners::entries(&declarations, &host);
+        if let Some(lock) = lock {
+            entries = lock.admit(entries)?;
+        }
+        let mut entries = entries.into_iter();
+        for file in self.files.files.iter().filter(|file| !file.loaded.has_errors()) {
+            let own = entries.by_ref().take(file.loaded.declarations.len()).collect();
+            registry.declare(&unit(&file.path.to_string_lossy(), file.rank), own)?;
+        }
+        Ok(())
+    }
+}
+
+/// The host as tools under this lock see it. Where the lock is enforced, what was accepted is
+/// trusted and is what runs: a script that changes behind a loaded manifest does not.
+fn under(lock: Option<&Arc<LockKeeper>>, host: &RunnerHost) -> RunnerHost {
+    match lock.filter(|lock| lock.mode() == LockMode::Enforce) {
+        None => host.clone(),
+        Some(lock) => {
+            let (own, lock) = (Arc::clone(&host.trust), Arc::clone(lock));
+            host.clone().with_pinned_scripts(true).with_trust(UnderLock { own, lock })
+        }
+    }
+}
+
+fn unit(name: &str, rank: u32) -> SourceUnit {
+    SourceUnit::new(Layer::Manifest, name).rank(rank)
+}
+
+/// The manifests of a crib, which follow their files. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Reloader(Arc<Parts>);
+
+struct Parts {
+    live: Arc<LiveManifests>,
+    /// Which of them the operator vouches for.
+    trust: Arc<dyn Trust>,
+    keeper: Keeper,
+    /// Directories that may be missing, and were at the start.
+    absent: Vec<PathBuf>,
+    watch: Mutex<Option<Watch>>,
+}
+
+impl Reloader {
+    pub(crate) fn new(
+        manifests: &Manifests,
+        executor: &Executor,
+        lock: Option<Arc<LockKeeper>>,
+        keeper: Keeper,
+        #[cfg(feature = "mcp")] names: Names,
+    ) -> Self {
+        let registry = Registry {
+            keeper: keeper.clone(),
+            executor: executor.clone(),
+            host: manifests.host(lock.as_ref()),
+            lock,
+            #[cfg(feature = "mcp")]
+            names,
+        };
+        let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
+        let mut surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
+        surroundings.extend(manifests.host.trust.files());
+        let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
+        let live = Arc::new(live);
+        let trust = Arc::clone(&manifests.host.trust);
+        let absent = manifests.absent.clone();
+        Self(Arc::new(Parts { live, trust, keeper, absent, watch: Mutex::new(None) }))
+    }
+
+    /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
+    /// followed already. Ends with the crib.
+    ///
+    /// Fails only if no thread can be started. What cannot be watched is looked at every two seconds
+    /// instead, which is logged.
+    pub fn watch(&self) -> io::Result<()> {
+        let mut watch = self.0.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if watch.is_none() {
+            *watch = Some(Watch::start(&self.0.live, |text| tracing::warn!("{text}"))?);
+        }
+        Ok(())
+    }
+
+    /// Reads every file again, now, and applies what has changed as one set.
+    ///
+    /// Calls that run and turns that are open keep what they have. MCP servers that files name no more
+    /// or otherwise are ended, and with them the calls that they run; the others notice nothing. That
+    /// goes on in the background, once the crib has connected to any.
+    pub fn reload(&self) -> LookReport {
+        self.0.keeper.look_again();
+        self.0.live.reload()
+    }
+
+    /// Takes over what a config that was read again trusts by name. In effect with the next
+    /// [`reload`](Self::reload).
+    #[cfg(unix)]
+    pub(crate) fn trust(&self, named: &[String]) {
+        self.0.trust.take_over(named);
+    }
+
+    /// Every file, in the order that decides names, and what became of it.
+    pub fn files(&self) -> Vec<FileStatus> {
+        self.0.live.files()
+    }
+
+    /// Directories that cannot be read, with the reason; without those that may be missing
+    /// ([`Manifests::without_missing`]) and have been from the start.
+    pub fn unreadable(&self) -> Vec<(PathBuf, String)> {
+        let mut unreadable = self.0.live.unreadable();
+        unreadable.retain(|(dir, _)| !self.0.absent.contains(dir) || dir.exists());
+        unreadable
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reloader").field(&self.0.live).finish()
+    }
+}
+
+/// The registry that manifests are applied to.
+struct Registry {
+    keeper: Keeper,
+    executor: Executor,
+    host: RunnerHost,
+    lock: Option<Arc<LockKeeper>>,
+    #[cfg(feature = "mcp")]
+    names: Names,
+}
+
+impl Subscriber for Registry {
+    fn apply(&self, mut changes: Vec<UnitChange>) -> Result<(), String> {
+        if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
+            self.refresh_secrets();
+        }
+        // Before anything of it can run, no tool can change it any more.
+        let prepared = self.keeper.prepare(&changes);
+        for change in &mut changes {
+            if let UnitChange::Replace { loaded, .. } = change {
+                pin_files(loaded, &self.host);
+            }
+        }
+        let host = self.host.clone().with_leases(prepared.leases());
+        #[cfg(feature = "mcp")]
+        let named = NameChanges::of(&changes, &self.host, self.lock.as_deref());
+        let changes: Result<Vec<_>, _> =
+            changes.into_iter().map(|change| self.change(change, &host)).collect();
+        let applied = changes.and_then(|changes| {
+            self.executor.registry().apply(changes).map_err(|error| error.to_string())
+        });
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(error) => {
+                self.keeper.refused(prepared);
+                return Err(error);
+            }
+        };
+        self.keeper.applied(prepared);
+        if !applied.is_empty() {
+            tracing::info!(
+                added = applied.added.len(),
+                changed = applied.changed.len(),
+                removed = applied.removed.len(),
+                generation = self.executor.registry().snapshot().generation(),
+                "the tools have changed"
+            );
+        }
+        // Not before the registry took the set: a file that is refused keeps its other names, too.
+        #[cfg(feature = "mcp")]
+        self.names.apply(named);
+        Ok(())
+    }
+
+    fn report(&self, report: &LookReport) {
+        for event in &report.events {
+            log(event);
+        }
+    }
+}
+
+impl Registry {
+    fn change(&self, change: UnitChange, host: &RunnerHost) -> Result<Change, String> {
+        Ok(match change {
+            UnitChange::Replace { unit: file, loaded } => {
+                let declarations: Vec<_> = loaded.declarations.iter().collect();
+                let mut entries = toolcrib_runners::entries(&declarations, host);
+                if let Some(lock) = &self.lock {
+                    entries = lock.admit(entries).map_err(|error| error.to_string())?;
+                }
+                Change::Replace { unit: unit(&file.name, file.rank), entries }
+            }
+            UnitChange::Remove { unit: file } => {
+                Change::Remove { unit: unit(&file.name, file.rank) }
+            }
+            UnitChange::Rename { from, to } => {
+                Change::Rename { from: unit(&from.name, from.rank), to: unit(&to.name, to.rank) }
+            }
+        })
+    }
+
+    /// A secret may have come with the manifest that wants it. New values are masked before a tool can
+    /// have them.
+    fn refresh_secrets(&self) {
+        self.host.secrets.refresh(|secrets| {
+            if let Err(error) = self.executor.mask_also(crate::settings::setup::values(secrets)) {
+                tracing::warn!("secrets: {error}");
+            }
+        });
+    }
+}
+
+fn log(event: &FileEvent) {
+    match event {
+        FileEvent::Loaded { unit, from: Some(from), tools } => {
+            tracing::info!(file = %unit, %from, tools, "a manifest was renamed");
+        }
+        FileEvent::Loaded { unit, from: None, tools } => {
+            tracing::info!(file = %unit, tools, "a manifest was loaded");
+        }
+        FileEvent::Removed { unit } => tracing::info!(file = %unit, "a manifest is gone"),
+        FileEvent::Stale { unit, reason, tools, .. } => tracing::warn!(
+            file = %unit, tools, reason, "a manifest cannot be used; its last good tools stay"
+        ),
+        FileEvent::Broken { unit, reason, .. } => {
+            tracing::warn!(file = %unit, reason, "a manifest cannot be used");
+        }
+    }
+}

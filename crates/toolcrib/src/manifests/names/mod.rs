@@ -1,0 +1,275 @@
+//! Names that files declare besides those of tools: other MCP servers, prompts and resources; who owns
+//! each, and what is offered and connected to because of it.
+
+mod declaration;
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolcrib_manifest::Loaded;
+use toolcrib_manifest::directory::DirectoryLoad;
+use toolcrib_manifest::live::{ManifestUnit, UnitChange};
+use toolcrib_manifest::lock::{Kind, LockMode};
+use toolcrib_mcp::catalog::{Catalog, Prompt, Resource};
+use toolcrib_mcp::upstream::Upstream;
+use toolcrib_runners::{RunnerHost, Word};
+use toolcrib_tool::{Layer, Source};
+
+use crate::manifests::lock::LockKeeper;
+use crate::manifests::offerings;
+use crate::upstreams::{Wanted, upstream};
+
+pub(crate) use declaration::Declaration;
+use files::{Declared, File, FileChange, FileNames};
+
+/// A name in a file, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct DeclaredName {
+    /// What it is the name of; not a tool.
+    pub kind: Kind,
+    /// The name; of a resource its address, with variables as it is declared.
+    pub name: String,
+    /// What is said of it.
+    pub description: Option<String>,
+    /// The file and the place in it.
+    pub source: Source,
+    /// Who has the name instead, or why nobody is offered what it names.
+    pub withheld: Option<Withheld>,
+    /// What is to be known of it: it is not as the lock has it.
+    pub remark: Option<String>,
+    /// Who would have the name after a restart, where that is somebody else than the owner it has now.
+    pub after_restart: Option<Source>,
+}
+
+/// Why nobody is offered what a file declares.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Withheld {
+    /// The host, or another file, had the name first.
+    Shadowed(Source),
+    /// The lock has not accepted it.
+    Blocked(String),
+    /// It needs the operator's trust: this says what to do.
+    Untrusted(String),
+}
+
+impl Withheld {
+    /// Why nobody is offered it, where that is not for another owner of the name.
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Blocked(reason) | Self::Untrusted(reason) => Some(reason),
+            Self::Shadowed(_) => None,
+        }
+    }
+}
+
+impl DeclaredName {
+    /// Who has the name instead.
+    pub fn shadowed_by(&self) -> Option<&Source> {
+        match &self.withheld {
+            Some(Withheld::Shadowed(by)) => Some(by),
+            _ => None,
+        }
+    }
+}
+
+/// Names of files that are checked together, as they would be after a start, held against no lock.
+pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
+    let mut names = FileNames::new([]);
+    names.apply(files.files.iter().filter(|file| !file.loaded.has_errors()).map(|file| {
+        let name = file.path.to_string_lossy().into_owned();
+        let declared = declared(&name, &file.loaded, None, None, |_, _, _| ());
+        FileChange::Replace((file.rank, name), declared)
+    }));
+    names.names()
+}
+
+/// What is behind a name.
+#[derive(Debug, Clone, PartialEq)]
+enum Behind {
+    Upstream(Box<Upstream>),
+    Prompt(Box<Prompt>),
+    Resource(Box<Resource>),
+}
+
+/// The names of a crib's files, and what follows them: the catalog, and the MCP servers that are
+/// connected to. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    files: Arc<Mutex<FileNames<Behind>>>,
+    catalog: Catalog,
+    wanted: Wanted,
+}
+
+/// What a set of changes of manifests means for names.
+#[derive(Debug)]
+pub(crate) struct NameChanges(Vec<FileChange<Behind>>);
+
+impl Names {
+    /// No files yet, beside the host's servers.
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        let host = wanted.host().iter().map(|one| (Kind::Upstream, one.name().to_owned()));
+        let files = Arc::new(Mutex::new(FileNames::new(host)));
+        Self { files, catalog: Catalog::new(), wanted }
+    }
+
+    /// The prompts and resources of owners.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// All that files declare, with what became of it, in the order that decides names: directory, file,
+    /// kind, place.
+    pub(crate) fn declared(&self) -> Vec<DeclaredName> {
+        self.files().names()
+    }
+
+    /// Takes over the good ones of loaded files.
+    pub(crate) fn load(&self, files: &DirectoryLoad, host: &RunnerHost, lock: Option<&LockKeeper>) {
+        let good = files.files.iter().filter(|file| !file.loaded.has_errors());
+        let changes = good.map(|file| {
+            let name = file.path.to_string_lossy().into_owned();
+            let declared = of_file(&name, &file.loaded, host, lock);
+            FileChange::Replace((file.rank, name), declared)
+        });
+        self.apply(NameChanges(changes.collect()));
+    }
+
+    /// Follows changes of manifests: conflicts that are new are logged.
+    pub(crate) fn apply(&self, changes: NameChanges) {
+        let mut files = self.files();
+        if files.concern(&changes.0) {
+            let before = files.names();
+            files.apply(changes.0);
+            log(&files.names(), &before);
+            let mut upstreams = Vec::new();
+            let (mut prompts, mut resources) = (Vec::new(), Vec::new());
+            for one in files.owned() {
+                match &one.what {
+                    // One that is blocked says so.
+                    Behind::Upstream(upstream) => upstreams.push(Upstream::clone(upstream)),
+                    _ if one.blocked.is_some() => {}
+                    Behind::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
+                    Behind::Resource(resource) => resources.push(Resource::clone(resource)),
+                }
+            }
+            // Under the lock: of two changes the later one is what holds.
+            self.catalog.set(prompts, resources);
+            self.wanted.of_files(upstreams);
+        }
+        // Also where nothing has changed: a look may be about the lock.
+        self.wanted.look_again();
+    }
+
+    fn files(&self) -> MutexGuard<'_, FileNames<Behind>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NameChanges {
+    pub(crate) fn of(changes: &[UnitChange], host: &RunnerHost, lock: Option<&LockKeeper>) -> Self {
+        let key = |file: &ManifestUnit| -> File { (file.rank, file.name.clone()) };
+        let change = |change: &UnitChange| match change {
+            UnitChange::Replace { unit, loaded } => {
+                FileChange::Replace(key(unit), of_file(&unit.name, loaded, host, lock))
+            }
+            UnitChange::Remove { unit } => FileChange::Remove(key(unit)),
+            UnitChange::Rename { from, to } => FileChange::Rename(key(from), key(to)),
+        };
+        Self(changes.iter().map(change).collect())
+    }
+}
+
+/// What a file declares, with what the lock says of it and what is behind it. MCP servers that the lock
+/// blocks are never connected to, and say so.
+fn of_file(
+    file: &str,
+    loaded: &Loaded,
+    host: &RunnerHost,
+    lock: Option<&LockKeeper>,
+) -> Vec<Declared<Behind>> {
+    declared(file, loaded, lock, Some(host), |declaration, blocked, word| match declaration {
+        Declaration::Upstream(one) => {
+            let upstream = upstream(one, host);
+            Behind::Upstream(Box::new(match blocked {
+                Some(reason) => upstream.missing(reason),
+                None => upstream,
+            }))
+        }
+        Declaration::Prompt(one) => Behind::Prompt(Box::new(offerings::prompt(one, word, host))),
+        Declaration::Resource(one) => {
+            Behind::Resource(Box::new(offerings::resource(one, word, host)))
+        }
+    })
+}
+
+/// What a file declares, in order; `what` makes what is behind a name, told why it is blocked and what
+/// the operator says of it. Without a `host`, nobody is asked whether it needs the operator's word.
+fn declared<T>(
+    file: &str,
+    loaded: &Loaded,
+    lock: Option<&LockKeeper>,
+    host: Option<&RunnerHost>,
+    what: impl Fn(Declaration<'_>, Option<&str>, Option<&Word>) -> T,
+) -> Vec<Declared<T>> {
+    let declarations: Vec<_> = Declaration::all_of(loaded).collect();
+    let source = Source::new(Layer::Manifest, file);
+    let findings = match lock.filter(|lock| lock.mode() != LockMode::Off) {
+        Some(lock) => {
+            let digest = |one: &Declaration<'_>| (one.kind(), one.name().to_owned(), one.digest());
+            let digests: Vec<_> = declarations.iter().map(digest).collect();
+            lock.judge(&source, &digests)
+        }
+        None => vec![None; declarations.len()],
+    };
+    let declared = declarations.into_iter().zip(findings).map(|(one, finding)| {
+        let (blocked, remark) = match finding {
+            Some(said) if said.blocked => (Some(said.text), None),
+            said => (None, said.map(|said| said.text)),
+        };
+        let word = host.and_then(|host| one.word(host));
+        let blocked = blocked.map(Withheld::Blocked).or_else(|| match &word {
+            Some(Word::Missing { remedy }) => Some(Withheld::Untrusted(format!("it {remedy}"))),
+            _ => None,
+        });
+        let reason = blocked.as_ref().and_then(Withheld::reason);
+        Declared {
+            kind: one.kind(),
+            name: one.name().to_owned(),
+            description: one.description().map(str::to_owned),
+            origin: one.origin().clone(),
+            what: what(one, reason, word.as_ref()),
+            blocked,
+            remark,
+        }
+    });
+    declared.collect()
+}
+
+/// Logs the conflicts that were not known before, and what is blocked since.
+fn log(names: &[DeclaredName], known: &[DeclaredName]) {
+    for one in names {
+        if let Some(reason) = one.withheld.as_ref().and_then(Withheld::reason)
+            && !known.contains(one)
+        {
+            let (kind, name, source) = (one.kind.as_str(), &one.name, &one.source);
+            tracing::warn!(kind, name, %source, reason, "what a manifest declares is withheld");
+        }
+        let Some(by) = one.shadowed_by() else { continue };
+        let is_same = |own: &DeclaredName| {
+            (own.kind, &own.name, &own.source, own.shadowed_by())
+                == (one.kind, &one.name, &one.source, Some(by))
+        };
+        if !known.iter().any(is_same) {
+            tracing::warn!(
+                kind = one.kind.as_str(),
+                name = one.name,
+                kept = %by,
+                shadowed = %one.source,
+                "two files declare one name; the first keeps it"
+            );
+        }
+    }
+}

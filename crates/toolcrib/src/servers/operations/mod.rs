@@ -1,0 +1,185 @@
+//! What operators ask of a running server: its status, a reload, who owns a name.
+
+mod names;
+mod upstreams;
+
+use std::time::Duration;
+
+use toolcrib_core::{Divergence, RegistrySnapshot};
+use toolcrib_http::reports::{
+    ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, PausedTool,
+    Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
+};
+use toolcrib_manifest::live::{FileEvent, LookReport};
+use toolcrib_manifest::lock::Kind;
+
+use crate::Toolcrib;
+use crate::settings::reload::Last;
+
+/// The state of files, upstream servers and names.
+pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
+    let snapshot = crib.executor().registry().snapshot();
+    let reasons =
+        || snapshot.entries().filter_map(|entry| Some((entry.name(), entry.unavailable_reason()?)));
+    let unavailable = reasons().count();
+    let named = reasons().take(ServerStatus::UNAVAILABLE_MAX);
+    ServerStatus {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        generation: snapshot.generation(),
+        tools: snapshot.entries().len() - unavailable,
+        unavailable,
+        unavailable_tools: named.map(|(name, why)| UnavailableTool::new(name, why)).collect(),
+        paused_tools: paused(crib),
+        shadowed: snapshot.conflicts().len() + names::shadowed(crib),
+        reserved: snapshot.reserved().iter().map(|own| own.name.to_string()).collect(),
+        after_restart: divergences(crib, &snapshot),
+        files: files(crib),
+        unreadable: unreadable(crib),
+        upstreams: upstreams::status(crib),
+        config: config(crib),
+        not_enforced: toolcrib_sandbox::jail::shortfalls()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
+}
+
+/// The tools whose calls are refused for a while, because they kept timing out.
+fn paused(crib: &Toolcrib) -> Vec<PausedTool> {
+    let paused = crib.executor().paused().into_iter();
+    paused.map(|(name, left)| PausedTool { name, seconds_left: whole_seconds(left) }).collect()
+}
+
+/// Seconds, a part of one as a whole one.
+fn whole_seconds(left: Duration) -> u64 {
+    left.as_secs() + u64::from(left.subsec_nanos() > 0)
+}
+
+/// How the last reload of the config ended.
+fn config(crib: &Toolcrib) -> ConfigReport {
+    let Last { problem, needs_restart } = crib.live_config().last();
+    ConfigReport { problem, needs_restart }
+}
+
+fn files(crib: &Toolcrib) -> Vec<FileReport> {
+    let files = crib.manifests().map(crate::manifests::Reloader::files).unwrap_or_default();
+    let report = |file: &toolcrib_manifest::live::FileStatus| FileReport {
+        file: file.path.to_string_lossy().into_owned(),
+        state: file.state.as_str().to_owned(),
+        tools: file.tools,
+        reason: file.state.reason().map(ToString::to_string),
+    };
+    files.iter().map(report).collect()
+}
+
+fn unreadable(crib: &Toolcrib) -> Vec<UnreadableDirectory> {
+    let dirs = crib.manifests().map(crate::manifests::Reloader::unreadable).unwrap_or_default();
+    let report = |(dir, reason): (std::path::PathBuf, String)| UnreadableDirectory {
+        directory: dir.to_string_lossy().into_owned(),
+        reason,
+    };
+    dirs.into_iter().map(report).collect()
+}
+
+fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<NameChange> {
+    let change = |own: Divergence| NameChange {
+        kind: Kind::Tool.as_str().to_owned(),
+        name: own.name.to_string(),
+        live: own.live.as_ref().map(ToString::to_string),
+        fresh: own.fresh.to_string(),
+    };
+    snapshot.would_differ().into_iter().map(change).chain(names::divergences(crib)).collect()
+}
+
+impl Toolcrib {
+    /// Reads the config ([`follow_config`](Self::follow_config)) and the manifests again, puts into
+    /// effect what has changed, and says what that is.
+    ///
+    /// A config that cannot be used changes nothing, and fails. Must be called within a runtime, on a
+    /// thread that may block.
+    pub fn reload(&self) -> Result<Reloaded, String> {
+        let config = self.reload_config().map_err(|why| format!("nothing was changed: {why}"))?;
+        let mut report = reload_manifests(self)?;
+        report.config = config.map(|config| ConfigChanges {
+            changed: config.changed,
+            added_clients: config.added_clients,
+            removed_clients: config.removed_clients,
+            needs_restart: config.needs_restart,
+            ended_clients: config.ended_clients,
+        });
+        let unmatched = self.unmatched_in_config();
+        for text in &unmatched {
+            tracing::warn!("the config: {text}");
+        }
+        report.unmatched = unmatched;
+        Ok(report)
+    }
+}
+
+fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
+    let manifests = crib.manifests().ok_or("this server has no manifests")?;
+    let before = crib.executor().registry().snapshot();
+    let declared_before = upstreams::declared(crib);
+    let report = manifests.reload();
+    if let Some(reason) = &report.refused {
+        return Err(format!("the manifests were not changed: {reason}"));
+    }
+    let after = crib.executor().registry().snapshot();
+    let names = |snapshot: &RegistrySnapshot| {
+        snapshot.entries().map(|entry| entry.name().to_owned()).collect::<Vec<_>>()
+    };
+    let (before, now) = (names(&before), names(&after));
+    let missing = |all: &[String], from: &[String]| {
+        all.iter().filter(|name| from.binary_search(name).is_err()).cloned().collect()
+    };
+    Ok(Reloaded {
+        generation: after.generation(),
+        added: missing(&now, &before),
+        removed: missing(&before, &now),
+        troubles: troubles(&report),
+        files: files(crib),
+        unreadable: unreadable(crib),
+        upstreams: upstreams::status_after(crib, &declared_before),
+        ..Reloaded::default()
+    })
+}
+
+/// The files that cannot be used, with their errors as a compiler would show them.
+fn troubles(report: &LookReport) -> Vec<FileTrouble> {
+    let trouble = |event: &FileEvent| match event {
+        FileEvent::Stale { unit, reason, load, .. } | FileEvent::Broken { unit, reason, load } => {
+            Some(FileTrouble {
+                file: unit.name.clone(),
+                reason: reason.clone(),
+                shown: load.as_ref().map(|load| load.render(false)),
+            })
+        }
+        FileEvent::Loaded { .. } | FileEvent::Removed { .. } => None,
+    };
+    report.events.iter().filter_map(trouble).collect()
+}
+
+/// Who owns a name here and now, who else declares it, and what a restart would change.
+pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> NameStatus {
+    let snapshot = crib.executor().registry().snapshot();
+    let owner = snapshot.get(name);
+    let waiting = snapshot.conflicts().iter().filter(|own| own.loser.name() == name);
+    let reserved = snapshot.reserved().iter().find(|own| own.name.as_str() == name);
+    let restart = snapshot.would_differ().into_iter().find(|own| own.name.as_str() == name);
+    let file = owner.and_then(|entry| {
+        let files = crib.manifests()?.files();
+        files.into_iter().find(|file| file.path.to_string_lossy() == entry.source.unit.as_str())
+    });
+    NameStatus {
+        name: name.to_owned(),
+        owner: owner.map(|entry| entry.source.to_string()),
+        unavailable: owner.and_then(|entry| entry.unavailable_reason()).map(ToString::to_string),
+        paused_seconds: crib.executor().paused().get(name).copied().map(whole_seconds),
+        stale: file.as_ref().and_then(|file| file.state.reason()).map(ToString::to_string),
+        waiting: waiting.map(|own| own.loser.source.to_string()).collect(),
+        given_up_by: reserved.map(|own| own.owner.to_string()),
+        after_restart: restart.map(|own| own.fresh.to_string()),
+        besides: names::about(crib, name),
+    }
+}

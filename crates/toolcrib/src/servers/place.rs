@@ -1,0 +1,251 @@
+//! Where the sockets of the servers of one config are: in its state directory, or in the user's own
+//! directory of what runs.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolcrib_core::fingerprint::Fingerprint;
+
+use crate::settings::{Config, ConfigError, ConfigLayers, LoadedConfig};
+
+/// The variable that names the user's own directory of what runs.
+const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+/// Digits of a config's fingerprint: paths of sockets are short.
+const DIGITS: usize = 16;
+
+/// A directory for the sockets of all servers of one config.
+///
+/// ```
+/// use toolcrib::settings::ConfigLayers;
+/// use toolcrib::servers::{ControlPlace, running_servers};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let state = dir.path().join("state");
+/// let loaded = ConfigLayers::new().value("test", &["state", "dir"], state.to_str().into()).load()?;
+/// assert!(running_servers(&ControlPlace::of(&loaded)?)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlPlace {
+    /// Outermost first: those that are made where they are not there.
+    pub(super) folders: Vec<PathBuf>,
+    /// Other folders that belong to the config, outermost first each. Servers whose sockets are elsewhere,
+    /// since they have another state folder, leave a link in them.
+    pub(super) links: Vec<Vec<PathBuf>>,
+}
+
+/// Why the servers of a config have no place for their sockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoControlPlace(String);
+
+impl fmt::Display for NoControlPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoControlPlace {}
+
+impl ControlPlace {
+    /// The place of a config: `control` in its `state.dir`. Without one it is a directory in
+    /// `$XDG_RUNTIME_DIR/toolcrib` that belongs to the config file, or to the current directory where
+    /// there is no file; but only if that variable names a directory that is this user's and nobody
+    /// else may look into.
+    pub fn of(loaded: &LoadedConfig) -> Result<Self, NoControlPlace> {
+        Self::of_config(loaded.config(), loaded.file(), std::env::var_os(RUNTIME_DIR))
+    }
+
+    /// The place of a config that may be broken: servers that run have an earlier state of it. Then the
+    /// error says what is wrong with it.
+    pub fn find(layers: &ConfigLayers) -> (Result<Self, NoControlPlace>, Option<ConfigError>) {
+        match layers.clone().load() {
+            Ok(loaded) => (Self::of(&loaded), None),
+            Err(error) => {
+                let (config, file) = layers.clone().salvage();
+                let runtime_dir = std::env::var_os(RUNTIME_DIR);
+                (Self::of_config(&config, file.as_deref(), runtime_dir), Some(error))
+            }
+        }
+    }
+
+    fn of_config(
+        config: &Config,
+        file: Option<&Path>,
+        runtime_dir: Option<OsString>,
+    ) -> Result<Self, NoControlPlace> {
+        let runtime = Self::in_runtime_dir(file, runtime_dir);
+        // A default folder that is not there yet is looked into only where there is no other place.
+        let state = config.state.dir.as_ref();
+        if let Some(state) = state.filter(|dir| !config.state.is_default || dir.is_dir()) {
+            let users = config.state.users_default.as_ref().filter(|folder| *folder != state);
+            let users = users.map(|folder| vec![folder.clone(), folder.join("control")]);
+            let links = runtime.ok().into_iter().chain(users).collect();
+            return Ok(Self { folders: vec![state.join("control")], links });
+        }
+        let users = config.state.users_default.as_ref();
+        // What is kept in memory alone leaves nothing there.
+        let users = users.filter(|folder| folder.is_dir());
+        let links = users.map(|folder| vec![folder.clone(), folder.join("control")]);
+        let folders = match (runtime, state) {
+            (Ok(folders), _) => folders,
+            // The first server makes its default folder, and is found there.
+            (Err(_), Some(state)) => vec![state.join("control")],
+            (Err(why), None) => return Err(why),
+        };
+        Ok(Self { folders, links: links.into_iter().collect() })
+    }
+
+    /// The config's folder, and the one around it, in the user's own directory of what runs.
+    fn in_runtime_dir(
+        file: Option<&Path>,
+        runtime_dir: Option<OsString>,
+    ) -> Result<Vec<PathBuf>, NoControlPlace> {
+        let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {
+            return Err(NoControlPlace(format!(
+                "the config names no `state.dir`, and {RUNTIME_DIR} is not set"
+            )));
+        };
+        let unusable = |why: String| {
+            let dir = Path::new(&dir).display();
+            NoControlPlace(format!(
+                "the config names no `state.dir`, and {dir}, which {RUNTIME_DIR} names, {why}"
+            ))
+        };
+        let own = own_dir(Path::new(&dir)).map_err(unusable)?.join("toolcrib");
+        let config = identity(file).map_err(|error| {
+            NoControlPlace(format!("where the config is cannot be told: {error}"))
+        })?;
+        let name = Fingerprint::of_json(&json!(config.to_string_lossy())).to_string();
+        let servers = own.join(name.get(..DIGITS).unwrap_or(&name));
+        Ok(vec![own, servers])
+    }
+
+    /// The directory, which need not be there.
+    pub fn path(&self) -> &Path {
+        self.folders.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// All directories in which servers of the config are looked for, the [`path`](Self::path) first.
+    pub fn searched(&self) -> impl Iterator<Item = &Path> {
+        let links = self.links.iter().filter_map(|folders| folders.last());
+        std::iter::once(self.path()).chain(links.map(PathBuf::as_path))
+    }
+}
+
+/// Whether only this user can change what is in the directory. The system's administrator, who can change
+/// everything, may look into those of others.
+pub(super) fn is_private(dir: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(dir).is_ok_and(|found| {
+        found.is_dir() && (own == 0 || found.uid() == own) && found.mode() & 0o022 == 0
+    })
+}
+
+/// The directory itself, if it is this user's alone; else why not, as a clause about it. Whoever
+/// could write there could answer in a server's stead.
+fn own_dir(dir: &Path) -> Result<PathBuf, String> {
+    if dir.is_relative() {
+        return Err("is relative".to_owned());
+    }
+    // What is looked at is what is used, whoever could turn a link on the way.
+    let dir = fs::canonicalize(dir).map_err(|error| format!("cannot be used: {error}"))?;
+    let found = fs::metadata(&dir).map_err(|error| format!("cannot be used: {error}"))?;
+    if !found.is_dir() {
+        Err("is no directory".to_owned())
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        Err("belongs to another user".to_owned())
+    } else if found.mode() & 0o077 != 0 {
+        Err(format!("is open to others (mode {:03o})", found.mode() & 0o777))
+    } else {
+        Ok(dir)
+    }
+}
+
+/// What tells configs apart: the path of the file, however it was written, or the current directory.
+/// A file that is itself a link keeps its own name: deployments swap what such links lead to.
+fn identity(file: Option<&Path>) -> io::Result<PathBuf> {
+    let Some(file) = file else { return std::env::current_dir() };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+    Ok(folder.join(file.file_name().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn place(file: &Path, runtime: &Path) -> Result<ControlPlace, NoControlPlace> {
+        ControlPlace::of_config(&Config::default(), Some(file), Some(runtime.into()))
+    }
+
+    fn folder_with_mode(mode: u32) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_runtime_directory_that_is_not_the_users_alone_is_no_place() {
+        let home = tempfile::tempdir().unwrap();
+        let config = home.path().join("config.yml");
+        let open = folder_with_mode(0o777);
+        let readable = folder_with_mode(0o750);
+        fs::write(home.path().join("file"), "").unwrap();
+        for (dir, why) in [
+            (open.path().to_owned(), "is open to others (mode 777)"),
+            (readable.path().to_owned(), "is open to others (mode 750)"),
+            (home.path().join("file"), "is no directory"),
+            (home.path().join("nowhere"), "cannot be used"),
+            (PathBuf::from("run"), "is relative"),
+        ] {
+            let said = place(&config, &dir).unwrap_err().to_string();
+            assert!(said.contains(why) && said.contains("state.dir"), "{said}");
+        }
+        let unset = ControlPlace::of_config(&Config::default(), Some(&config), None);
+        assert!(unset.unwrap_err().to_string().contains("is not set"));
+    }
+
+    #[test]
+    fn one_config_file_has_one_place_however_it_is_named() {
+        let runtime = folder_with_mode(0o700);
+        let home = tempfile::tempdir().unwrap();
+        let sub = home.path().join("sub");
+        fs::create_dir(&sub).unwrap();
+        let config = home.path().join("config.yml");
+        let own = place(&config, runtime.path()).unwrap();
+        assert_eq!(place(&sub.join("../config.yml"), runtime.path()).unwrap(), own);
+        assert_ne!(place(&sub.join("config.yml"), runtime.path()).unwrap(), own);
+        // A deployment that swaps what the name leads to is the same one.
+        symlink(sub.join("first"), &config).unwrap();
+        assert_eq!(place(&config, runtime.path()).unwrap(), own);
+        assert!(own.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
+    }
+
+    #[test]
+    fn a_default_folder_that_no_server_has_made_yet_is_the_place_where_there_is_no_other() {
+        let mut config = Config::default();
+        config.state.dir = Some(PathBuf::from("/nowhere/state"));
+        config.state.is_default = true;
+        let place = ControlPlace::of_config(&config, None, None).unwrap();
+        assert_eq!(place.path(), Path::new("/nowhere/state/control"));
+        let runtime = folder_with_mode(0o700);
+        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        assert!(place.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
+    }
+
+    #[test]
+    fn a_state_directory_is_the_place_whatever_else_there_is() {
+        let runtime = folder_with_mode(0o700);
+        let mut config = Config::default();
+        config.state.dir = Some(PathBuf::from("/srv/state"));
+        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        assert_eq!(place.path(), Path::new("/srv/state/control"));
+    }
+}

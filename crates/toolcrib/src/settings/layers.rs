@@ -1,0 +1,338 @@
+//! Where a config comes from: built-in defaults, a file, the environment, flags; later ones win.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcrib_core::masking::Mask;
+#[cfg(feature = "http")]
+use toolcrib_manifest::layers::value_at;
+use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers};
+
+use super::Config;
+use super::places::StateHome;
+
+/// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
+/// `executor.tool_timeout`.
+pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
+/// The short name of one of them, `server.token`, which counts where both are set.
+#[cfg(feature = "http")]
+const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
+
+/// The key of the state folder, as one text.
+const STATE_KEY: &str = "state.dir";
+/// The key of the token, as one text.
+const TOKEN_KEY: &str = "server.token";
+
+/// Collects the layers of a config; [`load`](Self::load) reads them.
+///
+/// ```
+/// use toolcrib::settings::ConfigLayers;
+///
+/// let loaded = ConfigLayers::new()
+///     .variables([("TOOLCRIB__EXECUTOR__MAX_CONCURRENCY".into(), "8".into())])
+///     .set("--set", "executor.tool_timeout", "5s")
+///     .load()?;
+/// assert_eq!(loaded.config().executor.max_concurrency, 8);
+/// assert_eq!(loaded.config().executor.tool_timeout.to_string(), "5s");
+///
+/// let error = ConfigLayers::new().set("--set", "executor.tool_timout", "5s").load().unwrap_err();
+/// assert!(error.to_string().contains("did you mean `tool_timeout`?"));
+/// # Ok::<(), toolcrib::settings::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ConfigLayers {
+    file: Option<PathBuf>,
+    variables: Vec<Setting>,
+    /// Variables whose value is no text.
+    not_text: Vec<String>,
+    flags: Vec<Setting>,
+    state_home: StateHome,
+}
+
+/// Why there is no config.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file could not be read.
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The value of a variable is no text.
+    NotText {
+        /// The variable.
+        variable: String,
+    },
+    /// Something in it is wrong, or in a variable or a flag.
+    Wrong {
+        /// The file, as people know it, and its text; both empty without one.
+        file: String,
+        /// The file's text.
+        text: String,
+        /// Everything that is wrong.
+        problems: Vec<LayerProblem>,
+    },
+}
+
+impl ConfigError {
+    /// Everything that is wrong, in the manner of a compiler, each with its place. Without an item
+    /// if it could not even be read: then the error's own text says all.
+    pub fn problems(&self, colour: bool) -> Vec<String> {
+        match self {
+            Self::Read { .. } | Self::NotText { .. } => Vec::new(),
+            Self::Wrong { file, text, problems } => {
+                problems.iter().map(|problem| problem.render(file, text, colour)).collect()
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read { path, source } => {
+                write!(f, "the config file {} cannot be read: {source}", path.display())
+            }
+            Self::NotText { variable } => write!(f, "the value of {variable} is no UTF-8 text"),
+            Self::Wrong { .. } => f.write_str(&self.problems(false).join("\n")),
+        }
+    }
+}
+
+/// Its text says all there is to say: no cause is told a second time.
+impl std::error::Error for ConfigError {}
+
+/// A config, and where each of its values is from.
+#[derive(Debug, Clone)]
+pub struct LoadedConfig {
+    layered: Layered<Config>,
+    file: Option<PathBuf>,
+    /// The variables that set a token, also where a flag said another.
+    token_variables: Vec<String>,
+    /// The variable that decided the default of `state.dir`.
+    state_variable: Option<&'static str>,
+}
+
+/// One value of a config.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct EffectiveValue {
+    /// Its key, a part each.
+    pub path: Vec<String>,
+    /// The value; secrets are hidden.
+    pub value: Value,
+    /// Where it is from.
+    pub origin: Origin,
+}
+
+impl ConfigLayers {
+    /// The defaults alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a file, YAML or TOML by its name. What it leaves out stays as it is by default.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.file = Some(path.into());
+        self
+    }
+
+    /// Takes those of the variables that begin with [`VARIABLE_PREFIX`]: [`std::env::vars_os`],
+    /// usually. Parts of a key are parted by two underscores; case does not matter. `TOOLCRIB_TOKEN` is
+    /// `server.token`, where there is a server. `STATE_DIRECTORY`, `XDG_STATE_HOME` and `HOME` decide
+    /// the default of `state.dir`; without variables there is none.
+    #[must_use]
+    pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        // Of two for one key the later counts: the short name.
+        let mut variables: Vec<_> = variables.into_iter().collect();
+        variables.sort_by(|(one, _), (other, _)| other.cmp(one));
+        for (name, value) in variables {
+            let Ok(name) = name.into_string() else { continue };
+            self.state_home.take(&name, &value);
+            let Some(path) = key_of(&name) else { continue };
+            match value.into_string() {
+                Ok(value) => self.variables.push(Setting::text(name, path, value)),
+                Err(_) => self.not_text.push(name),
+            }
+        }
+        // Whole sections before their keys, and the same from run to run.
+        self.variables.sort_by_key(|setting| (setting.key().matches('.').count(), setting.key()));
+        self
+    }
+
+    /// Sets a key (`executor.tool_timeout`) to a text, over file and variables. `flag` is who says
+    /// it, for messages.
+    #[must_use]
+    pub fn set(mut self, flag: &str, key: &str, text: &str) -> Self {
+        self.flags.push(Setting::text(flag, key.split('.'), text));
+        self
+    }
+
+    /// Sets a value as it is to be, as [`set`](Self::set).
+    #[must_use]
+    pub fn value(mut self, flag: &str, path: &[&str], value: Value) -> Self {
+        self.flags.push(Setting::value(flag, path.iter().copied(), value));
+        self
+    }
+
+    /// Reads all of it. Relative paths are the file's folder's, unless a variable or a flag says
+    /// them: then they are relative to the current directory. The default directory of manifests may be
+    /// missing, since nobody named it.
+    pub fn load(self) -> Result<LoadedConfig, ConfigError> {
+        let Self { file: path, variables, not_text, flags, state_home } = self;
+        if let Some(variable) = not_text.into_iter().next() {
+            return Err(ConfigError::NotText { variable });
+        }
+        let text = path.as_ref().map(|path| {
+            std::fs::read_to_string(path)
+                .map_err(|source| ConfigError::Read { path: path.clone(), source })
+        });
+        let text = text.transpose()?;
+        let name = path.as_ref().map(|path| path.display().to_string());
+        let sets_token = |setting: &&Setting| setting.key() == TOKEN_KEY;
+        let token_variables = variables.iter().filter(sets_token);
+        let token_variables = token_variables.map(|setting| setting.origin().to_owned()).collect();
+        let settings: Vec<_> = variables.into_iter().chain(flags).collect();
+        let file = name.as_deref().zip(text.as_deref());
+        let mut layered = decode_layers::<Config>(file, &settings).map_err(|problems| {
+            let (file, text) = file.unwrap_or_default();
+            ConfigError::Wrong { file: file.to_owned(), text: text.to_owned(), problems }
+        })?;
+        let written_beside = |key: &str| {
+            let path: Vec<_> = key.split('.').collect();
+            !matches!(layered.origin(&path), Origin::Setting(_))
+        };
+        let base = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut config = layered.value.clone().rebased(base, written_beside);
+        if layered.origin(&["manifests", "dirs"]) == Origin::Default {
+            // Nobody named it.
+            config.manifests.may_be_missing = true;
+        }
+        let mut state_variable = None;
+        if config.state.says_none() {
+            config.state.dir = None;
+        } else if config.state.dir.is_none() {
+            config.state.dir = state_home.folder(path.as_deref());
+            config.state.is_default = true;
+            state_variable = state_home.variable();
+        }
+        config.state.users_default = state_home.users_folder(path.as_deref());
+        config.own_files.extend(path.clone());
+        layered.value = config;
+        Ok(LoadedConfig { layered, file: path, token_variables, state_variable })
+    }
+
+    /// What it takes to find the servers of a config that [`load`](Self::load) refuses: its file, and of
+    /// its values `state` alone, as far as that can be read.
+    #[cfg(feature = "http")]
+    pub(crate) fn salvage(self) -> (Config, Option<PathBuf>) {
+        let Self { file: path, variables, flags, state_home, .. } = self;
+        let settings = variables.into_iter().chain(flags);
+        let settings: Vec<_> = settings.filter(|one| one.key() == STATE_KEY).collect();
+        let set = decode_layers::<Config>(None, &settings).ok();
+        let mut config = Config::default();
+        config.state.dir = set.and_then(|set| set.value.state.dir);
+        if config.state.dir.is_none()
+            && let Some(path) = &path
+            && let Ok(text) = std::fs::read_to_string(path)
+            && let Some(Value::String(dir)) =
+                value_at((&path.to_string_lossy(), &text), &["state", "dir"])
+        {
+            config.state.dir = Some(dir.into());
+            config = config.rebased(path.parent().unwrap_or(Path::new("")), |_| true);
+        }
+        config.state.users_default = state_home.users_folder(path.as_deref());
+        if config.state.says_none() {
+            config.state.dir = None;
+        } else if config.state.dir.is_none() {
+            config.state.dir = state_home.folder(path.as_deref());
+            config.state.is_default = true;
+        }
+        (config, path)
+    }
+}
+
+/// The key that a variable of this name sets, if it sets one.
+fn key_of(name: &str) -> Option<Vec<String>> {
+    #[cfg(feature = "http")]
+    if name == TOKEN_VARIABLE {
+        return Some(vec!["server".to_owned(), "token".to_owned()]);
+    }
+    let key = name.strip_prefix(VARIABLE_PREFIX)?;
+    Some(key.split("__").map(str::to_lowercase).collect())
+}
+
+impl LoadedConfig {
+    /// The config.
+    pub fn config(&self) -> &Config {
+        &self.layered.value
+    }
+
+    /// The config, to be changed; where values are from stays as it was said.
+    pub fn config_mut(&mut self) -> &mut Config {
+        &mut self.layered.value
+    }
+
+    /// The config, without its origins.
+    pub fn into_config(self) -> Config {
+        self.layered.value
+    }
+
+    /// Where the value of a key is from.
+    pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
+        if let Some(variable) = self.state_variable
+            && path.iter().map(AsRef::as_ref).eq(STATE_KEY.split('.'))
+        {
+            return Origin::Setting(variable.to_owned());
+        }
+        self.layered.origin(path)
+    }
+
+    /// The file it was read from, if there was one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The variables of the environment that hold a secret: of `secrets`, and the server's token. A
+    /// server takes them out of its own once it has them
+    /// (`toolcrib_sandbox::take_variables`).
+    pub fn secret_variables(&self) -> Vec<String> {
+        let named = self.config().secrets.values().filter_map(super::SecretSource::variable);
+        named.chain(self.token_variables.iter().map(String::as_str)).map(str::to_owned).collect()
+    }
+
+    /// The whole config as JSON. Tokens are hidden, and so is what `mask` covers ([`Config::mask`]).
+    pub fn shown(&self, mask: &Mask) -> Value {
+        // Every key of it is a text, and every value one that JSON has.
+        mask.value(serde_json::to_value(self.config()).unwrap_or_default())
+    }
+
+    /// Every value of [`shown`](Self::shown) by its key, in the order of the keys; a list is one
+    /// value.
+    pub fn effective(&self, mask: &Mask) -> Vec<EffectiveValue> {
+        let mut values = Vec::new();
+        self.collect(&mut Vec::new(), self.shown(mask), &mut values);
+        values.sort_by(|one, other| one.path.cmp(&other.path));
+        values
+    }
+
+    fn collect(&self, path: &mut Vec<String>, value: Value, values: &mut Vec<EffectiveValue>) {
+        match value {
+            Value::Object(entries) if !entries.is_empty() => {
+                for (key, value) in entries {
+                    path.push(key);
+                    self.collect(path, value, values);
+                    path.pop();
+                }
+            }
+            value => {
+                let origin = self.origin(path);
+                values.push(EffectiveValue { origin, path: path.clone(), value });
+            }
+        }
+    }
+}

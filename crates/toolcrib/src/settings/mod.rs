@@ -1,0 +1,226 @@
+//! The config file, composed of its parts. Every default here is the one `config.yml` shows.
+
+#[cfg(feature = "builtins")]
+mod builtins;
+mod calls;
+#[cfg(feature = "builtins")]
+mod code_execution;
+mod layers;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod names;
+mod places;
+#[cfg(all(unix, feature = "manifests"))]
+pub(crate) mod reload;
+mod sandbox;
+mod secrets;
+pub(crate) mod setup;
+#[cfg(test)]
+mod tests;
+#[cfg(all(unix, feature = "manifests"))]
+pub(crate) mod unmatched;
+mod version;
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcrib_core::policy::Policy;
+use toolcrib_core::{ExecutorConfig, Toolset};
+use toolcrib_tool::ContextValues;
+
+#[cfg(feature = "builtins")]
+pub use builtins::{Bash, Builtins, Paths};
+pub use calls::{Approval, Breaker, Cache, Executor, Output};
+#[cfg(feature = "builtins")]
+pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
+pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
+#[cfg(feature = "mcp")]
+pub use mcp::{Mcp, Tasks};
+pub use names::Registry;
+pub use places::{Audit, Manifests, State, Workspace};
+pub use sandbox::{Limits, Sandbox, SandboxRequire};
+pub use secrets::SecretSource;
+pub use setup::SetupError;
+pub use version::ConfigVersion;
+
+/// Everything a config file may say. All keys are optional; unknown ones are errors.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The version of this format.
+    pub toolcrib: ConfigVersion,
+    /// How calls are run.
+    pub executor: Executor,
+    /// Which tools are paused after repeated timeouts.
+    pub breaker: Breaker,
+    /// Which answers are used again.
+    pub cache: Cache,
+    /// What reaches the model.
+    pub output: Output,
+    /// Which calls run, which are asked about, and which are refused.
+    pub policy: Policy,
+    /// Calls that are asked about.
+    pub approval: Approval,
+    /// How names are resolved.
+    pub registry: Registry,
+    /// Named toolsets: what a surface or a turn is limited to. Those with an `include` take
+    /// `read_output`, too.
+    pub toolsets: BTreeMap<String, Toolset>,
+    /// Where manifests are.
+    pub manifests: Manifests,
+    /// Where commands run, and file tools work where there are no `projects`.
+    pub workspace: Workspace,
+    /// How programs are confined.
+    pub sandbox: Sandbox,
+    /// What a program may use up, if its manifest does not say.
+    pub limits: Limits,
+    /// Where file tools work: a folder for each `project_id` that a host sets in the context; relative
+    /// to the config file. Without any, it is `workspace.root` for all.
+    #[cfg(feature = "builtins")]
+    pub projects: BTreeMap<String, PathBuf>,
+    /// What the built-in file tools and `bash` may touch.
+    #[cfg(feature = "builtins")]
+    pub paths: Paths,
+    /// The built-in tools.
+    #[cfg(feature = "builtins")]
+    pub builtins: Builtins,
+    /// How `execute_python` runs code.
+    #[cfg(feature = "builtins")]
+    pub code_execution: CodeExecution,
+    /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to
+    /// the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always one.
+    pub secret_folders: Vec<PathBuf>,
+    /// What outlives the program.
+    pub state: State,
+    /// The audit log.
+    pub audit: Audit,
+    /// Values every call gets as its context; a model cannot see or change them.
+    pub context: BTreeMap<String, Value>,
+    /// What MCP clients are offered, and how.
+    #[cfg(feature = "mcp")]
+    pub mcp: Mcp,
+    /// The HTTP listener.
+    #[cfg(feature = "http")]
+    pub server: toolcrib_http::ServerConfig,
+    /// Files that decide what this program does, beside those that are named above: the config file
+    /// itself. File tools may not change them.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub own_files: Vec<PathBuf>,
+    /// The config file's folder, from which `manifests.trusted` names manifests; the current folder
+    /// where there is no file.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub folder: PathBuf,
+}
+
+impl Config {
+    /// The JSON Schema (2020-12) of config files: every key, with its default.
+    pub fn json_schema() -> Value {
+        let mut schema = toolcrib_manifest::layers::schema_of::<Self>();
+        schema["title"] = Value::from("toolcrib config");
+        schema
+    }
+
+    /// Makes every relative path relative to `base`, which is the config file's folder.
+    /// [`ConfigLayers::load`] has done it.
+    #[must_use]
+    pub fn relative_to(self, base: &Path) -> Self {
+        let mut config = self.rebased(base, |_| true);
+        if config.state.says_none() {
+            config.state.dir = None;
+        }
+        config
+    }
+
+    /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
+    fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
+        let Self {
+            manifests,
+            registry,
+            workspace,
+            state,
+            audit,
+            secrets,
+            secret_folders,
+            #[cfg(feature = "builtins")]
+            projects,
+            #[cfg(feature = "builtins")]
+                paths: refused,
+            ..
+        } = &mut self;
+        #[cfg_attr(
+            not(feature = "builtins"),
+            expect(unused_mut, reason = "only the built-in tools have further ones")
+        )]
+        let mut paths = vec![
+            ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
+            ("registry.lock_file", vec![&mut registry.lock_file]),
+            ("workspace.root", vec![&mut workspace.root]),
+            ("state.dir", state.dir.iter_mut().filter(|dir| !places::is_none(dir)).collect()),
+            ("audit.file", audit.file.iter_mut().collect()),
+            ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),
+            ("secret_folders", secret_folders.iter_mut().collect()),
+        ];
+        #[cfg(feature = "builtins")]
+        {
+            paths.push(("projects", projects.values_mut().collect()));
+            paths.push(("paths.bash_read", refused.bash_read.iter_mut().collect()));
+            paths.push(("paths.sensitive_extra", refused.sensitive_extra.iter_mut().collect()));
+        }
+        let rebased = |path: &Path| match path.strip_prefix("~").ok().zip(std::env::home_dir()) {
+            Some((below, home)) => home.join(below),
+            None => base.join(path),
+        };
+        for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
+            for path in paths {
+                *path = rebased(path);
+            }
+        }
+        if concerned("manifests.trusted") {
+            for named in &mut self.manifests.trusted {
+                *named = rebased(Path::new(&*named)).to_string_lossy().into_owned();
+            }
+        }
+        base.clone_into(&mut self.folder);
+        self
+    }
+
+    /// The settings of the executor.
+    pub fn executor_config(&self) -> ExecutorConfig {
+        let mut core = ExecutorConfig::default();
+        core.tool_timeout = self.executor.tool_timeout.0;
+        core.max_timeout = self.executor.max_timeout.0;
+        core.max_concurrency = self.executor.max_concurrency.map_or(0, NonZeroUsize::get);
+        core.max_queue = self.executor.max_queue;
+        core.queue_timeout = self.executor.queue_timeout.0.unwrap_or(Duration::MAX);
+        core.breaker_timeouts = self.breaker.consecutive_timeouts.map_or(0, NonZeroU32::get);
+        core.breaker_cooldown = self.breaker.cooldown.0.unwrap_or(Duration::MAX);
+        core.cache_ttl = self.cache.ttl.0.unwrap_or(Duration::MAX);
+        core.cache_entries = if self.cache.enabled { self.cache.max_entries } else { 0 };
+        core.cache_bytes = usize::try_from(self.cache.max_bytes.0).unwrap_or(usize::MAX);
+        core.output_chars = self.output.max_chars;
+        core.batch_output_chars = self.output.batch_chars.map(NonZeroUsize::get);
+        core.data_bytes = usize::try_from(self.output.max_data_bytes.0).unwrap_or(usize::MAX);
+        core.approval_timeout = self.approval.timeout.0;
+        core
+    }
+
+    /// The toolsets as turns are limited to them: with `read_output`.
+    pub(crate) fn own_toolsets(&self) -> BTreeMap<String, Toolset> {
+        let toolsets = self.toolsets.iter();
+        toolsets.map(|(name, own)| (name.clone(), own.clone().with_read_output())).collect()
+    }
+
+    /// The context every call gets.
+    pub fn context_values(&self) -> ContextValues {
+        self.context.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}

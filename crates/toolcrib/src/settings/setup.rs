@@ -1,0 +1,208 @@
+//! From a config to a crib: settings first, then what has to be opened.
+
+#[cfg(unix)]
+use std::io;
+
+use toolcrib_core::masking::{MaskError, SHORTEST_SECRET};
+use toolcrib_runners::{ExposeSecret, RunnerHost, SecretString, Secrets};
+
+use super::Config;
+use crate::ToolcribBuilder;
+use crate::manifests::lock::LockKeeper;
+use crate::manifests::trust::TrustKeeper;
+
+/// Why what a config names could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// A directory or file could not be opened.
+    Open {
+        /// The key that names it.
+        key: &'static str,
+        /// What is wrong, with the path.
+        source: std::io::Error,
+    },
+    /// The secrets are too many or too long.
+    Secrets(MaskError),
+}
+
+impl std::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Open { key, source } => write!(f, "{key}: {source}"),
+            Self::Secrets(error) => write!(f, "secrets: {error}"),
+        }
+    }
+}
+
+/// Its text says the cause, which is therefore not told again as its source.
+impl std::error::Error for SetupError {}
+
+impl Config {
+    /// The host of this config's manifests: where their commands run, which secrets they have, and
+    /// which of them the operator trusts.
+    pub fn runner_host(&self, secrets: Secrets) -> RunnerHost {
+        let host = RunnerHost::new(&self.workspace.root)
+            .with_secrets(secrets)
+            .with_confinement(self.confinement_defaults())
+            .with_trust(TrustKeeper::of(self));
+        #[cfg(feature = "builtins")]
+        let host = host.with_sensitive(self.paths.sensitive_extra.clone());
+        host
+    }
+}
+
+impl ToolcribBuilder {
+    /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,
+    /// policy, context, where the built-in tools work, and where the lock is, which [`build`](Self::build) reads. What
+    /// [`resources`](Self::resources) opens comes on top.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::settings::Config;
+    /// use toolcrib::manifest::decode;
+    ///
+    /// let text = "toolsets:\n  quiet:\n    exclude: [{names: ['read_*']}]\n";
+    /// let config: Config = decode("config.yml", text).map_err(|problems| problems[0].message.clone())?;
+    /// let crib = Toolcrib::builder().settings(&config).build()?;
+    /// assert!(crib.turn_in("quiet")?.definitions().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn settings(self, config: &Config) -> Self {
+        #[cfg(feature = "builtins")]
+        let this = self.builtins(config.builtin_tools()).meta_tools(config.builtins.meta);
+        #[cfg(not(feature = "builtins"))]
+        let this = self;
+        let builder = this
+            .own_places(config.own_places())
+            .working_folders(config.working_folders())
+            .executor(config.executor_config())
+            .context(config.context_values())
+            .on_duplicate(config.registry.on_duplicate)
+            .allow_override(&config.registry.allow_override)
+            .lock(LockKeeper::new(&config.registry.lock_file, config.registry.lock))
+            .policy(config.policy.clone());
+        config
+            .own_toolsets()
+            .into_iter()
+            .fold(builder, |builder, (name, toolset)| builder.toolset(name, toolset))
+    }
+
+    /// Takes the secrets that manifests refer to, as [`Config::read_secrets`] reads them: their values
+    /// are masked in everything that calls hand out, also after
+    /// [`Toolcrib::refresh_secrets`](crate::Toolcrib::refresh_secrets).
+    ///
+    /// A [`mask`](Self::mask) set later replaces them. Those that are missing, and those too short to be masked, are named in the log.
+    pub fn secrets(self, secrets: &Secrets) -> Result<Self, SetupError> {
+        for missing in secrets.missing() {
+            tracing::warn!(secret = %missing.name, reason = %missing.reason, "a secret is missing");
+        }
+        let mut builder = self;
+        builder.executor =
+            builder.executor.mask_also(values(&secrets.values())).map_err(SetupError::Secrets)?;
+        builder.secrets = secrets.clone();
+        Ok(builder)
+    }
+
+    /// Makes the workspace if it does not exist, and opens the state directory and the audit log, as far
+    /// as a config names them: for programs that make calls. Without a state directory, calls wait in
+    /// memory. Needs the config's paths to be right from here ([`Config::relative_to`]).
+    #[cfg(unix)]
+    pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
+        use std::sync::Arc;
+
+        use toolcrib_core::spill::SpillLimits;
+        use toolcrib_tool::units::SizeLimit;
+
+        use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
+
+        let open = |key| move |source: io::Error| SetupError::Open { key, source };
+        if let Err(error) = config.make_workspace() {
+            let folder = config.workspace.root.display();
+            tracing::warn!(
+                %folder, %error,
+                "the workspace cannot be made: tools that work in it fail; make the folder, or name \
+                 another one in `workspace.root`"
+            );
+        }
+        let mut builder = self;
+        #[cfg(feature = "http")]
+        if let Some(token) = &config.server.token {
+            // Also where nobody listens: a tool may find it in the environment of another program.
+            let secret = [token.reveal().to_owned()];
+            builder.executor = builder.executor.mask_also(secret).map_err(SetupError::Secrets)?;
+        }
+        let shares = &config.limits.per_client;
+        // Without a directory it is the same code; nothing of it survives the program.
+        let (database, spills) = if let Some(dir) = &config.state.dir {
+            let state = StateDir::open(dir).map_err(open("state.dir"))?;
+            StateDir::check_owner(dir).map_err(open("state.dir"))?;
+            (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
+        } else {
+            let database = Database::in_memory().map_err(io::Error::other);
+            (database.map_err(open("state.dir"))?, SpillLimits::default())
+        };
+        builder = builder
+            .spill(Arc::new(Spills::new(&database, shares.spill_limits(spills))))
+            .suspensions(Arc::new(Suspensions::within(&database, shares.run_bounds())))
+            .runs(Arc::new(Runs::within(&database, shares.run_bounds())));
+        #[cfg(feature = "mcp")]
+        {
+            builder = builder.pins(Arc::new(crate::stores::DatabasePins::new(&database)));
+        }
+        #[cfg(feature = "mcp")]
+        {
+            builder = builder.task_store(Arc::new(crate::stores::Tasks::new(&database)));
+        }
+        #[cfg(feature = "http")]
+        {
+            let limits = toolcrib_http::AnswerLimits::default().with_keys(shares.keys.get());
+            builder = builder
+                .answers(Arc::new(crate::stores::Answers::within(&database, limits)))
+                .mcp_sessions(shares.sessions.get());
+        }
+        if let Some(why) = config.misplaced_audit_log() {
+            return Err(open("audit.file")(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        if let Some(path) = &config.audit.file {
+            let file = match config.audit.max_bytes {
+                None => FileAudit::open(path),
+                Some(SizeLimit(max_bytes)) => {
+                    FileAudit::rotating(path, Rotation { max_bytes, keep: config.audit.keep })
+                }
+            };
+            let file = file.map_err(open("audit.file"))?;
+            builder = builder.audit_file(file, config.audit.arguments);
+        }
+        Ok(builder)
+    }
+
+    /// Keeps what imported definitions were when they were first seen in a state directory, and
+    /// opens nothing else of it: for programs that list tools and call none.
+    #[cfg(all(unix, feature = "mcp"))]
+    pub fn pins_in(self, state_dir: &std::path::Path) -> Result<Self, SetupError> {
+        let pins = crate::stores::StateDir::open(state_dir).and_then(|state| state.pins());
+        match pins {
+            Ok(pins) => Ok(self.pins(std::sync::Arc::new(pins))),
+            Err(source) => Err(SetupError::Open { key: "state.dir", source }),
+        }
+    }
+}
+
+/// The values, for the mask. Those that it cannot hide are named in the log.
+pub(crate) fn values(secrets: &[(String, SecretString)]) -> Vec<String> {
+    let value = |(name, secret): &(String, SecretString)| {
+        let value = secret.expose_secret().to_owned();
+        let bytes = value.trim().len();
+        if bytes < SHORTEST_SECRET {
+            tracing::warn!(
+                secret = %name,
+                bytes,
+                "the secret is too short to be masked: give it {SHORTEST_SECRET} bytes or more"
+            );
+        }
+        value
+    };
+    secrets.iter().map(value).collect()
+}

@@ -1,0 +1,222 @@
+//! Names in a config that match nothing there is: usually typing mistakes, which would go unnoticed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use toolcrib_core::RegistrySnapshot;
+
+use crate::Toolcrib;
+use crate::manifests::trust::plain;
+use crate::settings::Config;
+
+impl Toolcrib {
+    /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that
+    /// match no manifest and no tool of this crib, a sentence each. Patterns with `*` or `?` may match what
+    /// comes later, and so may the tools of other MCP servers: nothing is said of them.
+    pub fn unmatched_names(&self, config: &Config) -> Vec<String> {
+        let known = Known::of(self);
+        let mut said = Vec::new();
+        for entry in &config.manifests.trusted {
+            if let Some(missing) = known.trusted(entry) {
+                said.push(format!("`manifests.trusted` names `{entry}`, but {missing}"));
+            }
+        }
+        let policy = serde_json::to_value(&config.policy).unwrap_or_default();
+        for (at, rule) in items(&policy["rules"]).enumerate() {
+            if let Some(tool) = rule["tool"].as_str().filter(|tool| known.lacks_tool(tool)) {
+                said.push(format!(
+                    "`policy.rules[{at}]` is about `{tool}`, but there is no such tool"
+                ));
+            }
+        }
+        for (name, toolset) in &config.toolsets {
+            let rules = serde_json::to_value(toolset).unwrap_or_default();
+            for (key, names) in [
+                (
+                    "include",
+                    items(&rules["include"]).flat_map(|rule| items(&rule["names"])).collect(),
+                ),
+                (
+                    "exclude",
+                    items(&rules["exclude"]).flat_map(|rule| items(&rule["names"])).collect(),
+                ),
+            ] as [(&str, Vec<&Value>); 2]
+            {
+                for tool in names.into_iter().filter_map(Value::as_str) {
+                    if known.lacks_tool(tool) {
+                        said.push(format!(
+                            "`toolsets.{name}.{key}` names `{tool}`, but there is no such tool"
+                        ));
+                    }
+                }
+            }
+            // Without MCP nobody is offered either.
+            #[cfg(feature = "mcp")]
+            for (key, kind) in [("prompts", "prompt"), ("resources", "resource")] {
+                for other in items(&rules[key]).filter_map(Value::as_str) {
+                    if is_exact(other) && !known.others.contains(&(kind, other.to_owned())) {
+                        said.push(format!(
+                            "`toolsets.{name}.{key}` names `{other}`, but there is no such {kind}"
+                        ));
+                    }
+                }
+            }
+        }
+        for entry in &config.registry.allow_override {
+            if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
+                said.push(format!(
+                    "`registry.allow_override` names `{entry}`, but there is no such tool: it is written \
+                     `unit:name`, as in `tools.d/own.yaml:new_task`"
+                ));
+            }
+        }
+        said
+    }
+}
+
+/// What names can match.
+struct Known {
+    tools: BTreeSet<String>,
+    /// Manifests by their absolute path, with the names they declare.
+    declared: BTreeSet<(String, String)>,
+    files: BTreeSet<String>,
+    /// Tools as `unit:name`.
+    overrides: BTreeSet<String>,
+    /// Prompts and resources.
+    #[cfg(feature = "mcp")]
+    others: BTreeSet<(&'static str, String)>,
+    #[cfg(feature = "mcp")]
+    upstreams: Vec<toolcrib_mcp::upstream::Upstream>,
+}
+
+impl Known {
+    fn of(crib: &Toolcrib) -> Self {
+        let snapshot = crib.executor().registry().snapshot();
+        let mut known = Self {
+            tools: BTreeSet::new(),
+            declared: BTreeSet::new(),
+            files: BTreeSet::new(),
+            overrides: BTreeSet::new(),
+            #[cfg(feature = "mcp")]
+            others: BTreeSet::new(),
+            #[cfg(feature = "mcp")]
+            upstreams: crib.declared_upstreams(),
+        };
+        known.add_tools(&snapshot);
+        let files = crib.manifests().map(crate::manifests::Reloader::files).unwrap_or_default();
+        known.files.extend(files.iter().map(|file| plain(&file.path)));
+        #[cfg(feature = "mcp")]
+        for one in crib.declared_names() {
+            let kind = one.kind.as_str();
+            known.declared.insert((plain(Path::new(one.source.unit.as_str())), one.name.clone()));
+            known.others.insert((kind, one.name));
+        }
+        known
+    }
+
+    fn add_tools(&mut self, snapshot: &RegistrySnapshot) {
+        let losers = snapshot.conflicts().iter().map(|conflict| &conflict.loser);
+        for entry in snapshot.entries().chain(losers) {
+            let (unit, name) = (entry.source.unit.as_str(), entry.name().to_owned());
+            self.overrides.insert(format!("{unit}:{name}"));
+            self.declared.insert((plain(Path::new(unit)), name.clone()));
+            self.tools.insert(name);
+        }
+    }
+
+    /// Whether there is no tool of the name, and none can come from another MCP server.
+    fn lacks_tool(&self, name: &str) -> bool {
+        is_exact(name) && !self.tools.contains(name) && !self.may_be_offered(name)
+    }
+
+    #[cfg(feature = "mcp")]
+    fn may_be_offered(&self, name: &str) -> bool {
+        self.upstreams.iter().any(|upstream| upstream.may_offer(name))
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn may_be_offered(&self, _: &str) -> bool {
+        false
+    }
+
+    /// Whether an entry `unit:name` is about another MCP server.
+    #[cfg(feature = "mcp")]
+    fn is_of_upstream(&self, entry: &str) -> bool {
+        let unit = entry.split(':').next();
+        self.upstreams.iter().any(|upstream| unit == Some(upstream.name()))
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn is_of_upstream(&self, _: &str) -> bool {
+        false
+    }
+
+    /// What is missing of an entry of `manifests.trusted`.
+    fn trusted(&self, entry: &str) -> Option<String> {
+        let path = plain(Path::new(entry));
+        if self.files.contains(&path) {
+            return None;
+        }
+        let named = self.files.iter().find_map(|file| {
+            let name = path.strip_prefix(file.as_str())?.strip_prefix(':')?;
+            Some((file, name))
+        });
+        let Some((file, name)) = named else {
+            return Some("no manifest of that path is loaded".to_owned());
+        };
+        let of_file: Vec<_> = self.declared.iter().filter(|(own, _)| own == file).collect();
+        // The slashes of a resource's address have become one in a path. A broken file declares nothing.
+        let is_there = of_file.iter().any(|(_, own)| plain_name(own) == plain_name(name));
+        (!of_file.is_empty() && !is_there)
+            .then(|| format!("the manifest declares nothing of the name `{name}`"))
+    }
+}
+
+fn plain_name(name: &str) -> String {
+    name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+}
+
+fn is_exact(pattern: &str) -> bool {
+    !pattern.contains(['*', '?'])
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+#[cfg(all(test, feature = "mcp"))]
+mod tests {
+    use super::*;
+    use crate::manifests::Manifests;
+
+    #[test]
+    fn names_that_match_nothing_are_said_and_patterns_and_those_of_servers_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "toolcrib: 1\ntools:\n  - name: ping\n    description: Answer.\n    run: {argv: [echo]}\n\
+                    prompts:\n  - name: review\n    description: Look.\n    messages: [{role: user, text: Hi}]\n\
+                    upstream:\n  - {name: github, command: [github]}\n";
+        let file = folder.path().join("a.yaml");
+        std::fs::write(&file, text).unwrap();
+        let unit = file.display();
+        let config = format!(
+            "manifests: {{trusted: ['{unit}', '{unit}:ping', '{unit}:pong', /nowhere.yaml]}}\n\
+             policy: {{rules: [{{tool: ping, action: ask}}, {{tool: pnig, action: deny}}, \
+             {{tool: 'x_*', action: deny}}, {{tool: github_issue, action: ask}}]}}\n\
+             toolsets: {{a: {{include: [{{names: [ping, pign]}}], exclude: [{{names: [gone]}}], \
+             prompts: [review, rewiev]}}}}\n\
+             registry: {{allow_override: ['{unit}:ping', 'b.yaml:ping']}}\n"
+        );
+        let config: Config = toolcrib_manifest::decode("config.yml", &config).unwrap();
+        let host = config.runner_host(toolcrib_runners::Secrets::default());
+        let manifests = Manifests::load(&[folder.path().to_owned()], host);
+        let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
+        let said = crib.unmatched_names(&config);
+        let about =
+            ["pong`", "/nowhere.yaml`", "`pnig`", "`pign`", "`gone`", "`rewiev`", "`b.yaml:ping`"];
+        assert_eq!(said.len(), about.len(), "{said:#?}");
+        for (said, about) in said.iter().zip(about) {
+            assert!(said.contains(about), "{about}: {said}");
+        }
+    }
+}

@@ -354,10 +354,14 @@ fn text_is_read_as_data_where_the_tool_promises_data() {
 }
 
 #[test]
-fn a_suspension_of_the_old_form_is_refused_with_what_to_do() {
+fn a_suspension_of_another_form_is_refused_with_what_to_do() {
     let suspension = suspended("1", approval(), "ada", "{}");
     let mut written = serde_json::to_value(&suspension).expect("it is data");
     assert_eq!(written["form"], 2);
+    let mut newer = written.clone();
+    newer["form"] = json!(3);
+    let refused = serde_json::from_value::<Suspension>(newer).expect_err("it is newer");
+    assert!(refused.to_string().contains("by another version of toolcrib"), "{refused}");
     let members = written.as_object_mut().expect("an object");
     for newer in ["form", "caller", "shown"] {
         members.remove(newer);

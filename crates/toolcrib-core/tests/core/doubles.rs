@@ -165,3 +165,14 @@ fn a_line_that_is_no_call_is_named() {
     let replay = Replay::new(Recording::from_jsonl(line).expect("a call"));
     assert_eq!(replay.unused(), [("t".to_owned(), "{}".to_owned(), 1)]);
 }
+
+#[test]
+fn a_recording_of_a_newer_form_is_refused() {
+    let line = r#"{"arguments":{},"form":1,"outcome":{"pending":{"ticket":"7"}},"tool":"t"}"#;
+    let known = Recording::from_jsonl(line).expect("a call");
+    assert_eq!(known, Recording::from_jsonl(&line.replace(r#""form":1,"#, "")).expect("form 1"));
+    assert_eq!(known.to_jsonl().trim_end(), line);
+    let newer = line.replace(r#""form":1"#, r#""form":2,"signed":true"#);
+    let refused = Recording::from_jsonl(&newer).expect_err("it is newer").to_string();
+    assert!(refused.contains("a newer toolcrib wrote it (form 2"), "{refused}");
+}

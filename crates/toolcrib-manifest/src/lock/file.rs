@@ -17,10 +17,15 @@ pub struct LockError {
 }
 
 #[derive(Debug)]
-enum Problem {
+pub(super) enum Problem {
     Read(io::Error),
     Write(io::Error),
     Text(String),
+    /// Its version is one that this program does not know.
+    Newer {
+        found: u64,
+        known: u64,
+    },
 }
 
 impl std::fmt::Display for LockError {
@@ -29,6 +34,11 @@ impl std::fmt::Display for LockError {
         match &self.problem {
             Problem::Read(error) => write!(f, "the lock {path} cannot be read: {error}"),
             Problem::Write(error) => write!(f, "the lock {path} cannot be written: {error}"),
+            Problem::Newer { found, known } => write!(
+                f,
+                "the lock {path} was written by a newer toolcrib (version {found} of the format, this program knows \
+                 up to {known})\nUse that version, or restore the lock that this one wrote"
+            ),
             Problem::Text(problem) => write!(
                 f,
                 "the lock {path} cannot be used: {}\nRestore the last good one, or remove it and \
@@ -63,7 +73,7 @@ impl Lock {
             return Ok(None);
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::empty(folder).filled(&text).map(Some).map_err(|problem| fail(Problem::Text(problem)))
+        Self::empty(folder).filled(&text).map(Some).map_err(fail)
     }
 
     /// Writes the lock, whole or not at all: whoever reads meanwhile sees the old one or the new one.

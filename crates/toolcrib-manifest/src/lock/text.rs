@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{canonical_json, is_unseen};
 
+use super::file::Problem;
 use super::{Kind, Lock, Locked, Owner};
 
 /// The version of the format.
@@ -20,6 +21,12 @@ const HEAD: &str = "\
 # What is accepted here, and as what. `toolcrib lock` writes this file: review it, commit
 # it, and change it with that command only.
 ";
+
+/// A lock of any version.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,25 +75,35 @@ impl Lock {
     }
 
     /// Reads the text of a file, into a lock that names owners as this one does.
-    pub(super) fn filled(mut self, text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-        if file.version != VERSION {
-            return Err(format!(
-                "it is of version {}, and this program reads version {VERSION}",
-                file.version
-            ));
+    pub(super) fn filled(mut self, text: &str) -> Result<Self, Problem> {
+        let file = toml::from_str(text).map_err(|error| match toml::from_str(text) {
+            // A newer version may have keys that are unknown here.
+            Ok(Versioned { version }) if version > VERSION => newer(version),
+            _ => Problem::Text(error.to_string()),
+        })?;
+        let File { version, tools, upstreams, prompts, resources } = file;
+        if version > VERSION {
+            return Err(newer(version));
         }
-        let tables = [file.tools, file.upstreams, file.prompts, file.resources];
+        if version < VERSION {
+            return Err(Problem::Text(format!("there is no version {version} of it")));
+        }
+        let tables = [tools, upstreams, prompts, resources];
         for (kind, table) in Kind::ALL.into_iter().zip(tables) {
             for (name, Entry { owner, digest, declares }) in table {
-                let owner = Owner::parse(&owner)
-                    .ok_or_else(|| format!("the owner of `{name}` is no layer:unit: {owner:?}"))?;
+                let owner = Owner::parse(&owner).ok_or_else(|| {
+                    Problem::Text(format!("the owner of `{name}` is no layer:unit: {owner:?}"))
+                })?;
                 let fields = declares.into_iter().map(|(key, value)| (key, read(value))).collect();
                 self.entries.insert((kind, name), Locked { owner, digest, fields });
             }
         }
         Ok(self)
     }
+}
+
+fn newer(found: u64) -> Problem {
+    Problem::Newer { found, known: VERSION }
 }
 
 /// A value as TOML has it; what it has no word for is written as `{ json = "…" }`.

@@ -9,7 +9,9 @@ use toolcrib_core::approval::{Approvals, CallerRights, DecideError, Decision, St
 use toolcrib_core::suspension::{Answer, Caller, Suspension, SuspensionStore as _};
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_store::{Database, Suspensions};
-use toolcrib_tool::{Approval, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
+use toolcrib_tool::{
+    Approval, Identity, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn,
+};
 
 use crate::fixture::{on_disk, suspended};
 
@@ -103,4 +105,29 @@ async fn a_call_waits_in_the_server_that_put_it() {
     };
     assert_eq!(asks(&own).await, None);
     assert_eq!(asks(&other).await, Some(std::process::id()));
+}
+
+#[tokio::test]
+async fn a_caller_gets_its_result_after_a_restart_and_an_approval_in_another_server() {
+    let home = tempfile::tempdir().expect("there is room");
+    let (own, other) = (server(home.path()), server(home.path()));
+    let ada = || TurnOptions::default().identity(Identity::user("ada"));
+    let Answer::Suspended(call) = own.turn(ada()).start(ToolCall::new("1", "remove", "{}")).await
+    else {
+        panic!("it waits");
+    };
+    let kept = serde_json::to_string(&call).expect("it is plain data");
+    drop(own);
+
+    let restarted = server(home.path());
+    let call: Suspension = serde_json::from_str(&kept).expect("it reads what it wrote");
+    let turn = restarted.turn(ada());
+    let approves = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        approvals(&other).decide(call.id(), Decision::approve()).await.expect("it holds");
+    };
+    let (result, ()) = tokio::join!(turn.result_of(&call), approves);
+    assert_eq!(result.expect("the store works").text(), "removed");
+    let again = turn.result_of(&call).await.expect("the store works");
+    assert!(again.text().contains("approved by operator"), "{}", again.text());
 }

@@ -33,7 +33,7 @@ const TOKEN_KEY: &str = "server.token";
 ///     .variables([("TOOLCRIB__EXECUTOR__MAX_CONCURRENCY".into(), "8".into())])
 ///     .set("--set", "executor.tool_timeout", "5s")
 ///     .load()?;
-/// assert_eq!(loaded.config().executor.max_concurrency, 8);
+/// assert_eq!(loaded.config().executor.max_concurrency, std::num::NonZero::new(8));
 /// assert_eq!(loaded.config().executor.tool_timeout.to_string(), "5s");
 ///
 /// let error = ConfigLayers::new().set("--set", "executor.tool_timout", "5s").load().unwrap_err();

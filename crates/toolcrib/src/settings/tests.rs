@@ -99,7 +99,6 @@ fn none_switches_a_limit_off_and_nothing_else_does() {
         ("output: {batch_chars: 0}", "expected a whole number from 1, or none"),
         ("audit: {max_bytes: 64}", "such as 64KiB, or none"),
         ("mcp: {page_size: many}", "expected a whole number from 1, or none"),
-        ("toolcrib: 2", "expected 1, the version of the config format"),
     ] {
         let problems = problems(text);
         assert!(problems.contains(said), "{text}: {problems}");
@@ -433,4 +432,12 @@ async fn a_toolset_has_values_for_the_context_of_its_calls() {
 fn the_cap_of_data_is_a_setting() {
     let core = config("output: {max_data_bytes: 10KiB}").executor_config();
     assert_eq!(core.data_bytes, 10 * 1024);
+}
+
+#[test]
+fn a_config_of_a_newer_format_is_refused() {
+    let problems = problems("toolcrib: 2");
+    for said in ["expected 1, the version of the config format", "needs a newer toolcrib"] {
+        assert!(problems.contains(said), "{problems}");
+    }
 }

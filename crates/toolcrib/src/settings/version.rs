@@ -45,7 +45,7 @@ impl JsonSchema for ConfigVersion {
             "type": "integer",
             "minimum": VERSION,
             "maximum": VERSION,
-            "x-expected": "1, the version of the config format that this toolcrib reads",
+            "x-expected": "1, the version of the config format that this toolcrib reads; a file of a newer version needs a newer toolcrib",
         })
     }
 }

@@ -38,7 +38,7 @@ pub use trail::AuditTrail;
 /// let sink = Kept::default();
 /// sink.record(&AuditRecord::new(SystemTime::UNIX_EPOCH, "call_1", "calculator"));
 /// let lines = sink.0.lock().unwrap();
-/// assert!(lines[0].starts_with(r#"{"time":"1970-01-01T00:00:00.000Z","call_id":"call_1""#));
+/// assert!(lines[0].starts_with(r#"{"v":1,"time":"1970-01-01T00:00:00.000Z","call_id":"call_1""#));
 /// ```
 pub trait AuditSink: Send + Sync + 'static {
     /// Takes one record. Called at the end of every call, on its own thread of control: it must
@@ -140,10 +140,17 @@ impl Serialize for AuditOutcome {
     }
 }
 
-/// One call, as the audit log has it. The names of the fields are stable; absent ones are left out.
+/// The version of the format of audit records. Fields are added without a new version; one that is removed or
+/// means something else raises it.
+const FORMAT: u32 = 1;
+
+/// One call, as the audit log has it. The names of the fields are stable; absent ones are left out. As JSON it
+/// begins with `"v"`, the version of the format: 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AuditRecord {
+    #[serde(rename = "v")]
+    format: u32,
     /// When the call ended; RFC 3339 in UTC, with milliseconds.
     #[serde(serialize_with = "timestamp::serialize")]
     pub time: SystemTime,
@@ -192,6 +199,7 @@ impl AuditRecord {
     /// A record of a success of which nothing else is known; set the fields that are.
     pub fn new(time: SystemTime, call_id: impl Into<String>, tool: impl Into<String>) -> Self {
         Self {
+            format: FORMAT,
             time,
             call_id: call_id.into(),
             tool: tool.into(),
@@ -270,7 +278,7 @@ mod tests {
         assert_eq!(
             serde_json::from_str::<Value>(&record.to_json()).unwrap(),
             json!({
-                "time": "2023-11-14T22:13:20.123Z", "call_id": "c", "tool": "bash",
+                "v": 1, "time": "2023-11-14T22:13:20.123Z", "call_id": "c", "tool": "bash",
                 "tenant": "t", "user": "ada", "session": "s", "source": "manifest tools.yaml:3",
                 "version": "1.2", "definition": "abc", "arguments_hash": "def",
                 "arguments": {"command": "ls"},

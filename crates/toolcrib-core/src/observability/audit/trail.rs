@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(
             shown,
             json!({
-                "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
+                "v": 1, "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
                 "user": "ada", "session": "s-[masked]", "source": "native bank", "version": "1.2",
                 "definition": definition,
                 "arguments": {"user": "[masked]", "pin": "[redacted]"},

@@ -55,10 +55,20 @@ pub struct RecordedCall {
     outcome: RecordedOutcome,
 }
 
+/// The version of the format of recordings that this program writes.
+const FORM: u32 = 1;
+
+fn form() -> u32 {
+    FORM
+}
+
 /// A [`RecordedCall`] as a line has it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<T, A, O> {
+    /// The version of the format; lines of version 1 need not say it.
+    #[serde(default = "form")]
+    form: u32,
     tool: T,
     arguments: A,
     outcome: O,
@@ -97,6 +107,7 @@ impl Recording {
         self.calls.iter().fold(String::new(), |mut text, call| {
             // Plain data with text keys: there is nothing that JSON could not say.
             let line = Line {
+                form: FORM,
                 tool: &call.tool,
                 arguments: call.arguments.protected(),
                 outcome: &call.outcome,
@@ -119,7 +130,14 @@ impl Recording {
 
 fn recorded(line: &str) -> Result<RecordedCall, String> {
     let tape = toolcrib_json::parse(line).map_err(|error| error.to_string())?;
-    let Line { tool, arguments: IgnoredAny, outcome } =
+    let form = tape.root().get("form").and_then(|form| form.source().parse::<u64>().ok());
+    if let Some(form) = form.filter(|form| *form > FORM.into()) {
+        return Err(format!(
+            "a newer toolcrib wrote it (form {form}, this program knows up to {FORM}): use that version, or record \
+             the calls again"
+        ));
+    }
+    let Line { form: _, tool, arguments: IgnoredAny, outcome } =
         serde_json::from_str(line).map_err(|error| error.to_string())?;
     let arguments = tape.root().get("arguments").map_or("{}", |arguments| arguments.source());
     let arguments = Data::from_json(arguments).map_err(|error| error.to_string())?;

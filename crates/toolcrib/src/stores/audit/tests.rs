@@ -62,7 +62,7 @@ fn a_line_that_was_not_finished_stays_a_line_of_its_own() {
     fs::write(&path, "{\"half").unwrap();
     FileAudit::open(&path).unwrap().record(&record(1));
     let text = fs::read_to_string(&path).unwrap();
-    assert!(text.starts_with("{\"half\n{\"time\""), "{text}");
+    assert!(text.starts_with("{\"half\n{\"v\":1,\"time\""), "{text}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use toolcrib_core::run::Run;
-use toolcrib_core::{Answer, Executor, Turn};
+use toolcrib_core::{Answer, Executor, StreamItem, Turn};
 use toolcrib_tool::ToolCall;
 
 use crate::factors::{Door, Interruption, Meanwhile};
@@ -34,6 +34,29 @@ pub(crate) struct Events {
     pub(crate) holder_at: Option<u64>,
     /// When the pool has a thread again.
     pub(crate) hog_until: Option<u64>,
+}
+
+/// Whether a call is made as a stream, and its caller waits for the result of a call that waits: every
+/// direct call but the first one.
+pub(crate) fn is_streamed(door: Door, id: &str) -> bool {
+    door == Door::Direct && id != "first"
+}
+
+/// The answer of a call that is read as a stream.
+async fn streamed(turn: &Turn, call: ToolCall) -> Result<Answer, String> {
+    let mut stream = turn.stream(call);
+    let mut answer = Err("the stream ended without an answer".to_owned());
+    while let Some(item) = stream.next().await {
+        match item {
+            StreamItem::Event(event) if answer.is_ok() => {
+                return Err(format!("{} came behind the answer", event.name()));
+            }
+            StreamItem::Event(_) => {}
+            StreamItem::Answer(_) if answer.is_ok() => return Err("two answers".to_owned()),
+            StreamItem::Answer(only) => answer = Ok(only),
+        }
+    }
+    answer
 }
 
 impl Stage {
@@ -92,7 +115,12 @@ impl Stage {
             let mut answers = Vec::new();
             for call in calls {
                 let id = call.id().as_str().to_owned();
-                answers.push((id, Ok(caller_turn.start(call).await)));
+                let answer = if is_streamed(door, &id) {
+                    streamed(&caller_turn, call).await
+                } else {
+                    Ok(caller_turn.start(call).await)
+                };
+                answers.push((id, answer));
             }
             answers
         });

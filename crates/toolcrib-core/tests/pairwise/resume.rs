@@ -10,11 +10,11 @@ use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{MemoryRuns, Run, RunId, RunStore};
 use toolcrib_core::suspension::{Outcome, RedeemError, Resolution, Suspension, Waiting};
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
-use toolcrib_tool::ContextValues;
+use toolcrib_tool::Identity;
 
 use crate::bodies::fill;
-use crate::calls::{Events, Job};
-use crate::factors::{Consent, Meanwhile, Resumed, Row, Servers, Slots};
+use crate::calls::{Events, Job, is_streamed};
+use crate::factors::{Body, Consent, Ending, Meanwhile, Resumed, Row, Servers, Slots};
 use crate::scenario::{Caller, End, Stage};
 use crate::witness::{Deed, Seen, lock};
 
@@ -76,11 +76,9 @@ impl Stage {
             // Its own server tries the same at the same time.
             turns.push(self.executor.turn(options));
         }
-        let operator = self.elsewhere().turn(
-            TurnOptions::default()
-                .values(ContextValues::new().with("user", "root"))
-                .may_approve(true),
-        );
+        let operator = self
+            .elsewhere()
+            .turn(TurnOptions::default().identity(Identity::user("root")).may_approve(true));
         let approved = Seen::Approved {
             call: suspension.call_id().to_owned(),
             deed: self.deed_of(&suspension),
@@ -94,7 +92,7 @@ impl Stage {
                 (Waiting::Approval { .. }, Consent::Expires) => Resolution::Expire,
                 (Waiting::Approval { .. }, Consent::Decided) => {
                     witness.see(approved);
-                    let answer = decided(&operator, &own, &suspension, run.as_ref()).await;
+                    let answer = decided(&row, &operator, &own, &suspension, run.as_ref()).await;
                     return vec![(id.to_owned(), answer)];
                 }
                 (Waiting::Approval { .. }, _) => {
@@ -195,6 +193,7 @@ async fn ended_by_itself(turn: &Turn, suspension: &Suspension) -> Result<Answer,
 
 /// Somebody else decides on a call, and the caller waits for what becomes of it.
 async fn decided(
+    row: &Row,
     operator: &Turn,
     caller: &Turn,
     suspension: &Suspension,
@@ -203,6 +202,14 @@ async fn decided(
     let approvals = operator.approvals().ok_or("the operator may not approve")?.of_all_tenants();
     // A client that was revoked is told of here, and its call is denied.
     let _ = approvals.decide(suspension.id(), Decision::approve()).await;
+    if is_streamed(row.door, suspension.call_id())
+        && row.body != Body::Client
+        && row.ending != Ending::Asks
+    {
+        let result = tokio::time::timeout(Duration::from_secs(40), caller.result_of(suspension));
+        let result = result.await.map_err(|_| "it has no result")?;
+        return result.map(Answer::Done).map_err(|error| error.to_string());
+    }
     let waited = caller.wait_for_outcome(suspension.id(), Duration::from_secs(40)).await;
     let settled = waited.map_err(|error| error.to_string())?.ok_or("it has no outcome")?;
     if let Some(kept) = run {

@@ -12,7 +12,7 @@ use toolcrib_core::audit::AuditRecord;
 use toolcrib_core::policy::Policy;
 use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{Executor, ShutdownReport, TurnOptions};
-use toolcrib_tool::{ContextValues, ToolCall, ToolResult};
+use toolcrib_tool::{ContextValues, Identity, ToolCall, ToolResult};
 
 use crate::bodies::{MAKE, SECRET};
 use crate::calls::{Answers, Events};
@@ -256,11 +256,10 @@ impl Stage {
     }
 
     pub(crate) fn options(&self, caller: Caller) -> TurnOptions {
-        let values = ContextValues::new()
-            .with("user", caller.user)
-            .with("project_id", caller.project)
-            .with("trace", caller.trace);
+        let values =
+            ContextValues::new().with("project_id", caller.project).with("trace", caller.trace);
         TurnOptions::default()
+            .identity(Identity::user(caller.user))
             .values(values)
             .session(caller.session)
             .client("desk")

@@ -163,7 +163,7 @@ impl Turn {
         if !waiting.is_expired(self.state.shared.now()) {
             return Ok(Ended::StillThere);
         }
-        match self.resolve(id, Resolution::Expire).await {
+        match Box::pin(self.resolve(id, Resolution::Expire)).await {
             Ok(answer) => Ok(Ended::Now(answer)),
             Err(RedeemError::Store(error)) => Err(error),
             // Somebody else is ending it.

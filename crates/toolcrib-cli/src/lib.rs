@@ -17,6 +17,7 @@ mod arguments;
 #[cfg(feature = "otlp")]
 mod collector;
 mod command;
+mod could_not_run;
 mod exit;
 mod logging;
 mod options;
@@ -43,12 +44,11 @@ pub fn main() -> ExitCode {
 
 /// Runs a command line; the first item is the program's name.
 pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
-    let (options, command) = match command::parse(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let (options, command) = match command::parse(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version go to stdout with success, mistakes to stderr with a failure.
-            let code = if error.use_stderr() { Exit::Usage } else { Exit::Success };
-            return error.print().map_or(Exit::Usage, |()| code).into();
+            return could_not_run::report_parse(error, &arguments, command::command_line()).into();
         }
     };
     let is_server = command.is_server();
@@ -61,10 +61,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.
         Err(error) if screen::is_broken_pipe(&error) => Exit::Success,
-        Err(error) => {
-            screen::failure(&error);
-            Exit::Usage
-        }
+        Err(error) => could_not_run::report(&error, could_not_run::asks_for_json(&arguments)),
     };
     // What a command tool started must not outlive us.
     toolcrib_sandbox::finish_kills(std::time::Duration::from_secs(2));

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde_json::Value;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
@@ -22,6 +22,7 @@ use toolcrib::tool::fully_visible;
 use toolcrib::{Toolcrib, ToolcribBuilder};
 use toolcrib_sandbox::{close_to_others, jail, sweep_scratch, take_variables};
 
+use crate::could_not_run::ShownMistakes;
 use crate::options::Options;
 use crate::screen::WARNING;
 use crate::{arguments, screen};
@@ -438,7 +439,8 @@ fn refused(error: ConfigError) -> anyhow::Error {
         return error.into();
     }
     problems.iter().for_each(screen::note);
-    anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
+    let mistakes = error.problems(false);
+    ShownMistakes { what: "the settings cannot be used", mistakes }.into()
 }
 
 /// Where servers are found, and what is wrong with the config.

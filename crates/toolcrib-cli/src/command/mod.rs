@@ -138,7 +138,7 @@ impl Command {
 }
 
 /// The commands with their help as it is shown.
-fn command_line() -> clap::Command {
+pub(crate) fn command_line() -> clap::Command {
     unwrapped(CommandLine::command())
 }
 
@@ -170,13 +170,10 @@ fn joined(text: &str) -> String {
 }
 
 /// Takes a command line apart; the first item is the program's name.
-pub(crate) fn parse(
-    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-) -> Result<(Options, Command), clap::Error> {
-    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let matches = command_line().try_get_matches_from(&arguments)?;
+pub(crate) fn parse(arguments: &[OsString]) -> Result<(Options, Command), clap::Error> {
+    let matches = command_line().try_get_matches_from(arguments)?;
     let CommandLine { mut options, command } = CommandLine::from_arg_matches(&matches)?;
-    options.restore_repeated(&arguments);
+    options.restore_repeated(arguments);
     options.server = command.server_flags().cloned();
     Ok((options, command))
 }

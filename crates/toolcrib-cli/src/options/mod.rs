@@ -14,33 +14,37 @@ use crate::logging::LogFormat;
 
 pub(crate) use server_flags::ServerFlags;
 
-/// What every command can be told.
+/// The heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
+/// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The config file (YAML or TOML) [default: config.yml, config.yaml or config.toml, if there is one]
-    #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
+    /// The config file, YAML or TOML [default: config.yml, config.yaml or config.toml, if it exists]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// A setting, over the config file and the environment (may be repeated)
-    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE", value_parser = setting)]
+    /// A setting that overrides the config file and the environment (may be repeated)
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECTION.KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// A directory of manifests, instead of the config's (may be repeated)
-    #[arg(long, global = true, value_name = "DIR")]
+    /// A directory of manifests to use instead of those in the config (may be repeated)
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR")]
     pub(crate) tools_dir: Vec<PathBuf>,
 
-    /// A value for the context of calls, which no model can set (may be repeated)
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    /// A value for the context of calls; models cannot set it (may be repeated)
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE")]
     pub(crate) ctx: Vec<String>,
 
     /// Log more on standard error (-v, -vv, -vvv)
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// What a line of the log looks like
+    /// The format of log lines
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL,
         value_name = "FORMAT",
         env = "TOOLCRIB_LOG_FORMAT",
         value_enum,

@@ -54,19 +54,62 @@ fn an_unknown_tool_is_answered_with_near_names_and_fails() {
 }
 
 #[test]
-fn arguments_come_as_pairs_as_json_and_from_standard_input() {
+fn arguments_come_as_pairs_from_a_file_and_from_standard_input() {
     let crib = Crib::new(&[("echo.yaml", ECHO)]);
     let expected = "a b\n$(id)\nplain\n";
     let pairs = crib.run(&["call", "echo_words", "words=a b", "words=$(id)"]);
     assert_eq!(pairs.stdout, expected, "{pairs:?}");
 
     let arguments = json!({"words": ["a b", "$(id)"]}).to_string();
-    let json = crib.run(&["call", "echo_words", "--json", &arguments]);
-    assert_eq!(json.json()["output"], expected);
+    std::fs::write(crib.path().join("arguments.json"), &arguments).expect("writable");
+    let file = crib.run(&["call", "echo_words", "--input", "arguments.json"]);
+    assert_eq!((file.code, file.stdout.as_str()), (Some(0), expected), "{file:?}");
 
-    let piped = run(crib.command(&["call", "echo_words", "--json", "-"]).write_stdin(arguments));
+    let piped = crib.call("echo_words", arguments, &[]);
     assert_eq!(piped.json()["output"], expected);
     assert_eq!(piped.json()["success"], true);
+}
+
+#[test]
+fn json_chooses_the_output_only_and_arguments_behind_it_are_refused_with_a_hint() {
+    let crib = Crib::new(&[]);
+    for arguments in [
+        &["--json", r#"{"expression": "1"}"#][..],
+        &["--json", "-"],
+        &[r#"--json={"expression": "1"}"#],
+        &["--json=-"],
+    ] {
+        let run = crib.run(&[&["call", "calculator"][..], arguments].concat());
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains("--input FILE"), "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains("--json` prints the result as JSON"), "{arguments:?}: {run:?}");
+    }
+}
+
+#[test]
+fn the_examples_that_show_prints_can_be_run() {
+    let examples = r#"
+toolcrib: 1
+tools:
+  - name: say
+    description: Print a text. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {text: {type: string}}, required: [text]}
+    examples: [{text: "it's"}, {text: 'a\b'}]
+    run: {argv: [printf, "%s", "${args.text}"]}
+"#;
+    let crib = Crib::new(&[("say.yaml", examples)]);
+    let shown = crib.run(&["show", "say"]).stdout;
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains("| toolcrib call")).collect();
+    assert_eq!(lines.len(), 2, "{shown}");
+    for (line, expected) in lines.iter().zip(["it's", "a\\b"]) {
+        let script = line.replace("toolcrib", env!("CARGO_BIN_EXE_toolcrib"));
+        let ran = run(assert_cmd::Command::new("sh")
+            .current_dir(crib.path())
+            .args(["-c", &script])
+            .env("XDG_STATE_HOME", crib.state_home()));
+        assert_eq!(ran.stdout.trim_end(), expected, "{line}: {ran:?}");
+    }
 }
 
 #[test]
@@ -82,7 +125,8 @@ fn a_wrong_command_line_is_not_a_failed_call() {
     let crib = Crib::new(&[]);
     for arguments in [
         &["call", "calculator", "expression"][..],
-        &["call", "calculator", "--json", "not json"][..],
+        &["call", "calculator", "--input", "absent.json"][..],
+        &["call", "calculator", "--input", "-", "expression=1"][..],
         &["cal"][..],
         &["--config", "absent.yml", "list"][..],
     ] {
@@ -106,9 +150,9 @@ tools:
     run: {argv: [printf, "%s", "user=${ctx.user}"]}
 "#,
     )]);
-    let missing = crib.run(&["call", "who", "--json", r#"{"user": "mallory"}"#]);
+    let missing = crib.call("who", r#"{"user": "mallory"}"#, &[]);
     assert_eq!(missing.json()["error"]["kind"], "missing_context");
-    let set = crib.run(&["--ctx", "user=ada", "call", "who", "--json", r#"{"user": "mallory"}"#]);
+    let set = crib.call("who", r#"{"user": "mallory"}"#, &["--ctx", "user=ada"]);
     assert_eq!(set.json()["output"], "user=ada", "{set:?}");
 }
 
@@ -187,7 +231,7 @@ fn a_tool_that_the_client_runs_is_refused_at_once_on_the_command_line() {
     assert_eq!(json["error"]["kind"], "unavailable");
     // Also where another tool makes the call; no call is left waiting for an answer that cannot come.
     crib.config("builtins: {meta: true}\nstate: {dir: state}\n");
-    let nested = crib.run(&["call", "tool_call", "--json", r#"{"name": "pick", "arguments": {}}"#]);
+    let nested = crib.call("tool_call", r#"{"name": "pick", "arguments": {}}"#, &[]);
     assert_eq!(nested.code, Some(1), "{nested:?}");
     assert!(!nested.stdout.contains("later"), "{nested:?}");
 }

@@ -33,11 +33,11 @@ fn crib() -> Crib {
 
 fn bash(crib: &Crib, command: &str) -> Run {
     let arguments = serde_json::json!({"command": command}).to_string();
-    crib.run(&["call", "bash", "--json", &arguments])
+    crib.call("bash", arguments, &[])
 }
 
 fn file(crib: &Crib, tool: &str, arguments: &serde_json::Value) -> Run {
-    crib.run(&["call", tool, "--json", &arguments.to_string()])
+    crib.call(tool, arguments.to_string(), &[])
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn in_a_fresh_folder_what_decides_is_made_before_a_tool_can_make_it() {
     fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
     let call = |command: &str| {
         let arguments = serde_json::json!({"command": command}).to_string();
-        crib.run(&["--set", "workspace.root=.", "call", "bash", "--yes", "--json", &arguments])
+        crib.call("bash", arguments, &["--set", "workspace.root=.", "--yes"])
     };
     let ran = call(
         "mkdir -p tools.d; echo x > tools.d/evil.yaml; echo x > config.yml; echo x > toolcrib.lock; echo mine > a",

@@ -91,6 +91,12 @@ impl Crib {
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         run(&mut self.command(arguments))
     }
+
+    /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as JSON.
+    pub(crate) fn call(&self, tool: &str, arguments: impl Into<Vec<u8>>, options: &[&str]) -> Run {
+        let whole = [&["call", tool, "--json", "--input", "-"][..], options].concat();
+        run(self.command(&whole).write_stdin(arguments))
+    }
 }
 
 pub(crate) fn run(command: &mut Command) -> Run {

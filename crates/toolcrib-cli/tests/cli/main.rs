@@ -17,6 +17,7 @@ mod broken_lines;
 mod calls;
 mod catalogue;
 mod checks;
+mod command_lines;
 mod confined;
 mod constraints;
 mod control_plane;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, run};
+use crate::crib::Crib;
 use crate::stopping::Server;
 
 const ECHO: &str = r#"
@@ -212,10 +212,9 @@ fn mcp_over_http(
 #[test]
 fn numbers_stay_as_they_are_on_the_command_line() {
     let crib = crib();
-    let mut command = crib.command(&["call", "echo", "--json", "-"]);
-    let answer = run(command.write_stdin(arguments()));
+    let answer = crib.call("echo", arguments(), &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    has_them("call --json", &answer.stdout, LIST);
+    has_them("call --input", &answer.stdout, LIST);
     let pair = format!("numbers=[{}]", numbers().join(","));
     let answer = crib.run(&["call", "echo", &pair]);
     has_them("call", &answer.stdout, LIST);
@@ -278,8 +277,7 @@ fn numbers_stay_as_they_are_on_the_way_to_another_server_and_back() {
     for (name, declared) in [("HTTP", over_http), ("lines", over_lines)] {
         let near = Crib::new(&[("far.yaml", &format!("toolcrib: 1\nupstream:\n{declared}"))]);
         near.config("state: {dir: state}\nmanifests: {trusted: [tools.d/far.yaml]}\n");
-        let mut command = near.command(&["call", "far_echo", "--json", "-"]);
-        let answer = run(command.write_stdin(arguments()));
+        let answer = near.call("far_echo", arguments(), &[]);
         assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
         has_them(&format!("a server over {name}"), &answer.stdout, LIST);
     }
@@ -322,7 +320,6 @@ fn ambiguous_arguments_and_numbers_out_of_range_are_refused_on_every_surface() {
         let body = format!("{{\"arguments\":{arguments}}}");
         let answer = asked(&served.address, "/v1/tools/echo/call", &[], &body);
         refused("/v1", arguments, &answer);
-        let mut command = crib.command(&["call", "echo", "--json", "-"]);
-        assert_eq!(run(command.write_stdin(arguments)).code, Some(1), "call: {arguments}");
+        assert_eq!(crib.call("echo", arguments, &[]).code, Some(1), "call: {arguments}");
     }
 }

@@ -30,7 +30,7 @@ fn what_a_toolset_does_not_allow_is_not_there_to_call() {
     let crib = crib();
     let good = crib.run(&["call", "calculator", "expression=2+2", "--toolset", "sums"]);
     assert_eq!((good.code, good.stdout.as_str()), (Some(0), "4\n"));
-    let run = crib.run(&["call", "calculator", "--toolset", "rest", "--json", "{}"]);
+    let run = crib.call("calculator", "{}", &["--toolset", "rest"]);
     assert_eq!((run.code, &run.json()["error"]["kind"]), (Some(1), &json!("not_found")));
 }
 

@@ -25,6 +25,13 @@ fn answer(crib: &Crib, arguments: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}\n{}", finished.stdout, finished.stderr))
 }
 
+/// Calls a tool with arguments as JSON.
+fn called(crib: &Crib, tool: &str, arguments: &str) -> Value {
+    let file = crib.file("arguments.json");
+    fs::write(&file, arguments).unwrap();
+    answer(crib, &["call", tool, "--json", "--input", &file])
+}
+
 fn names(crib: &Crib) -> Vec<String> {
     let listed = answer(crib, &["list", "--json", "--connect"]);
     let tools = listed["tools"].as_array().unwrap();
@@ -53,21 +60,21 @@ fn marked(result: &Value, server: &str) -> String {
 fn everything_works(crib: &Crib) {
     let names = names(crib);
     assert!(names.len() > 8, "{names:?}");
-    let echo = answer(crib, &["call", "everything_echo", "--json", r#"{"message": "hello"}"#]);
+    let echo = called(crib, "everything_echo", r#"{"message": "hello"}"#);
     assert_eq!(marked(&echo, "everything"), "Echo: hello");
-    let sum = answer(crib, &["call", "everything_get-sum", "--json", r#"{"a": 19, "b": 23}"#]);
+    let sum = called(crib, "everything_get-sum", r#"{"a": 19, "b": 23}"#);
     assert!(marked(&sum, "everything").contains("42"), "{sum}");
 
     // What does not fit the server's schema never reaches it.
-    let wrong = answer(crib, &["call", "everything_get-sum", "--json", r#"{"a": "x"}"#]);
+    let wrong = called(crib, "everything_get-sum", r#"{"a": "x"}"#);
     assert_eq!(wrong["error"]["kind"], "invalid_args", "{wrong}");
 
-    let image = answer(crib, &["call", "everything_get-tiny-image", "--json", "{}"]);
+    let image = called(crib, "everything_get-tiny-image", "{}");
     assert!(image["output"].as_str().unwrap().contains("[image image/png, "), "{image}");
     // Files and links are told as what they are: their text is marked, bytes have a size.
     let tool = "everything_get-resource-reference";
     let shown = |tool, arguments| {
-        let answer = answer(crib, &["call", tool, "--json", arguments]);
+        let answer = called(crib, tool, arguments);
         answer["output"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     };
     let text = shown(tool, r#"{"resourceType": "Text", "resourceId": 1}"#);
@@ -83,7 +90,7 @@ fn everything_works(crib: &Crib) {
         "{links}"
     );
     let weather = r#"{"location": "Chicago"}"#;
-    let data = answer(crib, &["call", "everything_get-structured-content", "--json", weather]);
+    let data = called(crib, "everything_get-structured-content", weather);
     assert!(data["data"]["temperature"].is_number(), "{data}");
 }
 
@@ -145,7 +152,7 @@ fn the_reference_server_with_everything_is_a_source_over_stdio() {
     let long = r#"{"duration": 30, "steps": 60}"#;
     let begun = Instant::now();
     let tool = "everything_trigger-long-running-operation";
-    let late = answer(&crib, &["call", tool, "--json", long]);
+    let late = called(&crib, tool, long);
     assert_eq!(late["error"]["kind"], "timeout", "{late}");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
@@ -189,10 +196,9 @@ fn the_reference_server_of_files_is_a_source() {
     assert!(listed.contains(&"files_read_text_file".to_owned()), "{listed:?}");
 
     let path = |name: &str| format!(r#"{{"path": "{root}/{name}"}}"#);
-    let read = answer(&crib, &["call", "files_read_text_file", "--json", &path("note.txt")]);
+    let read = called(&crib, "files_read_text_file", &path("note.txt"));
     assert_eq!(marked(&read, "files"), "remember the milk");
-    let refused =
-        answer(&crib, &["call", "files_read_text_file", "--json", r#"{"path": "/etc/hostname"}"#]);
+    let refused = called(&crib, "files_read_text_file", r#"{"path": "/etc/hostname"}"#);
     assert_eq!(refused["error"]["kind"], "execution", "{refused}");
     let message = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("the MCP server `files` reports a failure"), "{refused}");

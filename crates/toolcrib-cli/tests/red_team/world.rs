@@ -1,6 +1,7 @@
 //! A server under attack: its folder, its process, and the doors through which clients come.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
@@ -190,11 +191,14 @@ impl World {
             }
             Ok(Door::Cli) => {}
         }
-        let output = self
-            .folder
-            .command(&["call", tool, "--json", &arguments.to_string()])
-            .stdin(Stdio::null())
-            .output();
+        let file = match tempfile::NamedTempFile::new() {
+            Ok(file) => file,
+            Err(error) => return error.to_string(),
+        };
+        let path = file.path().to_string_lossy();
+        let mut command = self.folder.command(&["call", tool, "--json", "--input", &path]);
+        let written = fs::write(file.path(), arguments.to_string());
+        let output = written.and_then(|()| command.stdin(Stdio::null()).output());
         output.map_or_else(
             |error| error.to_string(),
             |output| {

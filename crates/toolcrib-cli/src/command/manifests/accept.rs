@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal as _};
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::Unaccepted;
 
 use crate::command::manifests::trust::report::lines_between;
 use crate::command::servers::stop;
-use crate::options::Options;
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::terminal_approver::{is_yes, visible};
 use crate::{Exit, runtime, startup, upstream_wait};
@@ -32,6 +32,22 @@ pub(crate) struct AcceptOptions {
     /// The tools' names; with a digest (12 digits or more) nothing is asked
     #[arg(required = true, value_name = "NAME[@DIGEST]")]
     names: Vec<String>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+/// What came of one name.
+enum Outcome {
+    /// Its definition is accepted.
+    Accepted { fingerprint: String },
+    /// It is not, for this reason; with the definition that is offered, if there is one.
+    Refused { reason: String, offered: Option<Unaccepted> },
+}
+
+impl Outcome {
+    fn refused(reason: impl Into<String>) -> Self {
+        Self::Refused { reason: reason.into(), offered: None }
+    }
 }
 
 pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit> {
@@ -46,11 +62,20 @@ pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow:
     runtime::block_on(async {
         upstream_wait::connect(&started).await;
         let mut exit = Exit::Success;
-        for name in &own.names {
-            if let Err(problem) = accept(crib, name).await? {
-                screen::note(format!("{ERROR}error{ERROR:#}: {problem}"));
+        let mut records = Vec::new();
+        for wanted in &own.names {
+            let outcome = accept(crib, wanted, own.output.json).await?;
+            if matches!(outcome, Outcome::Refused { .. }) {
                 exit = Exit::Failure;
             }
+            if own.output.json {
+                records.push(record(wanted, &outcome));
+            } else {
+                say(wanted, &outcome)?;
+            }
+        }
+        if own.output.json {
+            screen::json(&json!({"tools": records}))?;
         }
         for line in upstream_wait::absent(crib) {
             screen::note(line);
@@ -60,46 +85,90 @@ pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow:
     })?
 }
 
-/// Accepts one definition; the inner error says why it was not.
-async fn accept(crib: &Toolcrib, wanted: &str) -> anyhow::Result<Result<(), String>> {
-    let (name, digest) = match wanted.split_once('@') {
+/// The name, and the digest behind it.
+fn name_and_digest(wanted: &str) -> (&str, Option<&str>) {
+    match wanted.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
         None => (wanted, None),
-    };
+    }
+}
+
+fn say(wanted: &str, outcome: &Outcome) -> anyhow::Result<()> {
+    match outcome {
+        Outcome::Accepted { fingerprint } => {
+            let (name, _) = name_and_digest(wanted);
+            screen::out(format!("accepted {STRONG}{name}{STRONG:#} {FAINT}{fingerprint}{FAINT:#}"))
+        }
+        Outcome::Refused { reason, .. } => {
+            screen::note(format!("{ERROR}error{ERROR:#}: {reason}"));
+            Ok(())
+        }
+    }
+}
+
+/// The outcome as JSON. A definition that is not accepted yet is part of it, so that a program can show it.
+fn record(wanted: &str, outcome: &Outcome) -> Value {
+    let (name, _) = name_and_digest(wanted);
+    match outcome {
+        Outcome::Accepted { fingerprint } => {
+            json!({"name": name, "accepted": true, "digest": fingerprint})
+        }
+        Outcome::Refused { reason, offered } => {
+            let mut record = json!({"name": name, "accepted": false, "reason": reason});
+            if let Some(offered) = offered {
+                record["digest"] = json!(offered.fingerprint.to_string());
+                record["definition"] = offered.says.clone();
+            }
+            record
+        }
+    }
+}
+
+/// Accepts one definition. Nobody is asked if a program reads the answer.
+async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Result<Outcome> {
+    let (name, digest) = name_and_digest(wanted);
     let Some(offered) = crib.upstreams().unaccepted(name) else {
-        return Ok(Err(format!("nothing to accept: {} ({name})", nothing(crib, name))));
+        let why = nothing(crib, name);
+        return Ok(Outcome::refused(format!("nothing to accept: {why} ({name})")));
     };
     let now = offered.fingerprint.to_string();
     let before = crib.upstreams().pinned_text(name).await?;
     match digest {
         Some(digest) if digest.len() < DIGITS => {
-            return Ok(Err(format!("`{digest}` is too short: write at least {DIGITS} digits")));
+            let reason = format!("`{digest}` is too short: write at least {DIGITS} digits");
+            return Ok(Outcome::Refused { reason, offered: Some(offered) });
         }
         Some(digest) if !now.starts_with(digest) => {
-            screen::note(page(name, &offered, before.as_ref()));
-            return Ok(Err(format!("{name} has another definition now: {now}")));
+            if !for_program {
+                screen::note(page(name, &offered, before.as_ref()));
+            }
+            let reason = format!("{name} has another definition now: {now}");
+            return Ok(Outcome::Refused { reason, offered: Some(offered) });
         }
         Some(_) => {}
         None => {
+            let short = now.get(..DIGITS).unwrap_or(&now);
+            let command = format!("`toolcrib accept {name}@{short}`");
+            if for_program {
+                let reason = format!("it has to be accepted by its digest: {command}");
+                return Ok(Outcome::Refused { reason, offered: Some(offered) });
+            }
             screen::note(page(name, &offered, before.as_ref()));
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-                let short = now.get(..DIGITS).unwrap_or(&now);
-                return Ok(Err(format!(
-                    "there is no terminal to ask on: accept what is shown above with `toolcrib accept \
-                     {name}@{short}`"
+                return Ok(Outcome::refused(format!(
+                    "there is no terminal to ask on: accept what is shown above with {command}"
                 )));
             }
             screen::ask("Accept it? [y/N] ");
             if !is_yes(&mut io::stdin().lock())? {
-                return Ok(Err(format!("{name} was not accepted")));
+                return Ok(Outcome::refused(format!("{name} was not accepted")));
             }
         }
     }
     if crib.upstreams().accept(name, offered.fingerprint).await? {
-        screen::out(format!("accepted {STRONG}{name}{STRONG:#} {FAINT}{now}{FAINT:#}"))?;
-        return Ok(Ok(()));
+        return Ok(Outcome::Accepted { fingerprint: now });
     }
-    Ok(Err(format!("the definition that was shown is offered no longer ({name})")))
+    Ok(Outcome::refused(format!("the definition that was shown is offered no longer ({name})")))
 }
 
 /// All that the server says of the tool now, and how that differs from what was accepted before, where

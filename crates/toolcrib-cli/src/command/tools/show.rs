@@ -119,9 +119,9 @@ fn page(tool: &ToolEntry) -> String {
         for example in definition.input_examples() {
             let _ = writeln!(
                 page,
-                "  toolcrib call {} --json '{}'",
-                definition.name(),
-                fully_visible(&canonical_json(example))
+                "  {} | toolcrib call {} --input -",
+                printed(&fully_visible(&canonical_json(example))),
+                definition.name()
             );
         }
     }
@@ -149,6 +149,13 @@ fn effects(annotations: Annotations) -> String {
     let reach =
         if annotations.open_world { "reaches beyond this host" } else { "stays on this host" };
     format!("{effect}; {reach}")
+}
+
+/// The command of a shell that prints the text as it is.
+fn printed(text: &str) -> String {
+    // Some shells' `echo` reads backslashes as escapes.
+    let program = if text.contains('\\') { "printf %s" } else { "echo" };
+    format!("{program} '{}'", text.replace('\'', "'\\''"))
 }
 
 /// Where the further lines of an argument begin.

@@ -3,7 +3,9 @@
 mod dry_run;
 mod told;
 
-use std::io::Read as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,7 +15,8 @@ use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
 use crate::command::servers::stop;
-use crate::options::{Options, ToolsetChoice};
+use crate::could_not_run::ARGUMENTS_ARE_INPUT;
+use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
 use crate::startup::{self, Started};
 use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
@@ -22,34 +25,35 @@ use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
 #[command(after_help = "Examples:
   toolcrib call calculator expression='2 + 2'
   toolcrib call tail_log path=/var/log/syslog lines=50
-  toolcrib call calculator --json '{\"expression\": \"2 + 2\"}'
-  echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --json -
-  toolcrib call rotate_log path=app.log --yes        approved beforehand
-  toolcrib call rotate_log path=app.log --dry-run    what it would do; nothing runs
+  toolcrib call calculator expression='2 + 2' --json   the whole result, as JSON
+  toolcrib call calculator --input arguments.json      the arguments from a file
+  echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --input -
+  toolcrib call rotate_log path=app.log --yes          approve the call in advance
+  toolcrib call rotate_log path=app.log --dry-run      show what the call would do
 
-A call that needs approval is asked about on the terminal. Without one it is denied, unless --yes
-approves it. What a rule denies stays denied.
+If a call needs approval, you are asked on the terminal. Without a terminal the call is denied, unless
+you gave --yes. A call that a rule denies stays denied.
 
-A value is text where the tool's schema says string, and JSON elsewhere. A list may be given
-several times (names=a names=b) or as JSON (names='[\"a\",\"b\"]').")]
+A value is taken as text if the tool's schema says string, and as JSON otherwise. To pass a list,
+repeat the argument (names=a names=b) or write JSON (names='[\"a\",\"b\"]').")]
 pub(crate) struct CallOptions {
     /// The tool's name
     name: String,
-    /// Arguments
+    /// The arguments
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// Answer as JSON; with a value, also take the arguments from it: an object, or - for
-    /// standard input
-    #[arg(long, value_name = "ARGUMENTS", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "absent, given alone, given with arguments")]
-    json: Option<Option<String>>,
+    /// Read the arguments from this file, as a JSON object; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "pairs")]
+    input: Option<PathBuf>,
     /// Approve this one call, if it needs approval
     #[arg(long)]
     yes: bool,
-    /// Check the call and show what it would do: nothing runs, and nobody is asked. A tool of another
-    /// MCP server is looked up there, as `list` does
+    /// Check the call and show what it would do: nothing runs, and nobody is asked for approval. If the tool
+    /// belongs to another MCP server, that server is asked for its tools
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    #[command(flatten)]
+    output: JsonOutput,
     #[command(flatten)]
     toolset: ToolsetChoice,
 }
@@ -115,7 +119,7 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let started = startup::plan(options, &own.name)?;
     let given = given(own)?;
     let crib = &started.crib;
-    let json = own.json.is_some();
+    let json = own.output.json;
     let (outcome, absent) = runtime::block_on(async {
         upstream_wait::connect_for(&started, &own.name).await;
         let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
@@ -148,31 +152,29 @@ fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Re
     Ok(ToolCall::new(CALL_ID, &*own.name, text))
 }
 
-/// The arguments where they were given as JSON.
+/// The text of `--input`, if it was given.
 fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
-    match &own.json {
-        Some(Some(_)) if !own.pairs.is_empty() => {
-            bail!("arguments come either as key=value or with --json, not both")
-        }
-        Some(Some(source)) if source == "-" => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("reading the arguments from standard input")?;
-            Ok(Some(text))
-        }
-        Some(Some(text)) if text.trim_start().starts_with(['{', '[', '"']) => {
-            Ok(Some(text.clone()))
-        }
-        Some(Some(other)) => bail!(
-            "--json takes a JSON object or - for standard input, not {other:?}; write key=value before --json"
-        ),
-        _ => Ok(None),
+    if let Some(json) = own.pairs.iter().find(|pair| is_json_or_dash(pair)) {
+        bail!("{json:?} is not KEY=VALUE. {ARGUMENTS_ARE_INPUT}");
+    }
+    match own.input.as_deref() {
+        None => Ok(None),
+        Some(path) if path == Path::new("-") => io::read_to_string(io::stdin())
+            .context("reading the arguments from standard input")
+            .map(Some),
+        Some(path) => fs::read_to_string(path)
+            .with_context(|| format!("reading the arguments from {}", path.display()))
+            .map(Some),
     }
 }
 
+/// Whether somebody meant a positional value to be all arguments: JSON, or standard input.
+fn is_json_or_dash(pair: &str) -> bool {
+    pair == "-" || pair.trim_start().starts_with(['{', '['])
+}
+
 fn print(answer: &ToolResult, own: &CallOptions, started: &Started) -> anyhow::Result<()> {
-    if own.json.is_some() {
+    if own.output.json {
         return screen::json_text(&answer.to_json());
     }
     match answer.error() {

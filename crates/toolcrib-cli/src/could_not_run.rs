@@ -1,0 +1,158 @@
+//! Exit code 2: says on standard error why a command could not run, and on standard output too, as JSON,
+//! if the command line asks for JSON.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::json;
+
+use crate::{Exit, screen};
+
+/// What `call` says to arguments in the place of an option's value.
+pub(crate) const ARGUMENTS_ARE_INPUT: &str = "To give the arguments as JSON, use `--input FILE`, or `--input -` \
+     for standard input; `--json` prints the result as JSON";
+
+/// Mistakes that standard error has shown already, each with its place.
+#[derive(Debug)]
+pub(crate) struct ShownMistakes {
+    /// What cannot be used.
+    pub(crate) what: &'static str,
+    /// The mistakes as they were shown, without colors.
+    pub(crate) mistakes: Vec<String>,
+}
+
+impl fmt::Display for ShownMistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, screen::count(self.mistakes.len(), "mistake"))
+    }
+}
+
+impl std::error::Error for ShownMistakes {}
+
+/// Whether the command line asks for output as JSON.
+pub(crate) fn asks_for_json(arguments: &[OsString]) -> bool {
+    let mut options = arguments.iter().take_while(|argument| *argument != "--").peekable();
+    while let Some(option) = options.next() {
+        let option = option.to_string_lossy();
+        let is_json = match &*option {
+            "--json" | "--format=json" => true,
+            "--format" => options.peek().is_some_and(|value| *value == "json"),
+            option => option.starts_with("--json="),
+        };
+        if is_json {
+            return true;
+        }
+    }
+    false
+}
+
+/// Reports a failure to run.
+pub(crate) fn report(error: &anyhow::Error, as_json: bool) -> Exit {
+    screen::failure(error);
+    if as_json {
+        let shown = error.downcast_ref::<ShownMistakes>();
+        let hints = shown.map(|shown| &*shown.mistakes).unwrap_or_default();
+        print(&format!("{error:#}"), hints);
+    }
+    Exit::Usage
+}
+
+/// Prints what the parser of the command line has to say: help and the version with success, or a mistake.
+pub(crate) fn report_parse(
+    mut error: clap::Error,
+    arguments: &[OsString],
+    mut commands: clap::Command,
+) -> Exit {
+    if !error.use_stderr() {
+        return error.print().map_or(Exit::Usage, |()| Exit::Success);
+    }
+    // Only built arguments know how they are written.
+    commands.build();
+    add_tips(&mut error, arguments, &commands);
+    let _ = error.print();
+    // Without any argument the help is what is printed.
+    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if !is_help && asks_for_json(arguments) {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+        let words: Vec<&str> = message.split_whitespace().collect();
+        let tips = rest.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+        print(&words.join(" "), &tips.map(str::to_owned).collect::<Vec<_>>());
+    }
+    Exit::Usage
+}
+
+/// Adds what the parser does not say by itself: the choices of a missing argument, and the option that was
+/// probably meant.
+fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Command) {
+    let is_named = |command: &clap::Command| arguments.iter().any(|own| own == command.get_name());
+    let Some(command) = commands.get_subcommands().find(|command| is_named(command)) else {
+        return;
+    };
+    let wrong = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(wrong)) => vec![wrong.clone()],
+        Some(ContextValue::Strings(wrong)) => wrong.clone(),
+        _ => return,
+    };
+    let is_json = |wrong: &str| wrong == "--json";
+    let takes_json = command.get_arguments().any(|own| own.get_long() == Some("json"));
+    let tips: Vec<String> = match error.kind() {
+        ErrorKind::MissingRequiredArgument => {
+            let missing = command.get_arguments().filter(|own| wrong.contains(&own.to_string()));
+            missing.filter_map(choices).collect()
+        }
+        ErrorKind::TooManyValues if wrong.iter().any(|own| is_json(own)) => {
+            match command.get_name() {
+                "call" => vec![ARGUMENTS_ARE_INPUT.to_owned()],
+                _ => vec!["`--json` takes no value".to_owned()],
+            }
+        }
+        ErrorKind::UnknownArgument if takes_json && wrong.iter().any(|own| own == "--format") => {
+            let meant = ContextValue::String("--json".to_owned());
+            error.insert(ContextKind::SuggestedArg, meant);
+            let usage = ContextValue::StyledStr(command.clone().render_usage());
+            error.insert(ContextKind::Usage, usage);
+            return;
+        }
+        _ => return,
+    };
+    if !tips.is_empty() {
+        let tips = tips.into_iter().map(Into::into).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+}
+
+/// The values that an argument takes, if it takes only some.
+fn choices(argument: &clap::Arg) -> Option<String> {
+    let values = argument.get_possible_values();
+    let names: Vec<&str> =
+        values.iter().filter(|own| !own.is_hide_set()).map(|own| own.get_name()).collect();
+    (!names.is_empty()).then(|| format!("{argument} is one of: {}", names.join(", ")))
+}
+
+/// Prints the JSON form to standard output.
+fn print(message: &str, hints: &[String]) {
+    // Standard error has said the same: there is nothing more to do if nobody reads standard output.
+    let _ = screen::json(&json!({"error": {"message": message, "hints": hints}}));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_by_json_or_by_the_format() {
+        let asks = |line: &str| {
+            asks_for_json(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        };
+        for line in ["list --json", "check --format json", "check --format=json", "call x --json=-"]
+        {
+            assert!(asks(line), "{line}");
+        }
+        for line in ["list", "check --format sarif", "call x -- --json", "export --format openai"] {
+            assert!(!asks(line), "{line}");
+        }
+    }
+}

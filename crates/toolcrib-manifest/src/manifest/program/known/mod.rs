@@ -2,7 +2,7 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
-mod more;
+mod developer_programs;
 mod table;
 
 use super::argv::Word;
@@ -51,7 +51,7 @@ pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
     let whole = program.rsplit('/').next().unwrap_or(program);
     PROGRAMS
         .iter()
-        .chain(more::MORE)
+        .chain(developer_programs::PROGRAMS)
         .find(|known| known.names.contains(&name) || known.names.contains(&whole))
 }
 

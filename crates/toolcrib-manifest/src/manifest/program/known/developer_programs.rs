@@ -49,7 +49,7 @@ const INSTALLER: Program = each(
     &["-o", "--option", "-c", "--config-file"],
 );
 
-pub(super) const MORE: &[Program] = &[
+pub(super) const PROGRAMS: &[Program] = &[
     // Wrappers.
     wrapper(&["pkexec", "entr", "eatmydata", "chpst", "envdir"], 0, &["--user"]),
     each(&["bwrap", "hyperfine", "socat", "guix"], &[]),

@@ -10,8 +10,8 @@
 //!
 //! What the system takes to hand out pages is not part of it. glibc keeps what was freed up to some
 //! size and returns more than that, so that one size would pay for its pages at each call, and half of
-//! it would not. The program starts itself anew with settings under which memory is kept whatever its
-//! size. The bench is for Linux with glibc.
+//! it would not. Each case runs in a process of its own, with settings under which memory is kept
+//! whatever its size. The bench is for Linux with glibc.
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up fails")]
@@ -40,6 +40,8 @@ const MOST_ROUNDS: usize = 100;
 /// How memory is kept: the settings of glibc, and their values.
 const KEEPING: [(&str, &str); 2] =
     [("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", "68719476736")];
+/// The variable that names the case of a process of its own.
+const CASE: &str = "REFUSALS_CASE";
 const MOST_TO_RIGHT: f64 = 3.0;
 const MOST_TO_HALF: f64 = 2.3;
 
@@ -78,32 +80,31 @@ impl Tool for Done {
 }
 
 fn main() -> ExitCode {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    if let Some(ended) = started_anew() {
-        return ended;
+    if let Some(name) = std::env::var_os(CASE) {
+        let case = cases().into_iter().find(|case| name.as_os_str() == case.name);
+        return if shown(&case.expect("a case of this program")) {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     println!("| refused for | right | wrong | ratio | twice as much | growth | |");
     println!("|---|---:|---:|---:|---:|---:|---|");
     let mut missed = 0;
     for case in cases() {
         if asked.is_empty() || asked.iter().any(|part| case.name.contains(part.as_str())) {
-            missed += usize::from(!shown(&runtime, &case));
+            missed += usize::from(!shown_alone(&case));
         }
     }
     println!("\n{missed} missed");
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the program with the settings under which memory is kept; `None` if it has them.
-fn started_anew() -> Option<ExitCode> {
-    if std::env::var_os(KEEPING[0].0).is_some() {
-        return None;
-    }
-    let mut anew = Command::new(std::env::current_exe().expect("a program has a path"));
-    let ended = anew.args(std::env::args_os().skip(1)).envs(KEEPING).status();
-    Some(if ended.expect("it starts").success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// Prints one row from a process of its own, whose memory nothing else has used; whether it is within the limits.
+fn shown_alone(case: &Case) -> bool {
+    let mut alone = Command::new(std::env::current_exe().expect("a program has a path"));
+    alone.envs(KEEPING).env(CASE, case.name).status().expect("it starts").success()
 }
 
 /// The fastest calls: with right arguments, with wrong ones, and with twice as many.
@@ -129,7 +130,10 @@ impl Fastest {
 }
 
 /// Prints one row; whether it is within the limits.
-fn shown(runtime: &Runtime, case: &Case) -> bool {
+fn shown(case: &Case) -> bool {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = &runtime;
     let (accepting, refusing) = (turn(&case.right, false), turn(&case.wrong, case.constrained));
     let (right, wrong) = (case.texts)(SIZE);
     let (_, twice) = (case.texts)(2 * SIZE);

@@ -20,7 +20,9 @@ fn words(folder: &Path, found: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
             let text = fs::read_to_string(&path).expect("a source file");
             let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            found.extend(text.split(|c| !word(c)).filter(|word| word.contains('_')).map(str::to_owned));
+            found.extend(
+                text.split(|c| !word(c)).filter(|word| word.contains('_')).map(str::to_owned),
+            );
         }
     }
 }
@@ -31,7 +33,9 @@ fn named(document: &str) -> Vec<String> {
     let cells = rows.filter_map(|row| row.trim_matches('|').split_once(" | "));
     cells
         .flat_map(|(_, rest)| rest.split('`').skip(1).step_by(2))
-        .filter(|name| name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_'))
+        .filter(|name| {
+            name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
+        })
         .filter(|name| name.matches('_').count() >= 3)
         .map(str::to_owned)
         .collect()
@@ -48,7 +52,10 @@ fn every_test_that_a_document_names_exists() {
         let text = fs::read_to_string(root().join(document)).expect("a document");
         for name in named(&text) {
             names += 1;
-            assert!(known.contains(&name), "{document} names the test {name}, which does not exist");
+            assert!(
+                known.contains(&name),
+                "{document} names the test {name}, which does not exist"
+            );
         }
     }
     assert!(names > 200, "{names} names were found: the tables have another form");

@@ -230,7 +230,7 @@ impl IntoResponse for Problem {
 }
 
 /// Whether an answer is an error that another layer wrote as bare text.
-pub(crate) fn is_bare_text(response: &Response<Body>) -> bool {
+fn is_bare_text(response: &Response<Body>) -> bool {
     let status = response.status();
     let error = status.is_client_error() || status.is_server_error();
     error && !response.headers().contains_key(CONTENT_TYPE)

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::BoxError;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -53,7 +52,7 @@ pub(crate) async fn require(
 }
 
 /// Finds out who asks, and lets them in if they may and it is their turn.
-pub(crate) fn enter<'c>(
+fn enter<'c>(
     clients: &'c Clients,
     access: Access,
     headers: &HeaderMap,
@@ -70,10 +69,7 @@ pub(crate) fn enter<'c>(
 }
 
 /// Waits for an answer as long as the client may have it.
-pub(crate) async fn unless_ended(
-    entered: Entered,
-    answered: impl Future<Output = Response>,
-) -> Response {
+async fn unless_ended(entered: Entered, answered: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
         ended = entered.ended() => refusal(ended),
@@ -99,10 +95,7 @@ fn called_tool(path: &str) -> Option<Arc<str>> {
 
 /// The body of an answer that breaks off once the client may not have it any more. One that is whole
 /// already is sent as it is.
-pub(crate) fn while_good<B>(entered: Entered, body: B) -> Body
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
-{
+fn while_good(entered: Entered, body: Counted) -> Body {
     if body.size_hint().exact().is_some() {
         Body::new(body)
     } else {
@@ -112,7 +105,7 @@ where
 
 /// Why somebody is not let in.
 #[derive(Debug)]
-pub(crate) enum Refused<'c> {
+enum Refused<'c> {
     Unknown(Challenge),
     Forbidden(&'c Client, Access),
     TooMuch(&'c Client, TooMuch),
@@ -120,14 +113,14 @@ pub(crate) enum Refused<'c> {
 
 impl<'c> Refused<'c> {
     /// Who has asked, if that is known.
-    pub(crate) fn caller(&self) -> Option<&'c Arc<str>> {
+    fn caller(&self) -> Option<&'c Arc<str>> {
         match self {
             Self::Unknown(_) => None,
             Self::Forbidden(client, _) | Self::TooMuch(client, _) => Some(&client.name),
         }
     }
 
-    pub(crate) fn into_response(self) -> Response {
+    fn into_response(self) -> Response {
         match self {
             Self::Unknown(challenge) => challenge.into_response(),
             Self::Forbidden(client, access) => {
@@ -168,7 +161,7 @@ fn client<'a>(clients: &'a Clients, headers: &HeaderMap) -> Result<&'a Arc<Clien
 
 /// Why nobody knows who asks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Challenge {
+enum Challenge {
     NoToken,
     WrongToken,
 }

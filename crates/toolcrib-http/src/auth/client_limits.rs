@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::HttpBody;
+use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task_local;
@@ -75,25 +75,25 @@ impl Gate {
 }
 
 /// The body of an answer whose request counts until it is sent, or nobody reads it.
-pub(crate) struct Counted<B, P> {
-    body: B,
-    _pass: P,
+pub(crate) struct Counted {
+    body: Body,
+    _pass: Arc<Pass>,
 }
 
-impl<B, P> Counted<B, P> {
-    pub(crate) fn new(body: B, pass: P) -> Self {
+impl Counted {
+    pub(crate) fn new(body: Body, pass: Arc<Pass>) -> Self {
         Self { body, _pass: pass }
     }
 }
 
-impl<B: HttpBody + Unpin, P: Unpin> HttpBody for Counted<B, P> {
-    type Data = B::Data;
-    type Error = B::Error;
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -56,7 +56,7 @@ impl Admission {
     }
 
     /// Whether a request may pass; logs that it may not.
-    pub(crate) fn check(
+    fn check(
         &self,
         uri: &Uri,
         headers: &HeaderMap,

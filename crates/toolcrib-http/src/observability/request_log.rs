@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use toolcrib_core::RemoteTrace;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
-use crate::observability::traffic::{Traffic, UnderWay};
+use crate::observability::traffic::Traffic;
 
 /// The header that carries the id of a request, both ways.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,7 +22,7 @@ const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// What stands for the route where a request came to none.
-pub(crate) const NO_ROUTE: &str = "(other)";
+const NO_ROUTE: &str = "(other)";
 
 /// The longest id of a client's that is taken over.
 const ID_MAX: usize = 128;
@@ -39,69 +39,42 @@ pub(crate) struct Caller(pub(crate) Arc<str>);
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) Arc<str>);
 
-/// A request that is being answered.
-pub(crate) struct Observed<'a> {
-    traffic: &'a Traffic,
-    began: Instant,
-    pub(crate) id: Arc<str>,
-    method: Method,
-    span: Span,
-    under_way: UnderWay<'a>,
-}
-
-impl<'a> Observed<'a> {
-    pub(crate) fn begin(traffic: &'a Traffic, method: &Method, headers: &HeaderMap) -> Self {
-        let began = Instant::now();
-        let id = id_of(headers);
-        let span = tracing::info_span!("request", id = %id);
-        if RemoteTrace::is_followed()
-            && let Some(trace) = trace_of(headers)
-        {
-            trace.take_over(&span);
-        }
-        let method = method.clone();
-        Self { traffic, began, id, method, span, under_way: traffic.begin() }
-    }
-
-    /// What is worked on for the request.
-    pub(crate) fn span(&self) -> Span {
-        self.span.clone()
-    }
-
-    /// Counts and logs how it was answered, and by which route, and puts its id on the answer.
-    pub(crate) fn end(self, route: &'static str, caller: Option<&str>, response: &mut Response) {
-        let Self { traffic, began, id, method, span, under_way } = self;
-        drop(under_way);
-        let took = began.elapsed();
-        let status = response.status().as_u16();
-        traffic.answered(method_label(&method), route, status, took);
-        tracing::info!(
-            parent: &span,
-            method = %method,
-            route,
-            status,
-            client = caller,
-            milliseconds = took.as_secs_f64() * 1000.0,
-            "answered"
-        );
-        if let Ok(id) = HeaderValue::from_str(&id) {
-            response.headers_mut().insert(REQUEST_ID, id);
-        }
-    }
-}
-
-/// Gives every request an id, and counts and logs how it was answered.
+/// Gives every request an id, counts it, logs how it was answered and puts the id on the answer.
 pub(crate) async fn observe(
     State(traffic): State<Arc<Traffic>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let observed = Observed::begin(&traffic, request.method(), request.headers());
-    request.extensions_mut().insert(RequestId(Arc::clone(&observed.id)));
-    let mut response = next.run(request).instrument(observed.span()).await;
+    let began = Instant::now();
+    let under_way = traffic.begin();
+    let method = request.method().clone();
+    let id = id_of(request.headers());
+    let span = tracing::info_span!("request", id = %id);
+    if RemoteTrace::is_followed()
+        && let Some(trace) = trace_of(request.headers())
+    {
+        trace.take_over(&span);
+    }
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    let mut response = next.run(request).instrument(span.clone()).await;
+    drop(under_way);
+    let took = began.elapsed();
+    let status = response.status().as_u16();
     let route = response.extensions().get::<Route>().map_or(NO_ROUTE, |route| route.0);
-    let caller = response.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.0));
-    observed.end(route, caller.as_deref(), &mut response);
+    let caller = response.extensions().get::<Caller>().map(|caller| &*caller.0);
+    traffic.answered(method_label(&method), route, status, took);
+    tracing::info!(
+        parent: &span,
+        method = %method,
+        route,
+        status,
+        client = caller,
+        milliseconds = took.as_secs_f64() * 1000.0,
+        "answered"
+    );
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
     response
 }
 

@@ -1,23 +1,28 @@
 //! Connections: taken, bounded in number and in how long a request may take to arrive, and ended.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tower::ServiceExt as _;
 
 use crate::auth::host_check::Reached;
 use crate::observability::traffic::Traffic;
-use crate::serving::direct::Direct;
+use crate::serving::drained_body::Lingering;
 use crate::serving::owner_socket::OwnerSocket;
-use crate::serving::patience::Patience;
-use crate::serving::self_wakes::SelfWakes;
+use crate::serving::routes::Routes;
 use crate::serving::unix_socket::SocketFile;
 
 /// The longest head of a request, in bytes, give or take one read of the socket.
@@ -84,7 +89,7 @@ pub(crate) struct Bounds {
 
 /// What every connection needs.
 struct Shared {
-    app: Direct,
+    app: Routes,
     head: Duration,
 }
 
@@ -92,7 +97,7 @@ struct Shared {
 /// Dropping the future ends them at once.
 pub(crate) async fn serve(
     door: Door,
-    app: Direct,
+    app: Routes,
     bounds: Bounds,
     traffic: Arc<Traffic>,
     mut stop: watch::Receiver<bool>,
@@ -156,19 +161,32 @@ async fn serve_connection<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| shared.app.answer(request, reached));
+    let service = service_fn(|request| answer(&shared.app, request, reached));
     let connection = hyper::server::conn::http1::Builder::new()
-        .timer(Patience::default())
+        .timer(TokioTimer::new())
         .header_read_timeout(shared.head)
         .max_buf_size(HEAD_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let wakes = SelfWakes::new();
     tokio::select! {
-        ended = wakes.within(connection.as_mut()) => return said(ended),
+        ended = connection.as_mut() => return said(ended),
         () = stopped(&mut stop) => connection.as_mut().graceful_shutdown(),
     }
-    said(wakes.within(connection).await);
+    said(connection.await);
+}
+
+/// Answers a request by its route. Whatever the route leaves unread of the body is read and thrown away.
+fn answer(
+    app: &Routes,
+    request: Request<Incoming>,
+    reached: Option<Reached>,
+) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
+    let (mut head, body) = request.into_parts();
+    if let Some(reached) = reached {
+        head.extensions.insert(reached);
+    }
+    let body = Body::new(Lingering::new(&head.headers, body));
+    app.clone().oneshot(Request::from_parts(head, body))
 }
 
 /// How a connection ends is its client's matter.

@@ -2,15 +2,12 @@
 
 pub(crate) mod backend;
 pub(crate) mod connections;
-pub(crate) mod direct;
 pub(crate) mod drained_body;
 pub(crate) mod listen_address;
 pub(crate) mod mcp;
 pub(crate) mod owner_client;
 pub(crate) mod owner_socket;
-pub(crate) mod patience;
 pub(crate) mod request_body;
 pub(crate) mod routes;
-pub(crate) mod self_wakes;
 pub(crate) mod server;
 pub(crate) mod unix_socket;

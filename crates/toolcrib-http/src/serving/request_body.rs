@@ -41,7 +41,7 @@ pub(crate) async fn collect(
 }
 
 /// Reads a body whole.
-pub(crate) async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Problem>
+async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Problem>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
 {

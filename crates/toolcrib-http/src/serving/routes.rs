@@ -1,11 +1,15 @@
 //! Which path is answered by what, and what every request passes on its way.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use tower::Layer as _;
+use tower::util::BoxCloneSyncService;
 
 use crate::api::problem;
 use crate::api::problem::Problem;
@@ -16,17 +20,19 @@ use crate::auth::host_check::{Admission, admit};
 use crate::auth::right::Access;
 use crate::observability::request_log::observe;
 use crate::observability::traffic::Traffic;
-use crate::serving::direct::{Checks, Direct, Routes};
 use crate::serving::request_body::{BodyLimits, collect};
 
-/// Everything the listener answers.
+/// Answers every request that the listener takes.
+pub(crate) type Routes = BoxCloneSyncService<Request<Body>, Response, Infallible>;
+
+/// Makes the routes, with the checks in front of them.
 pub(crate) fn app(
     api: Api,
     clients: &Arc<LiveClients>,
     admission: Admission,
     limits: BodyLimits,
     traffic: Arc<Traffic>,
-) -> Direct {
+) -> Routes {
     let mut routes = Router::new();
     for endpoint in endpoints() {
         let mut handler = endpoint.routed();
@@ -46,11 +52,8 @@ pub(crate) fn app(
         .layer(map_response(problem::from_bare_text))
         .with_state(api);
     // Around the router and not on its routes: admission comes before routing.
-    let admission = Arc::new(admission);
-    let admitted = from_fn_with_state(Arc::clone(&admission), admit).layer(routes);
-    let observed = from_fn_with_state(Arc::clone(&traffic), observe).layer(admitted);
-    let clients = Arc::clone(clients);
-    Direct::new(Checks { traffic, admission, clients, limits }, Routes::new(observed))
+    let admitted = from_fn_with_state(Arc::new(admission), admit).layer(routes);
+    Routes::new(from_fn_with_state(traffic, observe).layer(admitted))
 }
 
 async fn unknown_path() -> Problem {

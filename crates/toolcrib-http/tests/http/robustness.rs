@@ -172,6 +172,28 @@ async fn a_request_that_does_not_arrive_in_time_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_idle_after_an_answer_is_closed_once_the_read_timeout_has_passed() {
+    let server = start(ServerConfig {
+        read_timeout: toolcrib_tool::units::Timeout(Duration::from_secs(1)),
+        ..any_port()
+    })
+    .await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for request in 1..=2 {
+        Ask::new(server.address, "GET /health").write(&mut stream).await;
+        let answer = crate::raw_client::Reply::read(&mut stream).await;
+        assert_eq!(answer.status, 200, "request {request}");
+    }
+    let idle_since = Instant::now();
+    let mut rest = Vec::new();
+    let end = timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await;
+    let _ = end.expect("an end in time");
+    assert!(idle_since.elapsed() >= Duration::from_millis(900), "{:?}", idle_since.elapsed());
+    assert!(!String::from_utf8_lossy(&rest).contains(" 200 "), "nothing more was asked for");
+    server.end().await;
+}
+
+#[tokio::test]
 async fn connections_beyond_the_bound_are_told_to_come_back() {
     let server = start(ServerConfig { connections: 3, ..config() }).await;
     let health = Ask::new(server.address, "GET /health");

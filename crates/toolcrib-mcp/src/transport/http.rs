@@ -181,19 +181,6 @@ impl McpServer {
     }
 }
 
-impl McpHttpService {
-    /// Answers a POST whose body has been read already, within whatever limit its reader has. Otherwise
-    /// as calling the service does. The head is lent, since most messages need no more of it; those that do
-    /// leave an empty one.
-    pub async fn respond(&self, parts: &mut Parts, body: Bytes) -> Response<McpBody> {
-        if is_json(&parts.headers) {
-            self.0.message(parts, body).await
-        } else {
-            self.0.by_library(Request::from_parts(taken(parts), Full::default()), false).await
-        }
-    }
-}
-
 impl Inner {
     async fn answer<B>(&self, request: Request<B>) -> Response<McpBody>
     where
@@ -205,13 +192,13 @@ impl Inner {
         if request.method() != Method::POST || !is_json(request.headers()) {
             return self.by_library(request.map(|_| Full::default()), false).await;
         }
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         // A body that announces its length is refused before it is read.
         if body.size_hint().lower() > self.body_limit as u64 {
             return too_large(self.body_limit);
         }
         match Limited::new(body, self.body_limit).collect().await {
-            Ok(body) => self.message(&mut parts, body.to_bytes()).await,
+            Ok(body) => self.message(parts, body.to_bytes()).await,
             Err(error) if error.is::<LengthLimitError>() => too_large(self.body_limit),
             Err(error) => {
                 bare_text(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
@@ -220,11 +207,11 @@ impl Inner {
     }
 
     /// Answers a POST of what should be JSON.
-    async fn message(&self, parts: &mut Parts, body: Bytes) -> Response<McpBody> {
+    async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
         let session = self.sessions.plain(&parts.headers);
         // In a session of which nothing is known there is nothing plain.
         if session.is_some() == parts.headers.contains_key(SESSION)
-            && let Some(response) = self.plain.answer(parts, &body, session.as_deref()).await
+            && let Some(response) = self.plain.answer(&mut parts, &body, session.as_deref()).await
         {
             return response;
         }
@@ -239,7 +226,7 @@ impl Inner {
             None => body,
         };
         let begins = begins_a_session(&body);
-        let request = Request::from_parts(taken(parts), Full::new(body));
+        let request = Request::from_parts(parts, Full::new(body));
         let response = self.by_library(request, begins).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The media type was right and the JSON well-formed: it is the message that is not
@@ -294,11 +281,6 @@ where
         let service = Arc::clone(&self.0);
         Box::pin(async move { Ok(service.answer(request).await) })
     }
-}
-
-/// The head; an empty one is left in its place.
-fn taken(parts: &mut Parts) -> Parts {
-    std::mem::replace(parts, Request::new(()).into_parts().0)
 }
 
 /// Whether a message is the first of a handshake. What cannot be read is none.

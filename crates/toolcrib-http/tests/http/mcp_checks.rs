@@ -1,4 +1,4 @@
-//! Plain messages of MCP, which take no router: every check of a route holds for them.
+//! MCP messages pass the same checks as every other request.
 
 use serde_json::{Value, json};
 use toolcrib_http::{Right, ServerConfig};

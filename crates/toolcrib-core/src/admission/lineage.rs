@@ -148,12 +148,6 @@ impl Lineage {
         self.nodes().filter(|node| node.tool == *tool).find_map(|node| node.slot.upgrade())
     }
 
-    /// The tools whose slots are held up the line.
-    pub(super) fn held(&self) -> Vec<ToolName> {
-        let held = self.nodes().filter(|node| node.slot.strong_count() > 0);
-        held.map(|node| node.tool.clone()).collect()
-    }
-
     fn nodes(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(self.node.as_deref(), |node| node.parent.node.as_deref())
     }

@@ -8,7 +8,6 @@ mod lineage;
 mod rate;
 mod refusal;
 mod slots;
-mod wait_cycles;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,16 +20,12 @@ use self::breaker::{Breaker, Watch};
 use self::rate::Rates;
 pub use self::rate::TokenBucket;
 use crate::admission::slots::{Entry, Gate, Queued};
-use crate::admission::wait_cycles::Waits;
 
 pub(crate) use self::lineage::{Descent, Lineage};
 pub(crate) use crate::admission::slots::Slot;
 
 /// The deepest a call may lie within other calls; one deeper is `denied`.
 pub(crate) const MAX_DEPTH: usize = 16;
-
-/// How long a call lets others go first whose slots it would hold up while it waits for theirs.
-const CIRCLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Bounds that hold for every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +56,6 @@ impl Default for AdmissionConfig {
 pub(crate) struct Admission {
     config: AdmissionConfig,
     breaker: Breaker,
-    waits: Waits,
     /// Tools whose definitions have stated a limit, from the first such call on. The names are those
     /// of definitions, never a model's; names that are no longer called are forgotten when the map is
     /// full, because tools come and go.
@@ -86,7 +80,7 @@ impl Tool {
 impl Admission {
     pub(crate) fn new(config: AdmissionConfig) -> Self {
         let breaker = Breaker::new(config.consecutive_timeouts, config.cooldown);
-        Self { config, breaker, waits: Waits::default(), tools: RwLock::default() }
+        Self { config, breaker, tools: RwLock::default() }
     }
 
     /// Waits until the call may start, or says why it may not: `denied` (too deep), `paused`,
@@ -96,7 +90,8 @@ impl Admission {
     /// `edition` is a number that changes with the tool. `identity` is whose timeouts count
     /// together; `""` where there is none. `lineage` is the [`Descent`]'s of the call this one was
     /// made from. The wait is at most [`AdmissionConfig::queue_timeout`] and is no part of the
-    /// tool's own time limit. Dropping the future leaves the queue.
+    /// tool's own time limit. Nested calls that hold slots and wait for each other's end there, too.
+    /// Dropping the future leaves the queue.
     pub(crate) async fn admit<'a>(
         &'a self,
         definition: &'a ToolDefinition,
@@ -112,7 +107,7 @@ impl Admission {
         if let Some(limit) = definition.max_concurrent() {
             let (taken, waited) = match lineage.slot_of(tool) {
                 Some(inherited) => (inherited, false),
-                None => self.slot(tool, limit, lineage).await?,
+                None => self.slot(tool, limit).await?,
             };
             permit.slot = Some(taken);
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
@@ -149,68 +144,20 @@ impl Admission {
     }
 
     /// A slot, and whether it had to be waited for.
-    async fn slot(
-        &self,
-        tool: &ToolName,
-        limit: usize,
-        lineage: &Lineage,
-    ) -> Result<(Arc<Slot>, bool), ToolError> {
+    async fn slot(&self, tool: &ToolName, limit: usize) -> Result<(Arc<Slot>, bool), ToolError> {
         match self.tool(tool).gate.enter(limit, self.config.max_queue) {
             Entry::Now(slot) => Ok((Arc::new(slot), false)),
-            Entry::Queued(place) => Ok((self.wait(place, tool, lineage).await?, true)),
+            Entry::Queued(place) => Ok((self.wait(place).await?, true)),
             Entry::Full => Err(refusal::queue_full(self.config.queue_timeout)),
         }
     }
 
-    async fn wait(
-        &self,
-        mut place: Queued,
-        tool: &ToolName,
-        lineage: &Lineage,
-    ) -> Result<Arc<Slot>, ToolError> {
-        let held = lineage.held();
-        let _waiting = if held.is_empty() {
-            None
-        } else {
-            Some(self.waits.begin(held, tool).ok_or_else(refusal::circle)?)
-        };
+    async fn wait(&self, mut place: Queued) -> Result<Arc<Slot>, ToolError> {
         let limit = self.config.queue_timeout;
         match tokio::time::timeout(limit, place.slot()).await {
             Ok(Some(slot)) => Ok(Arc::new(slot)),
             Ok(None) => Err(ToolError::internal("the queue of the tool was lost")),
             Err(_) => Err(refusal::queue_timeout(limit)),
-        }
-    }
-
-    /// Takes lent slots back, in their order, as soon as their tools have room. Nobody waits for one
-    /// with others in hand where that could make a circle.
-    pub(crate) async fn take_back(&self, slots: &[(ToolName, usize, Arc<Slot>)]) {
-        'from_the_start: loop {
-            let mut held: Vec<(&ToolName, &Slot)> = Vec::with_capacity(slots.len());
-            for (tool, limit, slot) in slots {
-                match slot.ask_back(*limit) {
-                    None => continue,
-                    Some(Entry::Now(other)) => slot.take_over(&other),
-                    Some(Entry::Queued(mut place)) => {
-                        let names: Vec<_> = held.iter().map(|(name, _)| (*name).clone()).collect();
-                        let waiting = (!names.is_empty()).then(|| self.waits.begin(names, tool));
-                        if matches!(waiting, Some(None)) {
-                            for (_, slot) in &held {
-                                slot.lend();
-                            }
-                            tokio::time::sleep(CIRCLE_PAUSE).await;
-                            continue 'from_the_start;
-                        }
-                        if let Some(other) = place.slot().await {
-                            slot.take_over(&other);
-                        }
-                    }
-                    // The queue of those that come back has no end.
-                    Some(Entry::Full) => slot.take_back_now(),
-                }
-                held.push((tool, slot));
-            }
-            return;
         }
     }
 
@@ -228,6 +175,25 @@ impl Admission {
             }
             Arc::clone(tools.entry(name.clone()).or_default())
         })
+    }
+}
+
+/// Takes lent slots back as soon as their tools have room, in the order of the tools' names: calls that
+/// take several back in one order cannot wait for each other in a circle.
+pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<Slot>)>) {
+    slots.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+    for (_, limit, slot) in &slots {
+        match slot.ask_back(*limit) {
+            None => {}
+            Some(Entry::Now(other)) => slot.take_over(&other),
+            Some(Entry::Queued(mut place)) => {
+                if let Some(other) = place.slot().await {
+                    slot.take_over(&other);
+                }
+            }
+            // The queue of those that come back has no end.
+            Some(Entry::Full) => slot.take_back_now(),
+        }
     }
 }
 

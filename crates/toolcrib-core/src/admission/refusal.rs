@@ -39,13 +39,6 @@ pub(super) fn queue_timeout(limit: Duration) -> ToolError {
     busy(&format!("the tool is busy, and the call waited {} in vain", seconds(limit)), limit)
 }
 
-pub(super) fn circle() -> ToolError {
-    busy(
-        "the tool is busy with calls that wait for the tool this call was made from",
-        Duration::ZERO,
-    )
-}
-
 pub(super) fn rate_limited(limit: RateLimit, wait: Duration) -> ToolError {
     let calls = limit.calls();
     let per = limit.per();

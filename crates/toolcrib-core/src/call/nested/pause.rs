@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::AtWork;
-use crate::admission::{Admission, Lineage};
+use crate::admission::{Lineage, take_back};
 
 /// The calls that lead to a waiting one, standing still. Dropped, they go on at once, whether or not
 /// their permits have been given to others meanwhile.
@@ -25,19 +25,19 @@ impl Paused {
     }
 
     /// Lets them go on, when each has its permit and its place in the batch again.
-    pub(super) async fn end(mut self, admission: &Admission) {
+    pub(super) async fn end(mut self) {
         let calls = std::mem::take(&mut self.calls);
         // Put back on the way out, also where the wait for a permit is given up.
         let back = GoOn { lineage: &self.lineage, calls: &calls };
         let last: Vec<_> = calls.iter().rev().filter(|call| call.is_last_wait()).collect();
-        let permits: Vec<_> = last
+        let permits = last
             .iter()
             .filter_map(|call| {
                 let name = call.tool().entry.definition.tool_name().clone();
                 Some((name, call.max_concurrent(), call.permit()?))
             })
             .collect();
-        admission.take_back(&permits).await;
+        take_back(permits).await;
         for call in calls.iter().rev() {
             if let Some(presence) = call.presence() {
                 presence.come_back().await;

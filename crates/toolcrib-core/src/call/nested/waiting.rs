@@ -86,7 +86,7 @@ impl NestedWait {
         if let Some(paused) = self.paused.take() {
             tokio::select! {
                 biased;
-                () = paused.end(&self.shared.admission) => {}
+                () = paused.end() => {}
                 () = cancelled.cancelled() => return Err(withdrawn()),
             }
         }

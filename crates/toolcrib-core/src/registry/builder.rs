@@ -196,16 +196,13 @@ impl RegistryBuilder {
         }
         owned.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         waiting.sort_by(|a, b| (a.name(), a.standing(&rules)).cmp(&(b.name(), b.standing(&rules))));
-        let snapshot = RegistrySnapshot::assemble(
-            Parts {
-                owners: Owners::new(&owned),
-                waiting,
-                reserved: Vec::new(),
-                rules: Arc::new(rules),
-                registered,
-            },
-            None,
-        );
+        let snapshot = RegistrySnapshot::assemble(Parts {
+            owners: Owners::new(owned),
+            waiting,
+            reserved: Vec::new(),
+            rules: Arc::new(rules),
+            registered,
+        });
         duplicates::log(snapshot.conflicts(), &[]);
         snapshot
     }

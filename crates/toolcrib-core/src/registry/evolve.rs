@@ -69,9 +69,7 @@ impl RegistrySnapshot {
             let key = UnitRef::of(&slot.entry.source);
             contents.get_key_value(&key).map(|(unit, _)| unit)
         };
-        let mut marks: Vec<u64> = contents.keys().map(UnitKey::mark).collect();
-        marks.sort_unstable();
-        for slot in self.owners().marked(&marks).chain(self.waiting()) {
+        for slot in self.owners().iter().chain(self.waiting()) {
             if let Some(unit) = is_changed(slot) {
                 names.entry(slot.entry.definition.tool_name().clone()).or_default();
                 declared.entry(unit.clone()).or_default().push(Arc::clone(slot));
@@ -158,9 +156,8 @@ impl RegistrySnapshot {
         let waiting = merged(untouched_waiting, waiting);
         reserved.sort_unstable_by(|a, b| a.name.cmp(&b.name));
 
-        let same_names = applied.added.is_empty() && applied.removed.is_empty();
         let parts = Parts { owners, waiting, reserved, rules: Arc::clone(rules), registered };
-        (Self::assemble(parts, same_names.then_some(self)), applied)
+        (Self::assemble(parts), applied)
     }
 }
 

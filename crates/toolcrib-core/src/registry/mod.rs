@@ -8,7 +8,6 @@ mod conflict;
 mod duplicates;
 mod error;
 mod evolve;
-mod index;
 mod live;
 mod owners;
 mod rules;

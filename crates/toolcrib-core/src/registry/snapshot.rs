@@ -8,7 +8,6 @@ use toolcrib_search::{Index, Match};
 use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 
 use super::conflict::{Conflict, Divergence, Reservation};
-use super::index::NameIndex;
 use super::owners::Owners;
 use super::rules::Rules;
 use super::slot::Slot;
@@ -21,7 +20,6 @@ use crate::lifecycle::LiveBody;
 pub struct RegistrySnapshot {
     generation: u64,
     owners: Owners,
-    index: Arc<NameIndex>,
     /// Of the owners that can run here; made when somebody first asks for the list.
     callable: OnceLock<Vec<Arc<ToolDefinition>>>,
     /// By position of the owners; made when somebody first asks for a name that is not there.
@@ -50,22 +48,13 @@ pub(super) struct Parts {
 }
 
 impl RegistrySnapshot {
-    /// `same_names` is a snapshot with the same names, whose index is used again.
-    pub(super) fn assemble(parts: Parts, same_names: Option<&Self>) -> Self {
+    pub(super) fn assemble(parts: Parts) -> Self {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
 
         let Parts { owners, waiting, reserved, rules, registered } = parts;
-        let index = same_names.map_or_else(
-            || {
-                let names = owners.iter().map(|slot| slot.entry.definition.tool_name());
-                Arc::new(NameIndex::new(names))
-            },
-            |same| Arc::clone(&same.index),
-        );
         let mut snapshot = Self {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             owners,
-            index,
             callable: OnceLock::new(),
             fingerprints: OnceLock::new(),
             words: OnceLock::new(),
@@ -109,12 +98,12 @@ impl RegistrySnapshot {
 
     #[inline]
     pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
-        self.owners.get(self.index.find(name)?)
+        self.owners.get(self.owners.position(name)?)
     }
 
     #[inline]
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.index.find(name)
+        self.owners.position(name)
     }
 
     #[inline]
@@ -125,8 +114,7 @@ impl RegistrySnapshot {
     /// The definition of a tool that can run here: [`get`](Self::get), for what a model may see.
     #[inline]
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        let position = self.index.find(name)?;
-        let slot = self.owners.get(position).filter(|_| self.owners.is_available(position))?;
+        let slot = self.slot(name).filter(|slot| slot.is_available())?;
         Some(&slot.entry.definition)
     }
 
@@ -138,9 +126,8 @@ impl RegistrySnapshot {
     /// The definitions a model may be shown, sorted by name: those of available tools.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
         self.callable.get_or_init(|| {
-            let mut callable = Vec::with_capacity(self.owners.len());
-            callable.extend(self.owners.available().map(|slot| Arc::clone(&slot.entry.definition)));
-            callable
+            let available = self.owners.iter().filter(|slot| slot.is_available());
+            available.map(|slot| Arc::clone(&slot.entry.definition)).collect()
         })
     }
 
@@ -161,12 +148,12 @@ impl RegistrySnapshot {
     }
 
     pub(crate) fn near_at(&self, name: &str, wanted: impl Fn(usize) -> bool) -> Vec<&str> {
-        let fingerprints = self
-            .fingerprints
-            .get_or_init(|| Fingerprints::of((0..self.owners.len()).map(|at| self.index.name(at))));
+        let fingerprints = self.fingerprints.get_or_init(|| {
+            Fingerprints::of((0..self.owners.len()).map(|at| self.owners.name(at)))
+        });
         near_names_among(name, fingerprints, |position| {
             let is_candidate = self.owners.is_available(position) && wanted(position);
-            is_candidate.then(|| self.index.name(position))
+            is_candidate.then(|| self.owners.name(position))
         })
     }
 
@@ -203,7 +190,7 @@ impl RegistrySnapshot {
 
     /// Which words of a question fit a tool, and where they stand.
     pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
-        let position = self.index.find(name);
+        let position = self.owners.position(name);
         position.map_or_else(Vec::new, |position| self.words().matches(question, position))
     }
 
@@ -251,7 +238,7 @@ impl RegistrySnapshot {
     #[must_use]
     pub fn refreshed(&self, definitions: impl IntoIterator<Item = Arc<ToolDefinition>>) -> Self {
         let others = definitions.into_iter().filter_map(|definition| {
-            let position = self.index.find(definition.name())?;
+            let position = self.owners.position(definition.name())?;
             let Slot { entry, place, .. } = &**self.owners.get(position)?;
             let entry = ToolEntry { definition, ..entry.clone() };
             Some((position, Arc::new(Slot::new(entry, *place))))
@@ -270,7 +257,7 @@ impl RegistrySnapshot {
             }
             Arc::new(Slot::new(entry, slot.place))
         });
-        self.with_owners(Owners::new(&slots.collect::<Vec<_>>()))
+        self.with_owners(self.owners.with(slots.enumerate()))
     }
 
     /// A copy with other owners of the same names.
@@ -282,7 +269,7 @@ impl RegistrySnapshot {
             rules: Arc::clone(&self.rules),
             registered: self.registered,
         };
-        Self::assemble(parts, Some(self))
+        Self::assemble(parts)
     }
 
     /// The bodies of all entries that have one, owners and those that wait.

@@ -1,7 +1,6 @@
 //! The units that declare tools, and their place in the order that decides names.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hashbrown::Equivalent;
 use toolcrib_tool::{Layer, Source};
@@ -63,10 +62,6 @@ pub(super) struct UnitKey {
 }
 
 impl UnitKey {
-    pub(super) fn mark(&self) -> u64 {
-        UnitRef { layer: self.layer, name: &self.name }.mark()
-    }
-
     pub(super) fn of(source: &Source) -> Self {
         Self { layer: source.layer, name: source.unit.clone() }
     }
@@ -86,13 +81,6 @@ pub(super) struct UnitRef<'a> {
 impl<'a> UnitRef<'a> {
     pub(super) fn of(source: &'a Source) -> Self {
         Self { layer: source.layer, name: &source.unit }
-    }
-
-    /// Equal for equal units, and rarely for others.
-    pub(super) fn mark(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
     }
 }
 

@@ -82,8 +82,8 @@ impl ExecutorConfig {
         }
     }
 
-    /// The limit of a call: the smallest of those that apply.
-    pub(crate) fn limit(&self, own: Option<Duration>) -> Option<Duration> {
+    /// The time limit of a call of a tool with this limit of its own: the smallest of those that apply.
+    pub fn limit(&self, own: Option<Duration>) -> Option<Duration> {
         match (own.or(self.tool_timeout), self.max_timeout) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),

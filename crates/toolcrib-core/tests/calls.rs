@@ -731,11 +731,11 @@ async fn statistics_count_what_became_of_calls() {
             .unwrap_or_else(|| panic!("{statistics}"))
     };
     assert_eq!(
-        (&of("echo")["successes"], &of("echo")["failures_by_kind"]),
+        (&of("echo")["successes"], &of("echo")["errors_by_kind"]),
         (&json!(2), &json!({"invalid_args": 1}))
     );
-    assert_eq!(of("fails")["failures_by_kind"], json!({"execution": 1}));
-    assert_eq!(of("(unknown)")["failures"], json!(2));
+    assert_eq!(of("fails")["errors_by_kind"], json!({"execution": 1}));
+    assert_eq!(of("(unknown)")["refused"], json!(2));
     assert_eq!(of("echo")["in_flight"], json!(0));
 }
 

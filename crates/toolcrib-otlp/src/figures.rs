@@ -45,7 +45,7 @@ fn calls(meter: &Meter, backend: &Asked) {
             let outcome = |name: &'static str| [of_tool(tool), KeyValue::new("outcome", name)];
             calls.observe(tool.successes, &outcome("success"));
             calls.observe(tool.cache_hits, &outcome("kept_answer"));
-            for (kind, count) in &tool.failures_by_kind {
+            for (kind, count) in &tool.errors_by_kind {
                 calls.observe(*count, &outcome(kind));
             }
         }))

@@ -29,6 +29,8 @@ pub struct Parameter {
     pub default: Option<Value>,
     /// The only values it can have; empty where its schema does not list them.
     pub allowed: Vec<Value>,
+    /// The bounds of its values in words, for example `at least 1` or `at most 80 characters`.
+    pub bounds: Vec<String>,
     /// Examples of values.
     pub examples: Vec<Value>,
 }
@@ -70,6 +72,7 @@ pub fn parameters(definition: &ToolDefinition) -> Vec<Parameter> {
         allowed: values(property, root, "enum")
             .or_else(|| keyword(property, root, "const").map(|only| vec![only.clone()]))
             .unwrap_or_default(),
+        bounds: bounds(property, root),
         examples: values(property, root, "examples").unwrap_or_default(),
     };
     properties.map(parameter).collect()
@@ -126,6 +129,33 @@ fn keyword<'a>(property: &'a Value, root: &'a Value, name: &str) -> Option<&'a V
         let reference = property.get("$ref").and_then(Value::as_str)?;
         resolve(root, reference)?.get(name)
     })
+}
+
+/// How each keyword that bounds a value reads; `{}` is the keyword's own value.
+const BOUNDS: [(&str, &str); 14] = [
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "more than {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMaximum", "less than {}"),
+    ("multipleOf", "a multiple of {}"),
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("pattern", "matches {}"),
+    ("format", "has the format {}"),
+    ("minItems", "at least {} items"),
+    ("maxItems", "at most {} items"),
+    ("minProperties", "at least {} properties"),
+    ("maxProperties", "at most {} properties"),
+    ("uniqueItems", "no item twice"),
+];
+
+fn bounds(property: &Value, root: &Value) -> Vec<String> {
+    let bound = |(name, words): (&str, &str)| {
+        let value = keyword(property, root, name).filter(|value| **value != Value::Bool(false))?;
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some(words.replace("{}", &value))
+    };
+    BOUNDS.into_iter().filter_map(bound).collect()
 }
 
 fn values(property: &Value, root: &Value, name: &str) -> Option<Vec<Value>> {

@@ -54,6 +54,7 @@ mod scaffolds;
 mod served_files;
 mod settings;
 mod settings_files;
+mod showing;
 mod state;
 mod stations;
 mod stopping;

@@ -94,16 +94,22 @@ fn a_tool_whose_program_is_missing_is_unavailable_with_the_reason() {
 #[test]
 fn show_tells_what_a_tool_takes_and_where_it_is_from() {
     let crib = Crib::new(&[("hello.yaml", GOOD)]);
-    insta::assert_snapshot!(crib.run(&["show", "say_hello"]).stdout, @"
+    insta::assert_snapshot!(crib.run(&["show", "say_hello"]).stdout, @r#"
     say_hello
     Say hello to somebody. Read-only.
 
     Arguments
       name (string, required)  Whom to greet.
 
+    A call
+      runs     "printf" "--" "Hello, %s" "${args.name}"
+      profile  workspace
+      approval not needed
+      timeout  30s
+
     changes nothing; stays on this host; from manifest tools.d/hello.yaml:4:11
     digest blake3:0601fe4881aa740ddb6f2bea27a46a8e96a03d36dd52066a06d1aafbc161a88d
-    ");
+    "#);
     let json = crib.run(&["show", "say_hello", "--json"]).json();
     assert_eq!(json["input_schema"]["additionalProperties"], false);
 }

@@ -61,7 +61,7 @@ async fn a_dropped_call_is_counted_as_cancelled_and_its_work_is_ended() {
     assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
     assert_eq!(running.load(Ordering::SeqCst), 0);
     let counted = executor.statistics().snapshot();
-    assert_eq!(counted[0].failures_by_kind.get("cancelled"), Some(&1));
+    assert_eq!(counted[0].errors_by_kind.get("cancelled"), Some(&1));
 }
 
 #[tokio::test]

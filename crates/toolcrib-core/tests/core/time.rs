@@ -411,6 +411,6 @@ async fn a_panic_of_the_hosts_own_code_counts_as_internal() {
     let result = call(&executor.turn(TurnOptions::default()), "asks", json!({})).await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Internal), "{}", result.text());
     let counted = executor.statistics().snapshot();
-    assert_eq!(counted[0].failures_by_kind.get("internal"), Some(&1));
-    assert_eq!(counted[0].failures_by_kind.get("cancelled"), None);
+    assert_eq!(counted[0].errors_by_kind.get("internal"), Some(&1));
+    assert_eq!(counted[0].errors_by_kind.get("cancelled"), None);
 }

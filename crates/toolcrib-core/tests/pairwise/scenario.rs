@@ -456,7 +456,7 @@ fn counted(executor: &Executor) -> (Counted, u64) {
         if tool.tool == "subject" {
             all = Counted {
                 successes: tool.successes,
-                failures: tool.failures,
+                failures: tool.failures + tool.refused + tool.denied,
                 cache_hits: tool.cache_hits,
                 timeouts: tool.timeouts,
             };

@@ -15,7 +15,7 @@ async fn operators_see_status_statistics_and_the_end_of_the_audit_log() {
     assert_eq!(ask("GET /v1/status").await.json()["reserved"], json!(["a"]));
     let stats = ask("GET /v1/stats").await.json();
     let failed = stats["tools"].as_array().unwrap().iter().find(|one| one["tool"] == "fail");
-    assert_eq!(failed.unwrap()["failures_by_kind"], json!({"execution": 1}));
+    assert_eq!(failed.unwrap()["errors_by_kind"], json!({"execution": 1}));
     let tail = ask("GET /v1/audit?limit=2").await.json();
     let tail = tail["records"].as_array().unwrap();
     let tools: Vec<_> = tail.iter().map(|record| record["tool"].as_str().unwrap()).collect();

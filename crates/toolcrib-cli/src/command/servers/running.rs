@@ -391,7 +391,13 @@ fn files_page(answer: &Value, all: bool) -> String {
                 let _ = writeln!(page, "  {WARNING}{state}{WARNING:#} {name}{keeps}: {reason}");
             }
             None if all => {
-                let _ = writeln!(page, "  {state} {name} {FAINT}{}{FAINT:#}", count(tools, "tool"));
+                // Prompts, resources and other MCP servers are not counted here.
+                let holds = if tools == 0 {
+                    String::new()
+                } else {
+                    format!(" {FAINT}{}{FAINT:#}", count(tools, "tool"))
+                };
+                let _ = writeln!(page, "  {state} {name}{holds}");
             }
             None => {}
         }
@@ -444,17 +450,33 @@ fn stats_page(answer: &Value) -> String {
     if tools.is_empty() {
         return "  nothing has been called".to_owned();
     }
+    let (unit, seconds_of_unit) = unit(&tools);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
-        "  TOOL", "CALLS", "FAILED", "TIMEOUTS", "CACHED", "RUNNING", "AVERAGE", "P50", "P99",
+        "  TOOL",
+        "CALLS",
+        "FAILED",
+        "REFUSED",
+        "DENIED",
+        "TIMEOUTS",
+        "CACHED",
+        "RUNNING",
+        &format!("AVERAGE ({unit})"),
+        &format!("P50 ({unit})"),
+        &format!("P99 ({unit})"),
     ]);
     for tool in &tools {
         let number = |key: &str| tool[key].to_string();
-        let time = |key: &str| tool[key].as_f64().map_or_else(|| "-".to_owned(), duration);
+        let time = |key: &str| {
+            let seconds = tool[key].as_f64();
+            seconds.map_or_else(|| "-".to_owned(), |time| digits(time / seconds_of_unit))
+        };
         table.add_row([
             format!("  {}", text(&tool["tool"])),
             number("executions"),
             number("failures"),
+            number("refused"),
+            number("denied"),
             number("timeouts"),
             number("cache_hits"),
             number("in_flight"),
@@ -472,14 +494,17 @@ fn stats_page(answer: &Value) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Three digits and a unit.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s >= 100.0 => format!("{s:.0} s"),
-        s if s >= 1.0 => format!("{s:.2} s"),
-        s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
-        s => format!("{:.1} us", s * 1e6),
-    }
+/// The unit of all durations in the table, and its seconds: milliseconds, unless an average is ten seconds or
+/// more.
+fn unit(tools: &[&Value]) -> (&'static str, f64) {
+    let averages = tools.iter().filter_map(|tool| tool["average_seconds"].as_f64());
+    if averages.fold(0.0, f64::max) >= 10.0 { ("s", 1.0) } else { ("ms", 1e-3) }
+}
+
+/// The number with two digits behind the point.
+fn digits(number: f64) -> String {
+    // A run is never shown as if it had taken no time at all.
+    if number > 0.0 && number < 0.01 { "<0.01".to_owned() } else { format!("{number:.2}") }
 }
 
 fn list<'a>(answer: &'a Value, key: &str) -> Vec<&'a Value> {
@@ -495,10 +520,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit_people_read() {
-        assert_eq!(duration(0.000_001_9), "1.9 us");
-        assert_eq!(duration(0.0123), "12.3 ms");
-        assert_eq!(duration(2.5), "2.50 s");
-        assert_eq!(duration(600.0), "600 s");
+    fn a_file_without_tools_is_not_said_to_have_none() {
+        let file =
+            |tools: u64| json!({"files": [{"file": "a.yaml", "state": "live", "tools": tools}]});
+        assert_eq!(files_page(&file(0), true), "  live a.yaml\n");
+        assert!(files_page(&file(2), true).contains("2 tools"));
+    }
+
+    #[test]
+    fn each_column_of_durations_has_one_unit() {
+        let tool = |name: &str, seconds: f64| {
+            json!({
+                "tool": name, "executions": 7, "failures": 1, "refused": 2, "denied": 3, "timeouts": 0,
+                "cache_hits": 0, "in_flight": 0, "average_seconds": seconds, "p50_seconds": seconds,
+                "p99_seconds": null,
+            })
+        };
+        let page = stats_page(&json!({"tools": [tool("fast", 0.000_001_9), tool("slow", 2.5)]}));
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).collect())
+            .collect();
+        let trimmed = |row: usize| rows[row].iter().map(|cell| cell.trim()).collect::<Vec<_>>();
+        assert_eq!(trimmed(0)[..5], ["TOOL", "CALLS", "FAILED", "REFUSED", "DENIED"]);
+        assert_eq!(trimmed(0)[8..], ["AVERAGE (ms)", "P50 (ms)", "P99 (ms)"]);
+        assert_eq!(trimmed(1)[..5], ["fast", "7", "1", "2", "3"]);
+        assert_eq!(trimmed(1)[8..], ["<0.01", "<0.01", "-"]);
+        assert_eq!(trimmed(2)[8..], ["2500.00", "2500.00", "-"]);
+        let page = stats_page(&json!({"tools": [tool("slow", 40.0)]}));
+        assert!(page.contains("P50 (s)") && page.contains("40.00"), "{page}");
     }
 }

@@ -50,6 +50,8 @@ struct Facts<'a> {
     besides: Vec<DeclaredName>,
     /// The rule that denies every call, and what callers are told.
     denied: Option<(String, String)>,
+    /// What asks for approval of every call, and why.
+    asks: Option<(String, String)>,
     /// Files that could not be used and hold the name.
     broken: Vec<String>,
     near: Vec<&'a str>,
@@ -160,6 +162,7 @@ impl<'a> Facts<'a> {
             not_in: Vec::new(),
             besides: Vec::new(),
             denied: None,
+            asks: None,
             broken: Vec::new(),
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
@@ -173,9 +176,11 @@ impl<'a> Facts<'a> {
             let takes = self.owner.is_some_and(|owner| toolset.allows(owner));
             if takes { self.toolsets.push(name) } else { self.not_in.push(name) }
         }
-        let refusal = |owner| started.config.policy.denies_every_call(owner);
-        if let Some(Verdict::Deny { by, message }) = self.owner.and_then(refusal) {
-            self.denied = Some((by.to_string(), message));
+        let verdict = |owner| started.config.policy.verdict_of_every_call(owner);
+        match self.owner.and_then(verdict) {
+            Some(Verdict::Deny { by, message }) => self.denied = Some((by.to_string(), message)),
+            Some(Verdict::Ask { by, reason }) => self.asks = Some((by.to_string(), reason)),
+            _ => {}
         }
         let files = started.manifests.files();
         let origin = self.owner.and_then(|owner| owner.source.origin.as_ref());
@@ -215,6 +220,8 @@ impl<'a> Facts<'a> {
             "reason": self.owner.and_then(ToolEntry::unavailable_reason),
             "denied_by": self.denied.as_ref().map(|(rule, _)| rule),
             "denied_with": self.denied.as_ref().map(|(_, message)| message),
+            "approval_by": self.asks.as_ref().map(|(by, _)| by),
+            "approval_reason": self.asks.as_ref().map(|(_, reason)| reason),
             "remark": self.owner.and_then(|owner| owner.remark.as_deref()),
             "waiting": waiting,
             "replaces": self.replaced.map(|entry| source(&entry.source)),
@@ -243,6 +250,10 @@ impl<'a> Facts<'a> {
                 if let Some(reason) = owner.unavailable_reason() {
                     let state = if owner.is_blocked() { "blocked" } else { "unavailable" };
                     line(state, WARNING, reason);
+                } else if let Some((by, reason)) = &self.asks {
+                    let text =
+                        format!("it can be called; every call needs approval: {reason} ({by})");
+                    line("state", plain, &text);
                 } else if self.denied.is_none() {
                     line("state", plain, "it can be called");
                 }

@@ -157,21 +157,21 @@ impl Policy {
         self.asked(by, || reason.to_owned())
     }
 
-    /// The refusal that every call of this tool gets, whatever its arguments; nothing, where a call may
-    /// be allowed, or wait for a person.
-    pub fn denies_every_call(&self, entry: &ToolEntry) -> Option<Verdict> {
-        let denies = |rule: &CompiledRule| match rule.written.action {
-            Action::Allow => false,
-            Action::Ask => self.on_ask == OnAsk::Deny,
-            Action::Deny => true,
-        };
-        let mut rules = self.rules.iter().filter(|rule| rule.may_match(entry));
-        let decides = |rule: &&CompiledRule| !denies(rule) || rule.written.arguments.is_empty();
-        match rules.find(decides) {
-            Some(rule) => denies(rule).then(|| self.verdict(rule)),
-            None => (self.on_ask == OnAsk::Deny && asks_by_itself(&entry.definition))
-                .then(|| self.by_definition(entry)),
+    /// The decision that every call of this tool gets, if the arguments cannot change it. The reason and the
+    /// rule are those of a call that no rule with a pattern for arguments matches.
+    pub fn verdict_of_every_call(&self, entry: &ToolEntry) -> Option<Verdict> {
+        let mut narrow = Vec::new();
+        let mut general = None;
+        for rule in self.rules.iter().filter(|rule| rule.may_match(entry)) {
+            if rule.written.arguments.is_empty() {
+                general = Some(self.verdict(rule));
+                break;
+            }
+            narrow.push(std::mem::discriminant(&self.verdict(rule)));
         }
+        let general = general.unwrap_or_else(|| self.by_definition(entry));
+        let decision = std::mem::discriminant(&general);
+        narrow.iter().all(|own| *own == decision).then_some(general)
     }
 
     /// What the rules say of a call; nothing, where none matches.

@@ -173,9 +173,15 @@ proptest! {
         let refusing = Policy::new(OnAsk::Deny, written()).unwrap();
         let refused = refusing.decide(&entry, &call);
         prop_assert_eq!(refused.by(), guarded.by());
-        if refusing.denies_every_call(&entry).is_some() {
-            let denied = matches!(refused, Verdict::Deny { .. });
-            prop_assert!(denied);
+        for on_ask in [OnAsk::Wait, OnAsk::Allow, OnAsk::Deny] {
+            let policy = Policy::new(on_ask, written()).unwrap();
+            if let Some(verdict) = policy.verdict_of_every_call(&entry) {
+                let decided = policy.decide(&entry, &call);
+                prop_assert_eq!(
+                    std::mem::discriminant(&verdict),
+                    std::mem::discriminant(&decided)
+                );
+            }
         }
 
         let by = expected.map_or(DecidedBy::Definition, by_rule);
@@ -208,7 +214,8 @@ proptest! {
 fn a_tool_is_denied_altogether_only_where_no_call_gets_past_the_rules() {
     let denies = |rules: Vec<PolicyRule>| {
         let policy = Policy::new(OnAsk::Wait, rules).expect("the rules are right");
-        policy.denies_every_call(&entry("db_query", Approval::Never, false))
+        let verdict = policy.verdict_of_every_call(&entry("db_query", Approval::Never, false));
+        verdict.filter(|verdict| matches!(verdict, Verdict::Deny { .. }))
     };
     let drops = || ArgumentPattern::glob("drop*");
     assert!(denies(vec![PolicyRule::deny().tool("db_*")]).is_some());
@@ -222,4 +229,19 @@ fn a_tool_is_denied_altogether_only_where_no_call_gets_past_the_rules() {
     let allowed = PolicyRule::allow().argument("sql", drops());
     assert!(denies(vec![allowed, PolicyRule::deny()]).is_none());
     assert!(denies(vec![PolicyRule::ask(), PolicyRule::deny()]).is_none());
+}
+
+#[test]
+fn every_call_asks_only_if_no_arguments_get_past_the_question() {
+    let asks = |rules: Vec<PolicyRule>, approval| {
+        let policy = Policy::new(OnAsk::Wait, rules).expect("the rules are right");
+        let verdict = policy.verdict_of_every_call(&entry("db_query", approval, false));
+        matches!(verdict, Some(Verdict::Ask { .. }))
+    };
+    let reads = || ArgumentPattern::glob("select*");
+    assert!(asks(Vec::new(), Approval::Always));
+    assert!(!asks(Vec::new(), Approval::Never));
+    assert!(asks(vec![PolicyRule::ask().tool("db_*")], Approval::Never));
+    assert!(!asks(vec![PolicyRule::allow().argument("sql", reads())], Approval::Always));
+    assert!(asks(vec![PolicyRule::ask().argument("sql", reads())], Approval::Always));
 }

@@ -47,16 +47,21 @@ pub struct Statistics {
 pub struct ToolStatistics {
     /// The tool's name, or [`UNKNOWN_TOOLS`], or [`OTHER_TOOLS`].
     pub tool: String,
-    /// Calls answered by anything but the cache: successes and failures.
+    /// Calls that have an answer that is not from the cache: the sum of `successes`, `failures`, `refused`
+    /// and `denied`.
     pub executions: u64,
-    /// Calls that succeeded.
+    /// Calls in which the tool ran and succeeded.
     pub successes: u64,
-    /// Calls that failed, those that were refused before the tool ran included.
+    /// Calls in which the tool ran and failed.
     pub failures: u64,
-    /// The failures by the stable name of their kind; kinds that never came are absent.
-    pub failures_by_kind: BTreeMap<&'static str, u64>,
-    /// Calls that failed before the tool ran; they have no duration.
+    /// Calls that were refused before the tool ran, for any reason but a decision of a person or a rule:
+    /// wrong arguments, a missing value, a limit, an unavailable tool. They have no duration.
     pub refused: u64,
+    /// Calls that a person or a rule denied before the tool ran. They have no duration.
+    pub denied: u64,
+    /// The calls that did not succeed (failures, refusals and denials) by the stable name of the error's
+    /// kind; a kind without calls is absent.
+    pub errors_by_kind: BTreeMap<&'static str, u64>,
     /// Calls that ran into a time limit: failures of kind `timeout`, and successes with what was
     /// there when the time was up.
     pub timeouts: u64,
@@ -64,14 +69,14 @@ pub struct ToolStatistics {
     pub cache_hits: u64,
     /// Calls begun and not yet answered, those that wait for a permit included.
     pub in_flight: u64,
-    /// Seconds spent in all executions that were not refused.
+    /// Seconds that all runs of the tool took together.
     pub total_seconds: f64,
-    /// Seconds of such an execution on average; absent before the first.
+    /// Seconds of a run on average; absent before the first.
     pub average_seconds: Option<f64>,
-    /// Seconds that half of them took at most, to two digits; durations over an hour count as an
+    /// Seconds that half of the runs took at most, to two digits; a run of more than an hour counts as an
     /// hour. Absent before the first.
     pub p50_seconds: Option<f64>,
-    /// Seconds that 99 of 100 took at most, as [`p50_seconds`](Self::p50_seconds).
+    /// Seconds that 99 of 100 runs took at most, as [`p50_seconds`](Self::p50_seconds).
     pub p99_seconds: Option<f64>,
 }
 
@@ -79,8 +84,13 @@ pub struct ToolStatistics {
 const TELLING: u64 = 10;
 
 impl ToolStatistics {
-    /// One line for a model, if the tool ran often enough and failed in at least 3 of 10 of those
-    /// runs. Calls that were refused before the tool ran say nothing of the tool.
+    /// How often the tool ran: its successes and failures.
+    pub fn runs(&self) -> u64 {
+        self.successes + self.failures
+    }
+
+    /// One line for a model, if the tool ran often enough and failed in at least 3 of 10 runs. Calls that
+    /// were refused or denied before the tool ran do not count.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -104,8 +114,7 @@ impl ToolStatistics {
     /// # }
     /// ```
     pub fn often_fails(&self) -> Option<String> {
-        let ran = self.executions - self.refused;
-        let failed = self.failures - self.refused;
+        let (ran, failed) = (self.runs(), self.failures);
         let often = ran >= TELLING && failed.saturating_mul(10) >= ran.saturating_mul(3);
         often.then(|| format!("fails often: {failed} of {ran} runs"))
     }
@@ -149,8 +158,11 @@ struct Counts {
     /// `None` before the first execution; it grows with the longest duration.
     durations: Option<Histogram<u32>>,
     timeouts: u64,
-    refused: u64,
-    failures: [u64; ErrorKind::ALL.len()],
+    /// Calls that ended before the tool ran, those that were denied included.
+    did_not_run: u64,
+    /// Those of them that a person or a rule denied.
+    denied: u64,
+    errors: [u64; ErrorKind::ALL.len()],
 }
 
 impl Statistics {
@@ -211,10 +223,10 @@ impl Tool {
 
     fn snapshot(&self, tool: String) -> ToolStatistics {
         let counts = self.counts();
-        let failures = counts.failures.iter().sum();
-        let by_kind = ErrorKind::ALL.iter().zip(counts.failures);
-        let executions = counts.successes + failures;
-        let ran = executions - counts.refused;
+        let errors: u64 = counts.errors.iter().sum();
+        let by_kind = ErrorKind::ALL.iter().zip(counts.errors);
+        let failures = errors - counts.did_not_run;
+        let ran = counts.successes + failures;
         let total_seconds = Duration::from_nanos(counts.total_nanos).as_secs_f64();
         let quantile = |quantile| {
             let durations = counts.durations.as_ref().filter(|durations| !durations.is_empty())?;
@@ -224,14 +236,15 @@ impl Tool {
         let average_seconds = (ran > 0).then(|| total_seconds / ran as f64);
         ToolStatistics {
             tool,
-            executions,
+            executions: counts.successes + errors,
             successes: counts.successes,
             failures,
-            failures_by_kind: by_kind
+            refused: counts.did_not_run - counts.denied,
+            denied: counts.denied,
+            errors_by_kind: by_kind
                 .filter(|(_, count)| *count > 0)
                 .map(|(kind, count)| (kind.as_str(), count))
                 .collect(),
-            refused: counts.refused,
             timeouts: counts.timeouts,
             cache_hits: self.cache_hits.load(Ordering::Relaxed),
             // Every call that has ended had begun before it took the lock.
@@ -269,12 +282,13 @@ impl Counts {
 
     fn refused(&mut self, kind: ErrorKind) {
         self.failed(kind);
-        self.refused += 1;
+        self.did_not_run += 1;
+        self.denied += u64::from(kind == ErrorKind::Denied);
     }
 
     fn failed(&mut self, kind: ErrorKind) {
         let place = ErrorKind::ALL.iter().position(|known| *known == kind);
-        if let Some(count) = place.and_then(|place| self.failures.get_mut(place)) {
+        if let Some(count) = place.and_then(|place| self.errors.get_mut(place)) {
             *count += 1;
         }
         self.timeouts += u64::from(kind == ErrorKind::Timeout);
@@ -296,7 +310,7 @@ impl InFlight {
         self.end().executed(ending, duration);
     }
 
-    /// The call failed before the tool ran.
+    /// The call was refused or denied before the tool ran.
     pub(crate) fn refuse(mut self, kind: ErrorKind) {
         self.end().refused(kind);
     }

@@ -24,18 +24,23 @@ fn every_way_a_call_ends_is_counted_once() {
     begin(&statistics, "demo").finish(Ending::SuccessAtTimeLimit, SECOND);
     begin(&statistics, "demo").finish(Ending::Failure(ErrorKind::Execution), SECOND);
     begin(&statistics, "demo").finish(Ending::Failure(ErrorKind::Timeout), SECOND);
+    begin(&statistics, "demo").finish(Ending::Failure(ErrorKind::Denied), SECOND);
     begin(&statistics, "demo").refuse(ErrorKind::InvalidArgs);
+    begin(&statistics, "demo").refuse(ErrorKind::Denied);
     begin(&statistics, "demo").cache_hit();
     drop(begin(&statistics, "demo"));
     let running = begin(&statistics, "demo");
 
     let counted = only(&statistics);
     assert_eq!(counted.tool, "demo");
-    assert_eq!((counted.executions, counted.successes, counted.failures), (6, 2, 4));
-    assert_eq!((counted.refused, counted.timeouts, counted.cache_hits), (1, 2, 1));
+    assert_eq!((counted.executions, counted.successes, counted.failures), (8, 2, 4));
+    // What the tool itself was denied, such as a file, is a failure of a run.
+    assert_eq!((counted.refused, counted.denied, counted.runs()), (1, 1, 6));
+    assert_eq!((counted.timeouts, counted.cache_hits), (2, 1));
     assert_eq!(counted.in_flight, 1);
-    let kinds: Vec<_> = counted.failures_by_kind.into_iter().collect();
-    let expected = [("cancelled", 1), ("execution", 1), ("invalid_args", 1), ("timeout", 1)];
+    let kinds: Vec<_> = counted.errors_by_kind.into_iter().collect();
+    let expected =
+        [("cancelled", 1), ("denied", 2), ("execution", 1), ("invalid_args", 1), ("timeout", 1)];
     assert_eq!(kinds, expected);
     drop(running);
     assert_eq!(only(&statistics).in_flight, 0);
@@ -80,7 +85,7 @@ fn a_tool_that_never_ran_has_no_durations() {
         (None, None, None)
     );
     let json = serde_json::to_value(&counted).unwrap();
-    assert_eq!(json["failures_by_kind"], serde_json::json!({"denied": 1}));
+    assert_eq!(json["errors_by_kind"], serde_json::json!({"denied": 1}));
     assert_eq!(json["p50_seconds"], serde_json::Value::Null);
 }
 
@@ -95,7 +100,7 @@ fn unknown_names_share_one_label_and_the_list_is_sorted() {
     let all = statistics.snapshot();
     let names: Vec<_> = all.iter().map(|tool| tool.tool.as_str()).collect();
     assert_eq!(names, [UNKNOWN_TOOLS, "alpha", "zeta"]);
-    assert_eq!((all[0].failures, all[0].failures_by_kind["not_found"]), (2, 2));
+    assert_eq!((all[0].refused, all[0].errors_by_kind["not_found"]), (2, 2));
     assert!(ToolName::new(UNKNOWN_TOOLS).is_err() && ToolName::new(OTHER_TOOLS).is_err());
 }
 
@@ -137,9 +142,9 @@ fn totals_are_exact_under_eight_threads() {
     let all = statistics.snapshot();
     assert_eq!(all.len(), 4);
     let each = THREADS * ROUNDS;
-    assert_eq!(all[0].failures, each);
+    assert_eq!((all[0].failures, all[0].refused), (0, each));
     for tool in &all[1..] {
-        assert_eq!((tool.executions, tool.successes, tool.failures), (3 * each, each, 2 * each));
+        assert_eq!((tool.executions, tool.successes, tool.failures), (3 * each, each, each));
         assert_eq!((tool.timeouts, tool.refused, tool.cache_hits), (each, each, each));
         assert_eq!(tool.in_flight, 0);
         #[expect(clippy::cast_precision_loss, reason = "a small number")]

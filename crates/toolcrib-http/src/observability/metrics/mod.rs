@@ -79,7 +79,7 @@ fn tools(statistics: &[ToolStatistics], text: &mut Text) {
         let name = tool.tool.as_str();
         calls.sample(&[("tool", name), ("outcome", "success")], tool.successes);
         calls.sample(&[("tool", name), ("outcome", "kept_answer")], tool.cache_hits);
-        for (kind, count) in &tool.failures_by_kind {
+        for (kind, count) in &tool.errors_by_kind {
             calls.sample(&[("tool", name), ("outcome", kind)], *count);
         }
     }
@@ -102,7 +102,7 @@ fn tools(statistics: &[ToolStatistics], text: &mut Text) {
             }
         }
         durations.part("_sum", &[("tool", name)], tool.total_seconds);
-        durations.part("_count", &[("tool", name)], tool.executions - tool.refused);
+        durations.part("_count", &[("tool", name)], tool.runs());
     }
 }
 

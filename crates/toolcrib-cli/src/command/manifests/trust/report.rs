@@ -10,10 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use toolcrib::manifest::declaration::{
-    Declaration, NamedFile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+    Declaration, DeclaredBody, HttpSpec, NamedFile, SandboxSpec, UpstreamDeclaration,
+    UpstreamTransport,
 };
 use toolcrib::manifest::lock::fields_of;
 use toolcrib::manifest::template::Template;
+use toolcrib::tool::units::ByteSize;
 
 use crate::terminal_approver::visible;
 
@@ -28,7 +30,9 @@ const DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Lines for a person, in which nothing is invisible.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(in crate::command) struct Shown {
+    /// Whether files are only named.
+    is_brief: bool,
     /// What is shown: long files are cut.
     screen: String,
     /// The same with whole files, which is recorded.
@@ -39,6 +43,38 @@ impl Shown {
     /// What decides what a tool can do.
     pub(super) fn of_tool(tool: &Declaration) -> Self {
         let mut shown = Self::default();
+        shown.program(tool);
+        shown.declares(&tool.expanded());
+        shown
+    }
+
+    /// What a call of the tool starts or sends, and what confines it, in a few lines.
+    pub(in crate::command) fn brief(tool: &Declaration) -> Self {
+        let mut shown = Self { is_brief: true, ..Self::default() };
+        shown.program(tool);
+        match &tool.body {
+            DeclaredBody::Command(_) | DeclaredBody::Worker(_) => {}
+            DeclaredBody::Http(http) => shown.request(http),
+            DeclaredBody::Client => shown.line("runs", "at the client, which is handed the call"),
+        }
+        shown.line("secrets", &tool.needs.secrets.join(", "));
+        shown
+    }
+
+    /// The same of an MCP server that has the tool.
+    pub(in crate::command) fn brief_of_upstream(server: &UpstreamDeclaration) -> Self {
+        let mut shown = Self { is_brief: true, ..Self::default() };
+        shown.line("calls", &format!("the MCP server `{}`", server.name));
+        shown.server(server);
+        if let UpstreamTransport::Http(http) = &server.transport {
+            shown.line("at", &http.url);
+        }
+        shown.line("secrets", &server.needs.secrets.join(", "));
+        shown
+    }
+
+    fn program(&mut self, tool: &Declaration) {
+        let shown = self;
         match (tool.command(), tool.worker()) {
             (Some(command), _) => {
                 let words = command.argv.iter().map(|entry| super::shown(&json!(entry)));
@@ -56,8 +92,25 @@ impl Shown {
             }
             (None, None) => {}
         }
-        shown.declares(&tool.expanded());
-        shown
+    }
+
+    /// A request, with headers and credentials by their names.
+    fn request(&mut self, http: &HttpSpec) {
+        let path = super::shown(&json!(http.url.path));
+        let pairs: Vec<String> = http
+            .url
+            .query
+            .iter()
+            .map(|pair| match &pair.value {
+                Some(value) => format!("{}={}", pair.name, super::shown(&json!(value))),
+                None => pair.name.clone(),
+            })
+            .collect();
+        let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
+        self.line("requests", &format!("{} {}{path}{query}", http.method, http.url.origin));
+        self.line("headers", &http.headers.keys().cloned().collect::<Vec<_>>().join(", "));
+        let private = http.allow_private.iter().map(ToString::to_string);
+        self.line("reaches", &private.collect::<Vec<_>>().join(", "));
     }
 
     /// A declaration that runs nothing.
@@ -70,18 +123,22 @@ impl Shown {
     /// What decides what an MCP server can do.
     pub(super) fn of_upstream(server: &UpstreamDeclaration) -> Self {
         let mut shown = Self::default();
-        if let UpstreamTransport::Stdio(stdio) = &server.transport {
-            shown.words(stdio.argv.iter().map(|word| super::shown(&json!(word))));
-            shown.sandbox(&stdio.sandbox, stdio.cwd.as_deref());
-            shown.environment(&stdio.env, &stdio.pass_env);
-            shown.files(stdio.files.values().map(|file| &file.path));
-        }
+        shown.server(server);
         shown.declares(&server.expanded());
         shown
     }
 
+    fn server(&mut self, server: &UpstreamDeclaration) {
+        if let UpstreamTransport::Stdio(stdio) = &server.transport {
+            self.words(stdio.argv.iter().map(|word| super::shown(&json!(word))));
+            self.sandbox(&stdio.sandbox, stdio.cwd.as_deref());
+            self.environment(&stdio.env, &stdio.pass_env);
+            self.files(stdio.files.values().map(|file| &file.path));
+        }
+    }
+
     /// The lines as they are shown.
-    pub(super) fn screen(&self) -> &str {
+    pub(in crate::command) fn screen(&self) -> &str {
         &self.screen
     }
 
@@ -107,6 +164,7 @@ impl Shown {
         }
     }
 
+    /// A line, unless there is nothing to say.
     fn line(&mut self, head: &str, value: &str) {
         if !value.is_empty() {
             self.push(&format!("  {head:<8} {}\n", visible_line(value)));
@@ -123,6 +181,10 @@ impl Shown {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         };
         self.line("profile", sandbox.profile.as_str());
+        if self.is_brief {
+            let memory = sandbox.memory.map(|bytes| ByteSize(bytes).to_string());
+            self.line("memory", &memory.unwrap_or_default());
+        }
         self.line("read", &paths(&sandbox.read));
         self.line("write", &paths(&sandbox.write));
         self.line("cwd", &cwd.map(|cwd| cwd.display().to_string()).unwrap_or_default());
@@ -144,6 +206,9 @@ impl Shown {
     /// A file's text, as far as it is shown.
     fn file(&mut self, path: &Path) {
         let shown = path.display();
+        if self.is_brief {
+            return self.line("file", &shown.to_string());
+        }
         let (length, text) = match beginning(path) {
             Ok(found) => found,
             Err(error) => return self.line("file", &format!("{shown} (cannot be read: {error})")),

@@ -1,4 +1,6 @@
-//! `toolcrib show NAME`: everything a tool says about itself.
+//! `toolcrib show NAME`: what a tool says about itself, what limits it, and what a call of it runs.
+
+mod behavior;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,11 +9,13 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, visible};
 use toolcrib::wire::{Parameter, parameters};
-use toolcrib::{Annotations, ErrorKind, Toolcrib};
+use toolcrib::{Annotations, ErrorKind};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstream_wait};
+use behavior::Behavior;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -34,7 +38,7 @@ pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::R
         if own.connect.connect {
             upstream_wait::connect_for(&started, &own.name).await;
         }
-        let outcome = shown(crib, own).await;
+        let outcome = shown(&started, own).await;
         if !own.connect.connect {
             upstream_wait::say_what_is_pinned_of(&started, &own.name);
         }
@@ -43,7 +47,8 @@ pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::R
     })?
 }
 
-async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
+async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
+    let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     let Some(tool) = snapshot.get(&own.name) else {
         // A call knows how to answer an unknown name: near names included.
@@ -61,8 +66,10 @@ async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Failure);
     };
+    let behavior = Behavior::of(tool, started);
     if own.output.json {
         let mut document = tool.definition.to_value();
+        behavior.add_to(&mut document);
         document["source"] = json!(tool.source.to_string());
         if let Some(reason) = tool.unavailable_reason() {
             document["unavailable"] = json!(reason);
@@ -78,12 +85,12 @@ async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
         }
         screen::json(&document)?;
     } else {
-        screen::out(page(tool))?;
+        screen::out(page(tool, &behavior))?;
     }
     Ok(Exit::Success)
 }
 
-fn page(tool: &ToolEntry) -> String {
+fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {
     let definition = &tool.definition;
     let mut page = format!("{STRONG}{}{STRONG:#}", definition.name());
     if let Some(title) = definition.title() {
@@ -125,6 +132,7 @@ fn page(tool: &ToolEntry) -> String {
             );
         }
     }
+    page.push_str(&behavior.section());
     let effects = effects(definition.annotations());
     let source = tool.source.to_string();
     let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", fully_visible(&source));
@@ -188,6 +196,11 @@ fn argument(parameter: &Parameter, page: &mut String) {
         }
     }
     page.push('\n');
+    if !parameter.bounds.is_empty() {
+        let bounds = parameter.bounds.join(", ");
+        let bounds = screen::folded(&fully_visible(&bounds), INDENT, INDENT);
+        let _ = writeln!(page, "{:INDENT$}{bounds}", "");
+    }
     if !parameter.allowed.is_empty() {
         let allowed: Vec<String> = parameter.allowed.iter().map(canonical_json).collect();
         let _ = writeln!(page, "      one of {}", fully_visible(&allowed.join(", ")));

@@ -370,7 +370,7 @@ fn parameters_come_from_the_host_and_state_stays_from_call_to_call() {
     let ask = |services: Services, user: Value| {
         let cx = CallContext::builder("call_7", definition("everything"))
             .values(ContextValues::new().with("user", user))
-            .host(Lender(services))
+            .host(Arc::new(Lender(services)))
             .build();
         let arguments = Arguments::from_validated(r#"{"a": 1, "b": 2}"#.to_owned());
         let future = std::pin::pin!(body.call(arguments, &cx));

@@ -12,9 +12,7 @@ mod visible;
 
 pub use crate::call::arguments::{Arguments, RawArguments};
 pub use crate::call::client_input::{CUSTOM_INPUT, InputFormat, LOCAL_SHELL, local_shell_schema};
-pub use crate::call::context::{
-    CallContext, CallContextBuilder, ContextValues, Defines, HostedContext,
-};
+pub use crate::call::context::{CallContext, CallContextBuilder, ContextValues};
 pub use crate::call::files::{
     AttachedTool, Attachment, Attachments, ToolFile, ToolFiles, ToolResource, ToolResources,
 };

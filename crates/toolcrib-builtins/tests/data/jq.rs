@@ -293,7 +293,8 @@ fn a_query_ends_at_the_calls_deadline_and_when_it_is_cancelled() {
     assert_eq!(outcome.expect_err("stopped").message(), "it takes too long");
 
     let flag = Arc::new(AtomicBool::new(false));
-    let cx = CallContext::builder("call_2", definition).host(Flag(Arc::clone(&flag))).build();
+    let cx =
+        CallContext::builder("call_2", definition).host(Arc::new(Flag(Arc::clone(&flag)))).build();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(100));

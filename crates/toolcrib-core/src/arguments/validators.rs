@@ -152,7 +152,6 @@ fn longest_path(value: Cursor<'_>) -> usize {
     members.chain(items).max().unwrap_or(0)
 }
 
-#[cold]
 fn too_many_steps() -> ToolError {
     ToolError::invalid_args(
         "checking this value against the tool's schema takes too long for its size",

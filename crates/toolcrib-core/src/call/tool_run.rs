@@ -11,8 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, HostedContext, Tool, ToolError,
-    ToolOutcome,
+    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, Tool, ToolError, ToolOutcome,
 };
 
 use crate::admission;
@@ -60,24 +59,23 @@ impl Drop for CancelOnDrop<'_> {
 pub(crate) fn execute<'a>(
     tool: &'a Arc<dyn Tool>,
     arguments: Arguments,
-    hosted: &'a HostedContext<Host>,
+    (cx, host): (&'a CallContext, &'a Host),
     interrupts: &'a Interrupts<'a>,
     started: Instant,
     held: Held,
 ) -> BoxFuture<'a, Executed> {
     // Boxed here, because calls nest: the parts of each level would add up on the stack.
-    Box::pin(executed(tool, arguments, hosted, interrupts, started, held))
+    Box::pin(executed(tool, arguments, (cx, host), interrupts, started, held))
 }
 
 async fn executed(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
-    hosted: &HostedContext<Host>,
+    (cx, host): (&CallContext, &Host),
     interrupts: &Interrupts<'_>,
     started: Instant,
     held: Held,
 ) -> Executed {
-    let (cx, host) = (hosted.context(), hosted.host());
     let blocking = cx.definition().blocking();
     host.needs(tool.wind_down());
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));

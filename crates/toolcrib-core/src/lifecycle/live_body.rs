@@ -14,8 +14,6 @@ use crate::lifecycle::known_bodies;
 /// Its placements are counted: a registry places a body once for each entry of its current snapshot
 /// that has it, and withdraws it when the snapshot is replaced. A body that has lost its last
 /// placement is closed after a grace period, even if old turns still hold it.
-// In this order, because every call reads the first two.
-#[repr(C)]
 pub(crate) struct LiveBody {
     state: AtomicU64,
     tool: Arc<dyn Tool>,

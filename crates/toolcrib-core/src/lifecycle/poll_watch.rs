@@ -35,7 +35,6 @@ impl PollWatch {
         .await
     }
 
-    #[cold]
     fn tell(&self, tool: &str, duration: Duration) {
         self.long.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use toolcrib_search::Document;
-use toolcrib_tool::{Body, Constraint, Defines, Layer, ToolDefinition, ToolEntry};
+use toolcrib_tool::{Body, Constraint, Layer, ToolEntry};
 
 use super::rules::Rules;
 use super::unit::Place;
@@ -167,12 +167,6 @@ fn same_body(one: &Body, other: &Body) -> bool {
         (Body::PerUse(one), Body::PerUse(other)) => Arc::ptr_eq(one, other),
         (Body::Client, Body::Client) => true,
         _ => false,
-    }
-}
-
-impl Defines for Slot {
-    fn definition(&self) -> &ToolDefinition {
-        &self.entry.definition
     }
 }
 

@@ -31,7 +31,7 @@ async fn a_stopped_call_says_why_and_holds_its_partial_output() {
     for (deadline, kind) in [(true, ErrorKind::Timeout), (false, ErrorKind::Cancelled)] {
         let at = Instant::now() + Duration::from_millis(300);
         let mut cx = CallContext::builder("call_1", Arc::clone(&declaration.definition))
-            .host(Cancelling { at });
+            .host(Arc::new(Cancelling { at }));
         if deadline {
             cx = cx.deadline(at);
         }

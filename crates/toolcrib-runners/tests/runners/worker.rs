@@ -176,7 +176,7 @@ impl CallHost for Cancelling {
 async fn cancelled_after(fixture: &Fixture, what: &Value, limit: Duration) -> ToolError {
     let at = Instant::now() + limit;
     let cx = CallContext::builder("call_1", Arc::clone(&fixture.declaration.definition));
-    let cx = cx.host(Cancelling(at)).deadline(at).build();
+    let cx = cx.host(Arc::new(Cancelling(at))).deadline(at).build();
     let error = run(&fixture.runner, what, &cx).await.unwrap_err();
     assert!(at.elapsed() < fixture.runner.wind_down(), "{:?}", at.elapsed());
     error

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -53,21 +52,6 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for ContextValues {
     }
 }
 
-/// What has a definition: the definition itself, or what a registry keeps of a tool.
-///
-/// A call's context holds whichever is at hand: where there are thousands of tools, to count one more
-/// holder of a definition is to wait for its memory.
-pub trait Defines: Send + Sync {
-    /// The definition, always the same.
-    fn definition(&self) -> &ToolDefinition;
-}
-
-impl Defines for ToolDefinition {
-    fn definition(&self) -> &ToolDefinition {
-        self
-    }
-}
-
 /// The context of one call. Cloning it is cheap.
 ///
 /// ```
@@ -81,18 +65,17 @@ impl Defines for ToolDefinition {
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Clone)]
-pub struct CallContext(Arc<Inner<dyn CallHost>>);
+pub struct CallContext(Arc<Inner>);
 
-/// The host comes last and unsized, so that a context and its host are one allocation.
-struct Inner<H: ?Sized> {
+struct Inner {
     call_id: CallId,
-    tool: Arc<dyn Defines>,
+    definition: Arc<ToolDefinition>,
     values: ContextValues,
     deadline: Option<Instant>,
     output_chars: usize,
     answer: Option<Value>,
     remembered: Option<Value>,
-    host: H,
+    host: Arc<dyn CallHost>,
 }
 
 impl CallContext {
@@ -104,11 +87,6 @@ impl CallContext {
         CallContextBuilder::new(call_id.into(), definition.into())
     }
 
-    /// Starts a context of what has a definition. For executors.
-    pub fn builder_of(call_id: impl Into<CallId>, tool: Arc<dyn Defines>) -> CallContextBuilder {
-        CallContextBuilder::new(call_id.into(), tool)
-    }
-
     /// The caller's id of this call.
     pub fn call_id(&self) -> &CallId {
         &self.0.call_id
@@ -116,7 +94,7 @@ impl CallContext {
 
     /// The definition the call was checked against.
     pub fn definition(&self) -> &ToolDefinition {
-        self.0.tool.definition()
+        &self.0.definition
     }
 
     /// The user on whose behalf the call is made, if the host has stated one. Answers depend on it in
@@ -274,7 +252,7 @@ impl CallContext {
 
     /// What connects the call to its executor.
     pub fn host(&self) -> &dyn CallHost {
-        &self.0.host
+        &*self.0.host
     }
 
     /// What was answered to the [`InputRequest`](crate::InputRequest) with which an earlier run of
@@ -300,28 +278,26 @@ impl fmt::Debug for CallContext {
 }
 
 /// Builds a [`CallContext`].
-pub struct CallContextBuilder<H = NoHost> {
-    inner: Inner<H>,
+pub struct CallContextBuilder {
+    inner: Inner,
 }
 
 impl CallContextBuilder {
-    fn new(call_id: CallId, tool: Arc<dyn Defines>) -> Self {
+    fn new(call_id: CallId, definition: Arc<ToolDefinition>) -> Self {
         Self {
             inner: Inner {
                 call_id,
-                tool,
+                definition,
                 values: ContextValues::new(),
                 deadline: None,
                 output_chars: usize::MAX,
                 answer: None,
                 remembered: None,
-                host: NoHost,
+                host: Arc::new(NoHost),
             },
         }
     }
-}
 
-impl<H: CallHost> CallContextBuilder<H> {
     /// Sets the host's values.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
@@ -359,65 +335,18 @@ impl<H: CallHost> CallContextBuilder<H> {
 
     /// Connects the call to its executor.
     #[must_use]
-    pub fn host<N: CallHost>(self, host: N) -> CallContextBuilder<N> {
-        let Inner { call_id, tool, values, deadline, output_chars, answer, remembered, host: _ } =
-            self.inner;
-        CallContextBuilder {
-            inner: Inner {
-                call_id,
-                tool,
-                values,
-                deadline,
-                output_chars,
-                answer,
-                remembered,
-                host,
-            },
-        }
+    pub fn host(mut self, host: Arc<dyn CallHost>) -> Self {
+        self.inner.host = host;
+        self
     }
 
     /// Makes the context.
     pub fn build(self) -> CallContext {
         CallContext(Arc::new(self.inner))
     }
-
-    /// Makes the context for an executor that goes on talking to its host.
-    pub fn build_hosted(self) -> HostedContext<H> {
-        HostedContext { context: self.build(), host: PhantomData }
-    }
 }
 
-/// A context, and its host by its own type: what an executor keeps while the tool has the context.
-pub struct HostedContext<H> {
-    context: CallContext,
-    host: PhantomData<fn() -> H>,
-}
-
-impl<H: CallHost> HostedContext<H> {
-    /// The context.
-    pub fn context(&self) -> &CallContext {
-        &self.context
-    }
-
-    /// The host.
-    #[expect(
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        reason = "a hosted context is built with a host of this type"
-    )]
-    pub fn host(&self) -> &H {
-        let host: &dyn Any = self.context.host();
-        host.downcast_ref().expect("the host it was built with")
-    }
-}
-
-impl<H> fmt::Debug for HostedContext<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HostedContext").field(&self.context).finish()
-    }
-}
-
-impl<H> fmt::Debug for CallContextBuilder<H> {
+impl fmt::Debug for CallContextBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContextBuilder")
             .field("call_id", &self.inner.call_id)

@@ -1,6 +1,5 @@
 //! What an executor offers the calls it runs.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ pub type ByteMask = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
 pub type ByteMasks = Arc<dyn Fn() -> ByteMask + Send + Sync>;
 
 /// What the executor offers a running call. New methods come with defaults.
-pub trait CallHost: Any + Send + Sync {
+pub trait CallHost: Send + Sync {
     /// Completes when the call is cancelled; never, if it is not.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::shared_schema::shared_schema;
-use super::{DESCRIPTION_MAX, DefinitionError, Injection, Seldom, ToolDefinition};
+use super::{DESCRIPTION_MAX, DefinitionError, Injection, RareSettings, ToolDefinition};
 use crate::{
     Annotations, Approval, CachePolicy, Dedupe, Icon, RateLimit, Resources, RetryPolicy, TaskMode,
     ToolName,
@@ -33,12 +33,12 @@ macro_rules! setters {
 }
 
 /// The same for what few tools state.
-macro_rules! seldom_setters {
+macro_rules! rare_setters {
     ($($(#[$doc:meta])* $name:ident: $type:ty => $store:expr;)*) => {$(
         $(#[$doc])*
         #[must_use]
         pub fn $name(mut self, $name: $type) -> Self {
-            self.draft.seldom.get_or_insert_default().$name = $store;
+            self.draft.rare.get_or_insert_default().$name = $store;
             self
         }
     )*};
@@ -52,7 +52,7 @@ impl ToolDefinitionBuilder {
             draft: ToolDefinition {
                 timeout: None,
                 output_chars: None,
-                seldom: None,
+                rare: None,
                 annotations: Annotations::default(),
                 dedupe: Dedupe::None,
                 approval: Approval::Never,
@@ -114,7 +114,7 @@ impl ToolDefinitionBuilder {
         output_schema: Value => Some(Arc::new(output_schema));
     }
 
-    seldom_setters! {
+    rare_setters! {
         /// Sets the properties for which `""` means "not given".
         empty_as_absent: Vec<String> => empty_as_absent;
         /// `true`: a text that is not of the `format` its schema names is refused.
@@ -259,7 +259,7 @@ impl ToolDefinitionBuilder {
         draft.input_schema = shared_schema(input_schema);
         draft.output_schema =
             draft.output_schema.map(|schema| shared_schema(Arc::unwrap_or_clone(schema)));
-        draft.seldom = draft.seldom.filter(|seldom| **seldom != Seldom::default());
+        draft.rare = draft.rare.filter(|rare| **rare != RareSettings::default());
         Ok(draft)
     }
 }

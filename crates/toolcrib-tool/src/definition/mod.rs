@@ -45,25 +45,7 @@ pub const DESCRIPTION_MAX: usize = 16 * 1024;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-// In this order: what every call looks at comes first and lies together, behind the count of the
-// `Arc` a definition lives in. With thousands of tools, each line of memory a call touches is one
-// it waits for.
-#[repr(C)]
 pub struct ToolDefinition {
-    timeout: Option<Duration>,
-    output_chars: Option<usize>,
-    /// What few tools state; `None` where it is all default.
-    seldom: Option<Box<Seldom>>,
-    annotations: Annotations,
-    dedupe: Dedupe,
-    approval: Approval,
-    blocking: bool,
-    parallel: bool,
-    client: bool,
-    hidden: bool,
-    final_output: bool,
-    terminal: bool,
-    injections: Vec<Injection>,
     name: ToolName,
     title: Option<String>,
     description: String,
@@ -74,11 +56,25 @@ pub struct ToolDefinition {
     input_schema: Arc<Value>,
     output_schema: Option<Arc<Value>>,
     input_examples: Vec<Value>,
+    injections: Vec<Injection>,
+    timeout: Option<Duration>,
+    output_chars: Option<usize>,
+    /// What few tools set; `None` where all of it has its default.
+    rare: Option<Box<RareSettings>>,
+    annotations: Annotations,
+    dedupe: Dedupe,
+    approval: Approval,
+    blocking: bool,
+    parallel: bool,
+    client: bool,
+    hidden: bool,
+    final_output: bool,
+    terminal: bool,
 }
 
 /// Limits and policies that few tools state.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Seldom {
+struct RareSettings {
     max_concurrent: Option<usize>,
     rate: Option<RateLimit>,
     cache: Option<CachePolicy>,
@@ -148,7 +144,7 @@ impl ToolDefinition {
 
     /// Pictures of it, for people.
     pub fn icons(&self) -> &[Icon] {
-        self.seldom.as_ref().map_or(&[], |seldom| &seldom.icons)
+        self.rare.as_ref().map_or(&[], |rare| &rare.icons)
     }
 
     /// What the tool does, for the model.
@@ -206,7 +202,7 @@ impl ToolDefinition {
     /// What the tool's source claims about its effects where nobody vouches for it: shown to people,
     /// and nothing is decided by it. [`annotations`](Self::annotations) are what counts.
     pub fn claims(&self) -> Option<Annotations> {
-        self.seldom.as_ref()?.claims
+        self.rare.as_ref()?.claims
     }
 
     /// Parameters the host fills in.
@@ -216,13 +212,13 @@ impl ToolDefinition {
 
     /// Properties for which an empty string means "not given".
     pub fn empty_as_absent(&self) -> &[String] {
-        self.seldom.as_ref().map_or(&[], |seldom| &seldom.empty_as_absent)
+        self.rare.as_ref().map_or(&[], |rare| &rare.empty_as_absent)
     }
 
     /// Whether a text that is not of the `format` its schema names is refused. Default `false`: a
     /// format tells the model what is meant, and nothing is held against it.
     pub fn assert_formats(&self) -> bool {
-        self.seldom.as_ref().is_some_and(|seldom| seldom.assert_formats)
+        self.rare.as_ref().is_some_and(|rare| rare.assert_formats)
     }
 
     /// The tool's own time limit; the executor's default where there is none.
@@ -237,17 +233,17 @@ impl ToolDefinition {
 
     /// How many calls may run at once in this process; no limit where there is none.
     pub fn max_concurrent(&self) -> Option<usize> {
-        self.seldom.as_ref()?.max_concurrent
+        self.rare.as_ref()?.max_concurrent
     }
 
     /// How many calls may start in a time; no limit where there is none.
     pub fn rate(&self) -> Option<RateLimit> {
-        self.seldom.as_ref()?.rate
+        self.rare.as_ref()?.rate
     }
 
     /// Whether successful answers may be used again.
     pub fn cache(&self) -> Option<CachePolicy> {
-        self.seldom.as_ref()?.cache
+        self.rare.as_ref()?.cache
     }
 
     /// How a repeated call is told from a new one. Default: every call runs.
@@ -257,7 +253,7 @@ impl ToolDefinition {
 
     /// What the tool reads and writes.
     pub fn resources(&self) -> &Resources {
-        self.seldom.as_ref().map_or(&NO_RESOURCES, |seldom| &seldom.resources)
+        self.rare.as_ref().map_or(&NO_RESOURCES, |rare| &rare.resources)
     }
 
     /// Whether a call may block its thread, and so runs on the blocking pool.
@@ -277,17 +273,17 @@ impl ToolDefinition {
 
     /// Whether a failed call is tried again; `None`: never.
     pub fn retry(&self) -> Option<RetryPolicy> {
-        self.seldom.as_ref()?.retry
+        self.rare.as_ref()?.retry
     }
 
     /// Whether calls may be answered with a task. Default: those that take long.
     pub fn task(&self) -> TaskMode {
-        self.seldom.as_ref().map_or(TaskMode::Auto, |seldom| seldom.task)
+        self.rare.as_ref().map_or(TaskMode::Auto, |rare| rare.task)
     }
 
     /// How often the definition is asked for again; `None`: only when its source says so.
     pub fn refresh_every(&self) -> Option<Duration> {
-        self.seldom.as_ref()?.refresh_every
+        self.rare.as_ref()?.refresh_every
     }
 
     /// Whether the client runs the tool: a call is handed to it and nothing is executed here.

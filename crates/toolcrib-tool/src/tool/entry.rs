@@ -135,8 +135,6 @@ pub enum Availability {
 
 /// A tool with its body and its origin: what sources yield, and the only truth about a tool.
 #[derive(Debug, Clone)]
-// In this order: what every call looks at comes first and lies together.
-#[repr(C)]
 pub struct ToolEntry {
     /// What it says about itself.
     pub definition: Arc<ToolDefinition>,

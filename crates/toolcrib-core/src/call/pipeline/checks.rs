@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, Plan,
-    RawArguments, Tool, ToolDefinition, ToolError, shown_name,
+    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, ErrorKind, Plan, RawArguments,
+    Tool, ToolDefinition, ToolError, shown_name,
 };
 
 use crate::arguments::corrections::Mending;
@@ -147,10 +147,10 @@ fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-pub(super) fn context(turn: &Turn, slot: &Arc<Slot>, id: &CallId) -> CallContextBuilder {
+pub(super) fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
     let output_chars =
         slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
-    CallContext::builder_of(id.clone(), Arc::clone(slot) as Arc<dyn Defines>)
+    CallContext::builder(id.clone(), Arc::clone(&slot.entry.definition))
         .values(turn.state.values.clone())
         .output_chars(output_chars)
 }

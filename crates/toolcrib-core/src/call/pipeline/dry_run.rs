@@ -105,8 +105,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let checked = checked(turn, slot, raw, &mut mending)?;
     let lineage = Lineage::root();
     let host = Host::new(turn, &Origin::alone(&lineage), slot, &id, None);
-    let hosted = context(turn, slot, &id).host(host).build_hosted();
-    let cx = hosted.context().clone();
+    let cx = context(turn, slot, &id).host(Arc::new(host)).build();
     let timeout = state.shared.config.limit(definition.timeout());
     // A factory's instance would have to be made, which is the beginning of a run.
     let body = match &slot.entry.body {

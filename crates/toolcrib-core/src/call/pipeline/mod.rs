@@ -20,8 +20,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError, ToolOutput,
-    ToolResult,
+    BoxFuture, CallContext, CallHost, CallId, ErrorKind, RawArguments, ToolCall, ToolError,
+    ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
@@ -282,7 +282,8 @@ struct ApprovedCode(Option<String>);
 /// A call that only has to run.
 struct Ready<'a> {
     checked: Checked<'a>,
-    hosted: HostedContext<Host>,
+    cx: CallContext,
+    host: Arc<Host>,
     instance: Instance<'a>,
     permit: Permit<'a>,
     presence: Presence,
@@ -410,7 +411,7 @@ impl<'a> PipelineRun<'a> {
         }
         checks::available(slot)?;
         let mut checked = checks::checked(turn, slot, raw, &mut self.mending)?;
-        let hosted = self.context(slot);
+        let (cx, host) = self.context(slot);
         if let Some(voice) = self.voice {
             let arguments = exact_value(&checked.arguments);
             voice.prepare(Some(redact(definition, &arguments, &state.shared.mask.load())));
@@ -419,12 +420,12 @@ impl<'a> PipelineRun<'a> {
         let limit = state.shared.config.limit(definition.timeout());
         let shared = slot.live().map(|live| Instance::shared(live)).transpose()?;
         if let Some(instance) = &shared {
-            let own = OwnCheck::new(instance.tool().as_ref(), hosted.context(), limit);
+            let own = OwnCheck::new(instance.tool().as_ref(), &cx, limit);
             own.passes(&checked.arguments).await?;
         }
-        self.consent(slot, &mut checked, shared.as_ref(), hosted.context()).await?;
+        self.consent(slot, &mut checked, shared.as_ref(), &cx).await?;
         if let Some(instance) = &shared {
-            let own = OwnCheck::new(instance.tool().as_ref(), hosted.context(), limit);
+            let own = OwnCheck::new(instance.tool().as_ref(), &cx, limit);
             self.check_code(own)?;
         }
         if definition.client() {
@@ -441,8 +442,8 @@ impl<'a> PipelineRun<'a> {
         let instance = if let Some(instance) = shared {
             instance
         } else {
-            let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
-            let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
+            let own = Instance::own(&slot.entry.body, &cx, limit).await?;
+            let check = OwnCheck::new(own.tool().as_ref(), &cx, limit);
             check.passes(&checked.arguments).await?;
             self.check_code(check)?;
             own
@@ -452,14 +453,14 @@ impl<'a> PipelineRun<'a> {
         let permit = state.shared.admission.admit(definition, edition, identity, lineage).await?;
         let alone = lineage.runs_alone(definition);
         let presence = Presence::enter(lineage.barrier(), alone).await;
-        let ready = Ready { checked, hosted, instance, permit, presence, run };
+        let ready = Ready { checked, cx, host, instance, permit, presence, run };
         Ok(Prepared::Ready(Box::new(ready)))
     }
 
-    /// What the tool sees of the call.
-    fn context(&self, slot: &'a Arc<Slot>) -> HostedContext<Host> {
+    /// What the tool sees of the call, and what the executor knows of it.
+    fn context(&self, slot: &'a Arc<Slot>) -> (CallContext, Arc<Host>) {
         let voice = self.voice.map(Voice::handle);
-        let host = Host::new(self.turn, &self.origin, slot, self.id, voice);
+        let host = Arc::new(Host::new(self.turn, &self.origin, slot, self.id, voice));
         let mut builder = checks::context(self.turn, slot, self.id);
         if let Some(grant) = self.origin.grant
             && let Granted::Answer(answer) = grant.granted()
@@ -467,7 +468,7 @@ impl<'a> PipelineRun<'a> {
             let remembered = grant.suspension().waiting().remembered().cloned();
             builder = builder.answer(answer.clone()).remembered(remembered);
         }
-        builder.host(host).build_hosted()
+        (builder.host(Arc::clone(&host) as Arc<dyn CallHost>).build(), host)
     }
 
     /// The answer that is there or on its way; if there is none, the duty to run the call.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
-use toolcrib_tool::{Arguments, BoxFuture, ErrorKind, HostedContext, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, ToolError, ToolOutput};
 
 use super::{Interruption, Interrupts, Leave, PipelineRun, Reached, Ready};
 use crate::admission::Permit;
@@ -35,10 +35,10 @@ impl<'a> PipelineRun<'a> {
         slot: &'a Arc<Slot>,
         ready: Box<Ready<'a>>,
     ) -> Result<ToolOutput, Leave> {
-        let Ready { checked, hosted, instance, permit, presence, run } = *ready;
+        let Ready { checked, cx, host, instance, permit, presence, run } = *ready;
         let arguments = checked.arguments;
         let (state, definition) = (self.state(), &slot.entry.definition);
-        let host = hosted.host();
+        let host = &*host;
         let begun = Instant::now();
         let limit = state.shared.config.limit(definition.timeout());
         let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
@@ -59,7 +59,8 @@ impl<'a> PipelineRun<'a> {
         let work = Work {
             slot,
             instance: &instance,
-            hosted: &hosted,
+            cx: &cx,
+            host,
             permit: &permit,
             interrupts,
             interrupted: &interrupted,
@@ -139,7 +140,7 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<ToolOutput, ToolError> {
         let shared = &self.state().shared;
         let definition = &work.slot.entry.definition;
-        let host = work.hosted.host();
+        let (cx, host) = (work.cx, work.host);
         // What an earlier attempt has set is no answer to this one.
         host.take_result();
         let held = Held {
@@ -148,7 +149,7 @@ impl<'a> PipelineRun<'a> {
             lease: work.instance.lease(),
         };
         let (tool, interrupts) = (work.instance.tool(), &work.interrupts);
-        let running = execute(tool, arguments, work.hosted, interrupts, self.started, held);
+        let running = execute(tool, arguments, (cx, host), interrupts, self.started, held);
         let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await
         } else {
@@ -189,7 +190,8 @@ impl Drop for EndWhenDropped<'_> {
 struct Work<'w> {
     slot: &'w Slot,
     instance: &'w Instance<'w>,
-    hosted: &'w HostedContext<Host>,
+    cx: &'w CallContext,
+    host: &'w Host,
     permit: &'w Permit<'w>,
     interrupts: Interrupts<'w>,
     /// What interrupted the work, if anything did.

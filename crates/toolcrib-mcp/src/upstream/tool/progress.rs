@@ -274,7 +274,7 @@ mod tests {
         let heard = Heard::default();
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
-        let call = CallContext::builder("c", definition).host(heard).build();
+        let call = CallContext::builder("c", definition).host(Arc::new(heard)).build();
         let _following = progress.follow(token(1), &call);
         assert_eq!(*all.lock().unwrap(), ["early"]);
         assert_eq!(progress.in_flight(), 1);
@@ -320,7 +320,7 @@ mod tests {
         let next = Mutex::new(Some(told(&token, "three")));
         let host = Interrupted { heard, progress: Arc::clone(&progress), next };
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
-        let call = CallContext::builder("c", definition).host(host).build();
+        let call = CallContext::builder("c", definition).host(Arc::new(host)).build();
         let _following = progress.follow(token, &call);
         assert_eq!(*all.lock().unwrap(), ["one", "two", "three"]);
     }
@@ -332,7 +332,7 @@ mod tests {
         let heard = Heard::default();
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
-        let call = CallContext::builder("c", definition).host(heard).build();
+        let call = CallContext::builder("c", definition).host(Arc::new(heard)).build();
         (progress.follow(token.clone(), &call), all)
     }
 

@@ -55,7 +55,6 @@ pub use crate::observability::statistics::{
 pub use crate::output::redaction::redact;
 pub use crate::settings::ExecutorConfig;
 pub use crate::testing::mock::{Mock, MockCall};
-pub use crate::testing::recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 pub use admission::TokenBucket;
 pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};

@@ -1,12 +1,15 @@
-//! What several of toolcrib's test suites, benches and fuzz targets need alike.
+//! Record and replay of tool calls for tests, and what toolcrib's own tests, benches and fuzz targets
+//! share.
 //!
+//! - [`recording`]: what tools really answered, kept as text beside a test and played back without
+//!   running anything.
 //! - [`search_tool`]: one ordinary tool of a fixed size, and registries of any number of copies,
 //!   so that every measurement speaks of the same work.
 //! - [`covering`]: covering arrays, for tests of every pair of circumstances.
 //! - [`fuzzing`]: the bodies of the fuzz targets as plain functions, so that a test can run the
 //!   committed seeds without a fuzzer.
 //!
-//! Only tests, benches and fuzz targets use this crate; it is not published.
+//! Use this crate as a dev-dependency. Only [`recording`] is meant for other projects.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -17,4 +20,5 @@
 
 pub mod covering;
 pub mod fuzzing;
+pub mod recording;
 pub mod search_tool;

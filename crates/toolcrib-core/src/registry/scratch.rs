@@ -116,7 +116,7 @@ impl Scratch {
             }
         }
         let mock = |entry: &ToolEntry| mocks.iter().rfind(|mock| mock.name() == entry.name());
-        Ok(Registry::new(snapshot.copied(|entry| mock(entry).map(Mock::body))))
+        Ok(Registry::new(snapshot.with_bodies(|entry| mock(entry).map(Mock::body))))
     }
 }
 
@@ -131,6 +131,6 @@ impl RegistrySnapshot {
     /// Starts a copy for a test, in which bodies can be replaced by mocks. What is done to it never
     /// reaches the original; bodies that are not replaced are the same.
     pub fn scratch(&self) -> Scratch {
-        Scratch { base: Some(self.copied(|_| None)), ..Scratch::default() }
+        Scratch { base: Some(self.with_bodies(|_| None)), ..Scratch::default() }
     }
 }

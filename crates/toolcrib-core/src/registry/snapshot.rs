@@ -246,9 +246,11 @@ impl RegistrySnapshot {
         self.with_owners(self.owners.with(others))
     }
 
-    /// A copy that shares nothing but bodies, for a registry of its own. A tool that `replace` gives
-    /// another body can run anywhere. The names stay.
-    pub(crate) fn copied(&self, replace: impl Fn(&ToolEntry) -> Option<Body>) -> Self {
+    /// A copy for a registry of its own, in which some tools run other bodies: those for which
+    /// `replace` returns one. Such a tool is available, whatever the original needs. The definitions
+    /// and the names stay. For tests that record or replace what tools do.
+    #[must_use]
+    pub fn with_bodies(&self, replace: impl Fn(&ToolEntry) -> Option<Body>) -> Self {
         let slots = self.owners.iter().map(|slot| {
             let mut entry = slot.entry.clone();
             if let Some(body) = replace(&entry) {

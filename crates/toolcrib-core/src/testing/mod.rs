@@ -1,4 +1,3 @@
-//! Test doubles: mocks and recordings.
+//! Test doubles.
 
 pub(crate) mod mock;
-pub(crate) mod recording;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use toolcrib_core::{
-    Executor, ExecutorConfig, Mock, Recorder, Recording, Registry, RegistryBuilder, Replay,
-    Scratch, Turn, TurnOptions,
+    Executor, ExecutorConfig, Mock, Registry, RegistryBuilder, Scratch, Turn, TurnOptions,
 };
+use toolcrib_testkit::recording::{Recorder, Recording, Replay};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, ErrorKind, Layer, Source, Tool, ToolCall, ToolDefinition,
     ToolEntry, ToolError, ToolOutcome, ToolOutput,

@@ -8,7 +8,8 @@ use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
-use toolcrib_core::{Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions};
+use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+use toolcrib_testkit::recording::{Recorder, Recording, Replay};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Data, Tool, ToolCall, ToolError, ToolOutcome, ToolOutput,
     ToolResult,

@@ -45,6 +45,7 @@ pub const DESCRIPTION_MAX: usize = 16 * 1024;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub struct ToolDefinition {
     name: ToolName,
     title: Option<String>,

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use toolcrib_core::RegistrySnapshot;
 use toolcrib_tool::{Arguments, Body, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
 
 use super::{RecordedOutcome, Recording};
-use crate::RegistrySnapshot;
 
 /// Answers calls with what was recorded for the same tool and arguments, in the order in which it was
 /// recorded. A call that was not recorded, or not as often, fails with kind `unavailable` and says
@@ -34,7 +34,7 @@ impl Replay {
     /// A copy of a snapshot, for a registry of its own, in which every tool answers from the
     /// recording, those that could not run here too. Tools the client runs stay with the client.
     pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
-        snapshot.copied(|entry| match entry.body {
+        snapshot.with_bodies(|entry| match entry.body {
             Body::Client => None,
             _ => Some(Body::Shared(Arc::new(self.clone()) as _)),
         })

@@ -20,7 +20,8 @@ pub use replay::Replay;
 /// As text it is one JSON object a line, to be kept beside a test.
 ///
 /// ```
-/// use toolcrib_core::{Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions};
+/// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+/// use toolcrib_testkit::recording::{Recorder, Recording, Replay};
 /// use toolcrib_tool::ToolCall;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use toolcrib_core::RegistrySnapshot;
 use toolcrib_tool::{
     Arguments, Body, BoxFuture, CallContext, Tool, ToolDefinition, ToolError, ToolFactory,
     ToolOutcome,
 };
 
 use super::{RecordedCall, RecordedOutcome, Recording};
-use crate::RegistrySnapshot;
 
 /// Keeps every call of the tools it has wrapped, with its arguments and its outcome. All clones are
 /// one recorder.
@@ -29,7 +29,7 @@ impl Recorder {
 
     /// A copy of a snapshot, for a registry of its own, in which every call is kept.
     pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
-        snapshot.copied(|entry| {
+        snapshot.with_bodies(|entry| {
             // A tool that cannot run here is not made to.
             entry.unavailable_reason().is_none().then(|| self.body(&entry.body))
         })

@@ -45,12 +45,7 @@ impl ToolcribBuilder {
         let host_reads = self.entries.iter().any(reads_outputs);
         let spill = self.outputs.store(host_reads);
         // Before linked-in tools: what cut outputs name is this one.
-        let reader = spill.as_ref().filter(|_| !host_reads);
-        let mut entries: Vec<_> =
-            reader.map(|store| read_output_entry(Arc::clone(store))).into_iter().collect();
-        if self.meta {
-            entries.extend(meta_entries());
-        }
+        let mut entries = core_entries(spill.as_ref().filter(|_| !host_reads), self.meta);
         if self.native {
             #[cfg(feature = "builtins")]
             add_native(&mut entries, |tool, entry| builtins.expose(tool, entry))?;
@@ -137,6 +132,12 @@ impl ToolcribBuilder {
             audit_file: self.audit_file,
         })
     }
+}
+
+/// The tools that come with the core: the reader of cut outputs, and the meta-tools.
+fn core_entries(outputs: Option<&Arc<dyn SpillStore>>, meta: bool) -> Vec<ToolEntry> {
+    let reader = outputs.map(|store| read_output_entry(Arc::clone(store)));
+    reader.into_iter().chain(meta.then(meta_entries).into_iter().flatten()).collect()
 }
 
 /// The executor, and what refreshes its tools.

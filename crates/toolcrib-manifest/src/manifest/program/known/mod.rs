@@ -164,14 +164,7 @@ impl Reader<'_, '_> {
                 // `env -` starts with no variables.
                 Rest::Assignments if word.literal() == Some("-") => {}
                 Rest::Assignments => match begins.split_once('=') {
-                    Some((variable, _)) => {
-                        if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
-                            let message = format!(
-                                "`{variable}` decides what programs load or run; a model must not set it"
-                            );
-                            self.found("dangerous-env", word, message, known.instead);
-                        }
-                    }
+                    Some((variable, _)) => self.assignment(word, variable, known),
                     None => return self.program(at, name),
                 },
                 Rest::Shell(nth) if position >= nth => {
@@ -181,30 +174,14 @@ impl Reader<'_, '_> {
                     has_code = true;
                     self.code(word, name, known);
                 }
-                Rest::Settings => {
-                    let starts_free = begins.is_empty() || begins.ends_with('=');
-                    if starts_free && self.tainted(word, Shape::Word) {
-                        let message = format!(
-                            "`{name}` takes `NAME=value` here for a setting, which can name a program"
-                        );
-                        self.found("unsafe-argument", word, message, known.instead);
-                    }
-                }
+                Rest::Settings => self.setting(word, begins, name, known),
                 Rest::Script => {
                     if !has_code {
                         self.code(word, name, known);
                     }
                     return;
                 }
-                Rest::Bare if begins.is_empty() && self.tainted(word, Shape::Word) => {
-                    let message = format!(
-                        "`{name}` takes a value such as `@file`, `|command` or `!command` here for more \
-                         than the name of a file"
-                    );
-                    let help = "write a folder before the value, `./${args.x}`, or give its strings a \
-                                pattern such as `^[a-z0-9][a-z0-9._-]*$`";
-                    self.found("unsafe-argument", word, message, help);
-                }
+                Rest::Bare if begins.is_empty() => self.bare_file(word, name),
                 Rest::Each(nth) if position >= nth => self.code(word, name, known),
                 Rest::Awk if !has_code => {
                     has_code = true;
@@ -223,6 +200,38 @@ impl Reader<'_, '_> {
             at += 1;
         }
         self.read.runs_stdin |= known.runs_stdin && !has_code;
+    }
+
+    /// Reads `VARIABLE=…` before the program of `env`.
+    fn assignment(&mut self, word: &Word<'_>, variable: &str, known: &Program) {
+        if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
+            let message =
+                format!("`{variable}` decides what programs load or run; a model must not set it");
+            self.found("dangerous-env", word, message, known.instead);
+        }
+    }
+
+    /// Reads a word of a program that takes settings among its arguments.
+    fn setting(&mut self, word: &Word<'_>, begins: &str, name: &str, known: &Program) {
+        let starts_free = begins.is_empty() || begins.ends_with('=');
+        if starts_free && self.tainted(word, Shape::Word) {
+            let message =
+                format!("`{name}` takes `NAME=value` here for a setting, which can name a program");
+            self.found("unsafe-argument", word, message, known.instead);
+        }
+    }
+
+    /// Reads the name of a file whose first character can mean something else.
+    fn bare_file(&mut self, word: &Word<'_>, name: &str) {
+        if self.tainted(word, Shape::Word) {
+            let message = format!(
+                "`{name}` takes a value such as `@file`, `|command` or `!command` here for more \
+                 than the name of a file"
+            );
+            let help = "write a folder before the value, `./${args.x}`, or give its strings a \
+                        pattern such as `^[a-z0-9][a-z0-9._-]*$`";
+            self.found("unsafe-argument", word, message, help);
+        }
     }
 
     /// Reads the word at `start` as a cluster of options without a dash, if it is one, and the

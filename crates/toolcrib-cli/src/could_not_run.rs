@@ -127,8 +127,11 @@ fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Co
 /// The values that an argument takes, if it takes only some.
 fn choices(argument: &clap::Arg) -> Option<String> {
     let values = argument.get_possible_values();
-    let names: Vec<&str> =
-        values.iter().filter(|own| !own.is_hide_set()).map(|own| own.get_name()).collect();
+    let names: Vec<&str> = values
+        .iter()
+        .filter(|own| !own.is_hide_set())
+        .map(clap::builder::PossibleValue::get_name)
+        .collect();
     (!names.is_empty()).then(|| format!("{argument} is one of: {}", names.join(", ")))
 }
 

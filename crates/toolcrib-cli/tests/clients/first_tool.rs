@@ -274,6 +274,10 @@ impl Stage {
                 if ["us", "ms", "s"].contains(&words[index]) && is_number(words[index - 1]) {
                     words[index - 1] = "#";
                     words[index] = "time";
+                } else if words[index].contains('.')
+                    && is_number(words[index].trim_start_matches('<'))
+                {
+                    words[index] = "time";
                 } else if words[index - 1] == "generation" {
                     words[index] = "#";
                 } else if words[index].starts_with("http://127.0.0.1:") {

@@ -461,9 +461,9 @@ fn stats_page(answer: &Value) -> String {
         "TIMEOUTS",
         "CACHED",
         "RUNNING",
-        &format!("AVERAGE ({unit})"),
-        &format!("P50 ({unit})"),
-        &format!("P99 ({unit})"),
+        &format!("AVG {unit}"),
+        &format!("P50 {unit}"),
+        &format!("P99 {unit}"),
     ]);
     for tool in &tools {
         let number = |key: &str| tool[key].to_string();
@@ -543,11 +543,11 @@ mod tests {
             .collect();
         let trimmed = |row: usize| rows[row].iter().map(|cell| cell.trim()).collect::<Vec<_>>();
         assert_eq!(trimmed(0)[..5], ["TOOL", "CALLS", "FAILED", "REFUSED", "DENIED"]);
-        assert_eq!(trimmed(0)[8..], ["AVERAGE (ms)", "P50 (ms)", "P99 (ms)"]);
+        assert_eq!(trimmed(0)[8..], ["AVG ms", "P50 ms", "P99 ms"]);
         assert_eq!(trimmed(1)[..5], ["fast", "7", "1", "2", "3"]);
         assert_eq!(trimmed(1)[8..], ["<0.01", "<0.01", "-"]);
         assert_eq!(trimmed(2)[8..], ["2500.00", "2500.00", "-"]);
         let page = stats_page(&json!({"tools": [tool("slow", 40.0)]}));
-        assert!(page.contains("P50 (s)") && page.contains("40.00"), "{page}");
+        assert!(page.contains("P50 s") && page.contains("40.00"), "{page}");
     }
 }

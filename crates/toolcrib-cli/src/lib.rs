@@ -23,6 +23,7 @@ mod logging;
 mod options;
 mod runtime;
 mod screen;
+mod serving;
 mod startup;
 mod terminal_approver;
 mod upstream_wait;

@@ -14,12 +14,17 @@ use crate::command::manifests::test;
 use crate::command::manifests::trust;
 use crate::command::servers::approvals;
 use crate::command::servers::mcp;
-use crate::command::servers::running;
+use crate::command::servers::release;
+use crate::command::servers::reload;
+use crate::command::servers::reset;
 use crate::command::servers::serve;
+use crate::command::servers::stats;
+use crate::command::servers::status;
 use crate::command::servers::token;
+use crate::command::setup::completions;
 use crate::command::setup::config;
 use crate::command::setup::doctor;
-use crate::command::setup::generate;
+use crate::command::setup::man;
 use crate::command::tools::call;
 use crate::command::tools::export;
 use crate::command::tools::list;
@@ -91,17 +96,17 @@ pub(crate) enum Command {
     /// Make a token for a client of the server
     Token(token::TokenOptions),
     /// Show the servers that run, their files and what they have
-    Status(running::StatusOptions),
+    Status(status::StatusOptions),
     /// Have running servers read the config and the manifests again
-    Reload(running::ReloadOptions),
+    Reload(reload::ReloadOptions),
     /// Show what the tools of the servers that run have done
-    Stats(running::StatsOptions),
+    Stats(stats::StatsOptions),
     /// List, show, approve and deny calls that wait for approval in running servers
     Approvals(approvals::ApprovalsOptions),
     /// End the reservation of a name in the servers that run
-    Release(running::ReleaseOptions),
+    Release(release::ReleaseOptions),
     /// End the pause of a tool that timed out repeatedly, in the servers that run
-    Reset(running::ResetOptions),
+    Reset(reset::ResetOptions),
     /// Print the tools in a provider's format
     Export(export::ExportOptions),
     /// Show the settings that are in effect, and where each is from
@@ -111,9 +116,9 @@ pub(crate) enum Command {
     /// Print the JSON Schema of manifests or of the config file
     Schema(schema::SchemaOptions),
     /// Print the completions of a shell
-    Completions(generate::CompletionOptions),
+    Completions(completions::CompletionOptions),
     /// Print the manual page, or write a page per command
-    Man(generate::ManOptions),
+    Man(man::ManOptions),
 }
 
 impl Command {
@@ -196,17 +201,17 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Config(own) => config::run(options, own),
         Command::Why(own) => why::run(options, own),
         Command::Search(own) => search::run(options, own),
-        Command::Status(own) => running::status(options, own),
-        Command::Reload(own) => running::reload(options, own),
-        Command::Stats(own) => running::stats(options, own),
+        Command::Status(own) => status::run(options, own),
+        Command::Reload(own) => reload::run(options, own),
+        Command::Stats(own) => stats::run(options, own),
         Command::Approvals(own) => approvals::run(options, own),
-        Command::Release(own) => running::release(options, own),
-        Command::Reset(own) => running::reset(options, own),
+        Command::Release(own) => release::run(options, own),
+        Command::Reset(own) => reset::run(options, own),
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),
-        Command::Completions(own) => generate::completions(own, command_line()),
-        Command::Man(own) => generate::man(own, command_line()),
+        Command::Completions(own) => completions::run(own, command_line()),
+        Command::Man(own) => man::run(own, command_line()),
     }
 }
 

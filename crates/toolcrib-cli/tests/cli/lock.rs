@@ -103,7 +103,7 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     let shown = crib.run(&["show", "say_hello"]).stdout;
     let (shown, digest) = shown.split_once("digest ").expect("a digest");
     assert!(digest.starts_with("blake3:"), "{digest}");
-    assert_snapshot!(shown, @"
+    assert_snapshot!(shown, @r#"
     say_hello
     Say hello to and report on somebody. Read-only.
 
@@ -112,8 +112,14 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     Arguments
       name (string, required)
 
+    A call
+      runs     "printf" "--" "Evil, %s" "${args.name}"
+      profile  workspace
+      approval not needed
+      timeout  30s
+
     changes nothing; stays on this host; from manifest tools.d/hello.yaml:4:11
-    ");
+    "#);
 
     let why = crib.run(&["why", "say_hello"]).stdout;
     assert!(why.contains("blocked       it has changed since toolcrib.lock accepted it"), "{why}");

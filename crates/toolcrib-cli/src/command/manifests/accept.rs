@@ -9,9 +9,9 @@ use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::Unaccepted;
 
 use crate::command::manifests::trust::report::lines_between;
-use crate::command::servers::stop;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::serving::stop;
 use crate::terminal_approver::{is_yes, visible};
 use crate::{Exit, runtime, startup, upstream_wait};
 

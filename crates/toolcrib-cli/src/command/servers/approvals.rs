@@ -9,7 +9,7 @@ use toolcrib::servers::{OwnerError, RunningServer, path_segment};
 use toolcrib::tool::units::HumanDuration;
 use toolcrib::tool::{canonical_json, fully_visible, is_unseen};
 
-use super::running::{self, WHICH};
+use super::ask_servers::{self, WHICH};
 use crate::options::{JsonOutput, Options};
 use crate::screen::columns::Columns;
 use crate::screen::{self, FAINT, STRONG};
@@ -102,7 +102,7 @@ fn object(text: &str) -> Result<Value, String> {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<Exit> {
-    let servers = running::servers(options)?;
+    let servers = ask_servers::servers(options)?;
     let output = match &own.command {
         None => own.output,
         Some(ApprovalsCommand::List(list)) => list.output,

@@ -6,11 +6,11 @@ use clap::Args;
 use toolcrib::TurnOptions;
 use toolcrib::mcp::McpServer;
 
-use super::stop;
 use crate::Exit;
-use crate::command::servers::background::Beside;
 use crate::options::{Options, ToolsetChoice};
 use crate::runtime;
+use crate::serving::background::Beside;
+use crate::serving::stop;
 use crate::startup::{self, Started};
 
 #[derive(Debug, Args)]

@@ -1,9 +1,13 @@
 //! Commands that serve, and commands for running servers.
 
 pub(crate) mod approvals;
-pub(crate) mod background;
+pub(crate) mod ask_servers;
 pub(crate) mod mcp;
-pub(crate) mod running;
+pub(crate) mod release;
+pub(crate) mod reload;
+mod report;
+pub(crate) mod reset;
 pub(crate) mod serve;
-pub(crate) mod stop;
+pub(crate) mod stats;
+pub(crate) mod status;
 pub(crate) mod token;

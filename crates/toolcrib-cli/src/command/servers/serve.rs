@@ -4,12 +4,13 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::{mcp, stop};
+use super::mcp;
 use crate::Exit;
-use crate::command::servers::background::{Beside, owner_socket};
 use crate::options::{JsonOutput, Options, ServerFlags, ToolsetChoice};
 use crate::runtime;
 use crate::screen::{self, FAINT, STRONG, count};
+use crate::serving::background::{Beside, owner_socket};
+use crate::serving::stop;
 use crate::startup;
 
 #[derive(Debug, Args)]

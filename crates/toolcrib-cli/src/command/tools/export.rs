@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolcrib::ToolDefinition;
 use toolcrib::wire::{Target, export, prompt_text_with_notes};
 
-use crate::command::servers::running;
+use crate::command::servers::ask_servers;
 use crate::options::{ConnectChoice, Options, ToolsetChoice};
 use crate::screen::{self, ERROR, WARNING};
 use crate::startup::Started;
@@ -121,7 +121,7 @@ fn exported(
 
 /// What the servers that run say of tools that fail often, by name.
 fn failing(options: &Options) -> anyhow::Result<BTreeMap<String, String>> {
-    let servers = running::servers(options)?;
+    let servers = ask_servers::servers(options)?;
     if servers.is_empty() {
         screen::note("no server runs with this config: nothing is known of failures");
     }

@@ -12,7 +12,7 @@ use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld};
 use toolcrib::tool::{Source, ToolEntry, fully_visible};
 
-use crate::command::servers::running;
+use crate::command::servers::{ask_servers, reset};
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
@@ -76,7 +76,7 @@ pub(in crate::command) fn run(options: &Options, own: &WhyOptions) -> anyhow::Re
 async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
     let snapshot = started.crib.executor().registry().snapshot();
     let facts = Facts::of(&own.name, &snapshot).with(started);
-    let servers = running::why(started, &own.name).await;
+    let servers = ask_servers::why(started, &own.name).await;
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =
@@ -118,7 +118,7 @@ fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
     }
     if let Some(left) = answer["paused_seconds"].as_u64() {
         let name = answer["name"].as_str().unwrap_or_default();
-        let _ = write!(text, "; {}", running::paused(name, left));
+        let _ = write!(text, "; {}", reset::paused(name, left));
     }
     if let Some(reason) = says("stale") {
         let _ = write!(text, "; its last good version, since the file cannot be used: {reason}");

@@ -14,8 +14,8 @@ use toolcrib::manifest_tests::{TestOptions, run_tests};
 use toolcrib::manifests::Manifests;
 
 use self::report::Report;
-use crate::command::servers::stop;
 use crate::options::{JsonOutput, Options};
+use crate::serving::stop;
 use crate::{Exit, runtime, screen, startup};
 
 #[derive(Debug, Args)]

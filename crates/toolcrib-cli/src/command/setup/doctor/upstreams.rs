@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolcrib::tool::fully_visible;
 
 use super::findings::Findings;
-use crate::command::servers::running;
+use crate::command::servers::ask_servers;
 use crate::options::Options;
 use crate::screen::count;
 use crate::startup::{self, Started};
@@ -46,7 +46,7 @@ async fn own(started: &Started, findings: &mut Findings) {
 
 /// What the servers that run say of theirs.
 async fn of_servers(started: &Started, declared: usize, findings: &mut Findings) {
-    let statuses = running::statuses(started).await;
+    let statuses = ask_servers::statuses(started).await;
     if statuses.is_empty() {
         findings.note(
             "upstreams",

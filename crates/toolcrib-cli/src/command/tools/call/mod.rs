@@ -14,10 +14,10 @@ use serde_json::Value;
 use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
-use crate::command::servers::stop;
 use crate::could_not_run::ARGUMENTS_ARE_INPUT;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
+use crate::serving::stop;
 use crate::startup::{self, Started};
 use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
 

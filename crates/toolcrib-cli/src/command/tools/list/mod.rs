@@ -12,7 +12,7 @@ mod catalogue;
 mod names;
 
 use self::names::Names;
-use crate::command::servers::running;
+use crate::command::servers::ask_servers;
 use crate::command::tools::list::after_restart::AfterRestart;
 use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::columns::{Columns, gist};
@@ -75,7 +75,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         tools.into_iter().partition(|entry| entry.unavailable_reason().is_none());
 
     let names = Names::of(started, &own.toolset)?;
-    let after_restart = AfterRestart::of(&running::statuses(started).await);
+    let after_restart = AfterRestart::of(&ask_servers::statuses(started).await);
     if own.output.json {
         let mut document = json!({"tools": records(&available)});
         names.add_to(&mut document, own.all);

@@ -11,7 +11,7 @@ use crate::startup::Started;
 
 /// Tasks beside a server, which end when this is dropped.
 #[derive(Debug, Default)]
-pub(in crate::command) struct Beside {
+pub(crate) struct Beside {
     tasks: Vec<JoinHandle<()>>,
     /// How commands find the server.
     announcement: Announcement,
@@ -27,7 +27,7 @@ impl Beside {
     /// Follows the manifests, unless the config says not to, and reads them and the config again on SIGHUP.
     ///
     /// Must be called on a runtime.
-    pub(in crate::command) fn begin(started: &Started) -> anyhow::Result<Self> {
+    pub(crate) fn begin(started: &Started) -> anyhow::Result<Self> {
         let mut beside = Self::default();
         if let Some(manifests) = started.crib.manifests()
             && started.config.manifests.watch
@@ -47,7 +47,7 @@ impl Beside {
 
     /// Lets the owner operate a server that has no HTTP listener of its own, where there is a place for
     /// the socket.
-    pub(in crate::command) async fn serve_owner(
+    pub(crate) async fn serve_owner(
         &mut self,
         started: &Started,
         mcp: McpServer,
@@ -64,7 +64,7 @@ impl Beside {
     }
 
     /// Ends the tasks, and waits until they have: then the owner's socket is gone.
-    pub(in crate::command) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         for task in self.tasks.drain(..) {
             task.abort();
             let _ = task.await;
@@ -73,9 +73,7 @@ impl Beside {
 }
 
 /// The private socket of this server with the links to it, if there is a place for one. A server without it serves as well.
-pub(in crate::command) async fn owner_socket(
-    started: &Started,
-) -> Option<(OwnerSocket, Announcement)> {
+pub(crate) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Announcement)> {
     let place = match &started.control {
         Ok(place) => place,
         // Nobody has asked for it.

@@ -8,10 +8,10 @@ use toolcrib::core::ShutdownReport;
 use crate::screen::{self, count};
 
 /// How long calls that run may take to end once a server is asked to stop.
-pub(in crate::command) const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.
-pub(in crate::command) async fn requested() {
+pub(crate) async fn requested() {
     use tokio::signal::unix::{SignalKind, signal};
 
     match signal(SignalKind::terminate()) {
@@ -28,7 +28,7 @@ pub(in crate::command) async fn requested() {
 
 /// Completes when a server may close its connections: it was asked to stop, and every call has its
 /// answer. Calls that run have [`GRACE`] to end, unless somebody asks again.
-pub(in crate::command) async fn drained(crib: &Toolcrib) {
+pub(crate) async fn drained(crib: &Toolcrib) {
     requested().await;
     let at_work = crib.executor().calls_at_work();
     if at_work > 0 {

@@ -1,0 +1,142 @@
+//! Finding the servers that run with a config, and asking each of them.
+
+use std::io::ErrorKind;
+
+use anyhow::{anyhow, bail};
+use serde_json::{Value, json};
+use toolcrib::servers::{
+    ControlPlace, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
+};
+
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, STRONG};
+use crate::startup::{self, Started};
+use crate::{Exit, runtime};
+
+/// Help of every command that asks servers.
+pub(in crate::command) const WHICH: &str = "Servers are found by the config: each has a private socket for its owner in the state folder \
+     (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with another state folder \
+     leaves a link there and in the default state folder; otherwise name its folder with --set \
+     state.dir=FOLDER. A broken config does not matter.\n\nExit code 1: no server runs, or one \
+     refused.";
+
+/// Stands for mistakes of the config that were shown.
+const SHOWN_ABOVE: &str = "the mistakes shown above";
+
+/// What running servers say of a name: those that could be asked.
+pub(in crate::command) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
+    answers(started, &format!("/v1/names/{}", path_segment(name))).await
+}
+
+/// The status of the running servers: of those that could be asked.
+pub(in crate::command) async fn statuses(started: &Started) -> Vec<(u32, Value)> {
+    answers(started, "/v1/status").await
+}
+
+async fn answers(started: &Started, path: &str) -> Vec<(u32, Value)> {
+    let place = started.control.as_ref().ok();
+    let servers = place.map(running_servers).and_then(Result::ok).unwrap_or_default();
+    let mut answers = Vec::new();
+    for server in servers {
+        if let Ok(answer) = server.client.get(path).await {
+            answers.push((server.pid, answer));
+        }
+    }
+    answers
+}
+
+/// Asks every server that runs, and shows what each says.
+pub(super) fn each(
+    options: &Options,
+    output: JsonOutput,
+    ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
+    page: impl Fn(&Value) -> String,
+) -> anyhow::Result<Exit> {
+    let (place, servers, shown) = place_and_servers(options)?;
+    // What was shown of the config already is not repeated for each server.
+    let briefly = |text: String| match &shown {
+        Some(problem) if !problem.is_empty() => text.replace(problem.as_str(), SHOWN_ABOVE),
+        _ => text,
+    };
+    let mut records = Vec::new();
+    let mut has_failed = servers.is_empty();
+    for server in &servers {
+        match runtime::block_on(ask(&server.client))? {
+            Ok(mut answer) => {
+                if output.json {
+                    let mut record = answer;
+                    record["ok"] = json!(true);
+                    record["pid"] = json!(server.pid);
+                    records.push(record);
+                } else {
+                    screen::out(format!("{STRONG}server {}{STRONG:#}", server.pid))?;
+                    if let Some(problem) = answer["config"]["problem"].as_str() {
+                        answer["config"]["problem"] = briefly(problem.to_owned()).into();
+                    }
+                    screen::out(page(&answer).trim_end())?;
+                }
+            }
+            Err(error) => {
+                has_failed = true;
+                if output.json {
+                    let error = error.to_string();
+                    records.push(json!({"pid": server.pid, "ok": false, "error": error}));
+                } else {
+                    let error = briefly(error.to_string());
+                    screen::note(format!("server {}: {error}", server.pid));
+                }
+            }
+        }
+    }
+    if output.json {
+        screen::json(&json!({"servers": records}))?;
+    } else if servers.is_empty() {
+        let searched: Vec<_> =
+            place.searched().map(|folder| folder.display().to_string()).collect();
+        screen::note(format!(
+            "no server runs with this config: there is no socket of one in {}. For a server with another \
+             state folder, name that: `--set state.dir=FOLDER`",
+            searched.join(" or ")
+        ));
+    }
+    Ok(if has_failed { Exit::Failure } else { Exit::Success })
+}
+
+/// The servers that run with this config.
+pub(in crate::command) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
+    let (_, servers, _) = place_and_servers(options)?;
+    Ok(servers)
+}
+
+/// Where servers of this config are looked for, those that are found, and the mistakes of the config that
+/// were shown.
+fn place_and_servers(
+    options: &Options,
+) -> anyhow::Result<(ControlPlace, Vec<RunningServer>, Option<String>)> {
+    let (place, shown) = startup::control(options)?;
+    let place = match place {
+        Ok(place) => place,
+        Err(why) => bail!(
+            "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
+             server that cannot be found reads its config and manifests again on SIGHUP)"
+        ),
+    };
+    let servers = running_servers(&place).map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => ": only the user of the servers can ask them",
+            _ => "",
+        };
+        anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
+    })?;
+    Ok((place, servers, shown))
+}
+
+/// The items of a list in an answer.
+pub(super) fn list<'a>(answer: &'a Value, key: &str) -> Vec<&'a Value> {
+    answer[key].as_array().map(|items| items.iter().collect()).unwrap_or_default()
+}
+
+/// The text of a value in an answer.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

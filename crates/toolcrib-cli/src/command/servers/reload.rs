@@ -1,0 +1,57 @@
+//! `toolcrib reload`: has servers that run read the config and the manifests again.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::Value;
+use toolcrib::servers::OwnerClient;
+use toolcrib::tool::fully_visible;
+
+use super::ask_servers::{WHICH, each, list, text};
+use super::report::{config_page, files_page, upstreams_page};
+use crate::Exit;
+use crate::options::{JsonOutput, Options};
+use crate::screen::{WARNING, count};
+
+const RELOADED: &str = "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \
+     `rate` and `concurrent`; a revoked token's requests and sessions end. Other settings need a \
+     restart and are named. A config that cannot be used changes nothing. SIGHUP does the same.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{RELOADED}\n\n{WHICH}"))]
+pub(crate) struct ReloadOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
+    each(
+        options,
+        own.output,
+        &async |server: &OwnerClient| server.post("/v1/reload", None).await,
+        reload_page,
+    )
+}
+
+fn reload_page(answer: &Value) -> String {
+    let mut page = String::new();
+    for (key, word) in [("added", "new"), ("removed", "gone")] {
+        for name in list(answer, key) {
+            let _ = writeln!(page, "  {word} {}", text(name));
+        }
+    }
+    let troubles = list(answer, "troubles");
+    for own in &troubles {
+        if let Some(shown) = own["shown"].as_str() {
+            let _ = writeln!(page, "{shown}");
+        }
+    }
+    let files = list(answer, "files").len();
+    page += &config_page(&answer["config"]);
+    for unmatched in list(answer, "unmatched") {
+        let _ = writeln!(page, "  {WARNING}config{WARNING:#}: {}", fully_visible(text(unmatched)));
+    }
+    page += &files_page(answer, false);
+    page += &upstreams_page(answer, false);
+    page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])
+}

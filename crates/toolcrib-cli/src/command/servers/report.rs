@@ -1,0 +1,127 @@
+//! What servers report of their config, their files and the MCP servers behind them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::ask_servers::{list, text};
+use crate::screen::{FAINT, WARNING, count};
+
+/// What came of reading the config again.
+pub(super) fn config_page(config: &Value) -> String {
+    let mut page = String::new();
+    let keys = |key: &str| list(config, key).into_iter().map(text).collect::<Vec<_>>().join(", ");
+    if let Some(problem) = config["problem"].as_str() {
+        let _ = writeln!(
+            page,
+            "  {WARNING}config refused{WARNING:#}, the one before is in effect: {problem}"
+        );
+    }
+    for (key, says) in [("added_clients", "added"), ("removed_clients", "removed")] {
+        for name in list(config, key) {
+            let _ = writeln!(page, "  config: client {} {says}", text(name));
+        }
+    }
+    for (key, says) in [
+        ("changed", "in effect now"),
+        ("ended_clients", "ended what these clients may no longer do"),
+        ("needs_restart", "changed, and needs a restart"),
+    ] {
+        let keys = keys(key);
+        if !keys.is_empty() {
+            let _ = writeln!(page, "  config: {says}: {keys}");
+        }
+    }
+    page
+}
+
+/// The MCP servers behind it, those that are connected and as they were only where `all` are wanted.
+pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
+    let mut page = String::new();
+    for own in list(answer, "upstreams") {
+        let change = match own["change"].as_str() {
+            Some("added") => "new, ",
+            Some("reconnected") => "connected to anew, ",
+            Some("updated") => "with other settings, ",
+            Some(_) => {
+                let _ = writeln!(page, "  upstream {}: gone", text(&own["name"]));
+                continue;
+            }
+            None => "",
+        };
+        let state = text(&own["state"]);
+        if state == "connected" && change.is_empty() && !all {
+            continue;
+        }
+        let state = match own["reason"].as_str() {
+            Some(reason) => {
+                let detail =
+                    own["detail"].as_str().map(|detail| format!(" {FAINT}({detail}){FAINT:#}"));
+                format!("{WARNING}{state}{WARNING:#}: {reason}{}", detail.unwrap_or_default())
+            }
+            None if state == "connected" => {
+                let number =
+                    |key: &str| usize::try_from(own[key].as_u64().unwrap_or(0)).unwrap_or(0);
+                let disabled = match number("disabled") {
+                    0 => String::new(),
+                    some => format!(", {WARNING}{some} disabled{WARNING:#}"),
+                };
+                let left_out = match number("left_out") {
+                    0 => String::new(),
+                    some => format!(", {WARNING}at least {some} left out{WARNING:#}"),
+                };
+                format!("{state}, {}{disabled}{left_out}", count(number("tools"), "tool"))
+            }
+            None => state.to_owned(),
+        };
+        let _ = writeln!(page, "  upstream {}: {change}{state}", text(&own["name"]));
+    }
+    page
+}
+
+/// The files, those that are live only where `all` are wanted.
+pub(super) fn files_page(answer: &Value, all: bool) -> String {
+    let mut page = String::new();
+    for own in list(answer, "unreadable") {
+        let (dir, reason) = (text(&own["directory"]), text(&own["reason"]));
+        let _ = writeln!(page, "  {WARNING}unreadable{WARNING:#} {dir}: {reason}");
+    }
+    for file in list(answer, "files") {
+        let (name, state) = (text(&file["file"]), text(&file["state"]));
+        let tools = usize::try_from(file["tools"].as_u64().unwrap_or_default()).unwrap_or(0);
+        match file["reason"].as_str() {
+            Some(reason) => {
+                let keeps = match state {
+                    "stale" => format!(", keeps {}", count(tools, "tool")),
+                    _ => String::new(),
+                };
+                let _ = writeln!(page, "  {WARNING}{state}{WARNING:#} {name}{keeps}: {reason}");
+            }
+            None if all => {
+                // Prompts, resources and other MCP servers are not counted here.
+                let holds = if tools == 0 {
+                    String::new()
+                } else {
+                    format!(" {FAINT}{}{FAINT:#}", count(tools, "tool"))
+                };
+                let _ = writeln!(page, "  {state} {name}{holds}");
+            }
+            None => {}
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_file_without_tools_is_not_said_to_have_none() {
+        let file =
+            |tools: u64| json!({"files": [{"file": "a.yaml", "state": "live", "tools": tools}]});
+        assert_eq!(files_page(&file(0), true), "  live a.yaml\n");
+        assert!(files_page(&file(2), true).contains("2 tools"));
+    }
+}

@@ -1,0 +1,41 @@
+//! `toolcrib reset NAME`: ends the pause of a tool that timed out repeatedly.
+
+use clap::Args;
+use serde_json::Value;
+use toolcrib::servers::{OwnerClient, path_segment};
+
+use super::ask_servers::{WHICH, each};
+use crate::Exit;
+use crate::options::{JsonOutput, Options};
+
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct ResetOptions {
+    /// The tool that is paused
+    name: String,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(in crate::command) fn run(options: &Options, own: &ResetOptions) -> anyhow::Result<Exit> {
+    let path = format!("/v1/tools/{}/reset", path_segment(&own.name));
+    let reset = async |server: &OwnerClient| server.post(&path, None).await;
+    each(options, own.output, &reset, |answer| reset_page(&own.name, answer))
+}
+
+fn reset_page(name: &str, answer: &Value) -> String {
+    match answer["paused"].as_u64().unwrap_or_default() {
+        0 => format!("  `{name}` was not paused"),
+        1 => format!("  `{name}` was paused for one identity: its calls pass again"),
+        several => format!("  `{name}` was paused for {several} identities: its calls pass again"),
+    }
+}
+
+/// What to know of a tool that a server has paused.
+pub(in crate::command) fn paused(name: &str, seconds_left: u64) -> String {
+    let left = match seconds_left {
+        0 => "paused after repeated timeouts while one call is tried".to_owned(),
+        left => format!("paused after repeated timeouts, {left} s left"),
+    };
+    format!("{left}; `toolcrib reset {name}` ends the pause")
+}

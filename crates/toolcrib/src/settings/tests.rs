@@ -98,6 +98,7 @@ fn none_switches_a_limit_off_and_nothing_else_does() {
         ("executor: {max_concurrency: null}", "expected a whole number from 1, or none"),
         ("output: {batch_chars: 0}", "expected a whole number from 1, or none"),
         ("audit: {max_bytes: 64}", "such as 64KiB, or none"),
+        #[cfg(feature = "mcp")]
         ("mcp: {page_size: many}", "expected a whole number from 1, or none"),
     ] {
         let problems = problems(text);
@@ -109,6 +110,7 @@ fn none_switches_a_limit_off_and_nothing_else_does() {
 fn a_key_that_has_another_name_now_is_refused_with_that_name() {
     for (text, now) in [
         ("policy: {mode: guarded}", "policy.on_ask"),
+        #[cfg(feature = "builtins")]
         ("builtins: {bash: {read: [a]}}", "paths.bash_read"),
         #[cfg(feature = "http")]
         ("server: {read_seconds: 3}", "server.read_timeout"),

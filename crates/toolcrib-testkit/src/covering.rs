@@ -50,6 +50,9 @@ macro_rules! dimension {
 /// assert_eq!((Row::SIZES, Row::FIELDS), (&[2, 2][..], &["door", "ending"][..]));
 /// assert_eq!(row.names().collect::<Vec<_>>(), ["batch", "succeeds"]);
 /// assert_eq!(row.special_names().collect::<Vec<_>>(), ["batch"]);
+/// assert_eq!(Row::named(["batch"]), Some(row));
+/// assert_eq!(Row::named(["by mail"]), None);
+/// assert_eq!(row.values(), [1, 0]);
 /// ```
 #[macro_export]
 macro_rules! combination {
@@ -70,6 +73,28 @@ macro_rules! combination {
             pub(crate) fn of(values: &[usize]) -> Self {
                 let mut values = values.iter();
                 Self { $($field: $type::ALL[values.next().copied().unwrap_or(0)]),* }
+            }
+
+            /// The row that has the values with these names and the first value of every other
+            /// dimension; `None` if a name is of no value.
+            pub(crate) fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+                let mut row = Self { $($field: $type::ALL[0]),* };
+                for name in names {
+                    let mut is_known = false;
+                    $(if let Some(value) = $type::ALL.iter().find(|value| value.name() == name) {
+                        row.$field = *value;
+                        is_known = true;
+                    })*
+                    if !is_known {
+                        return None;
+                    }
+                }
+                Some(row)
+            }
+
+            /// The numbers of its values, from which [`of`](Self::of) makes the row.
+            pub(crate) fn values(&self) -> Vec<usize> {
+                vec![$(self.$field as usize),*]
             }
 
             /// The names of its values.
@@ -149,6 +174,14 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|place| std::cmp::Reverse(refused[*place]));
         Self { sizes: sizes.to_vec(), possible, plain, order, dice: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    /// The same search, which chooses other rows: each number is an array of its own.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        // Spread over all bits; zero would stay zero.
+        self.dice = (self.dice ^ seed.wrapping_mul(0xD6E8_FEB8_6659_FD93)).max(1);
+        self
     }
 
     /// At least `each` rows for every pair of values that so many possible rows have, and those pairs.

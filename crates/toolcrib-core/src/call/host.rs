@@ -43,6 +43,8 @@ pub(crate) struct Host {
     waiting: Mutex<Option<Waiting>>,
     /// Whether the tool has asked for anything that is no part of an answer's key.
     left_key: AtomicBool,
+    /// Whether a call from within this one was answered `timeout`.
+    timed_out_within: AtomicBool,
     /// The call that this one has handed itself on to, if that waits.
     suspended: Mutex<Option<Box<Suspension>>>,
     /// A call within this one was decided on, and this one is made again.
@@ -77,6 +79,7 @@ impl Host {
             result: Mutex::default(),
             waiting: Mutex::default(),
             left_key: AtomicBool::new(false),
+            timed_out_within: AtomicBool::new(false),
             suspended: Mutex::default(),
             repetition: origin.repetition.cloned(),
             speech: voice.map(|voice| Speech::new(voice, mask())),
@@ -162,6 +165,12 @@ impl Host {
         self.left_key.load(Ordering::Acquire)
     }
 
+    /// Whether a call from within this one was answered `timeout`. If this one fails with `timeout`
+    /// too, it passes on the failure of another tool or the end of the caller's deadline.
+    pub(crate) fn has_timed_out_within(&self) -> bool {
+        self.timed_out_within.load(Ordering::Acquire)
+    }
+
     /// Why a call from within this one would not be made.
     fn refusal(&self) -> Option<ToolError> {
         let over = self.over.load(Ordering::Acquire);
@@ -192,6 +201,9 @@ impl Host {
             }
             Some(Next::New) | None => self.made(from, call, &made, None, None).await,
         };
+        if result.error_kind() == Some(ErrorKind::Timeout) {
+            self.timed_out_within.store(true, Ordering::Release);
+        }
         if self.cancellation.is_cancelled() {
             // The tool is to learn of that before it goes on with what a cancelled call answered.
             tokio::task::yield_now().await;

@@ -14,8 +14,8 @@ use toolcrib_core::suspension::{
 };
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
 use toolcrib_tool::{
-    Approval, CallContext, ContextValues, InputRequest, ToolCall, ToolEntry, ToolOutcome,
-    ToolOutput, ToolResult, tool_fn,
+    Approval, CallContext, ContextValues, ErrorKind, InputRequest, ToolCall, ToolEntry,
+    ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };
 
 use crate::harness::{define, entry, registry, source, turn};
@@ -232,4 +232,44 @@ async fn a_tool_that_runs_alone_does_so_whoever_calls_it() {
         assert!(answers.iter().all(ToolResult::is_success));
         assert_eq!(beside.most_beside_alone.load(Ordering::SeqCst), 0);
     }
+}
+
+/// A tool that never ends, one that ends at once, and `tool_call`.
+fn one_that_hangs() -> Executor {
+    let hang = tool_fn(|_: Value, _| async {
+        std::future::pending::<()>().await;
+        "never"
+    });
+    let hang = entry(define("hang").timeout(Duration::from_secs(1)), hang);
+    let quick = entry(define("quick"), tool_fn(|_: Value, _| async { "done" }));
+    Executor::builder(registry([hang, quick].into_iter().chain(meta_entries()))).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_is_paused_and_the_tool_that_called_it_is_not() {
+    let executor = one_that_hangs();
+    let turn = executor.turn(TurnOptions::default());
+    for _ in 0..3 {
+        let result = turn.call(handed_on("hang", &json!({}))).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::Timeout), "{}", result.text());
+    }
+    let result = turn.call(handed_on("quick", &json!({}))).await;
+    assert_eq!(result.text(), "done");
+    let result = turn.call(ToolCall::new("2", "hang", "{}")).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Paused), "{}", result.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_ends_a_nested_call_counts_against_neither_tool() {
+    let executor = one_that_hangs();
+    for _ in 0..3 {
+        let soon = TurnOptions::default().deadline(Duration::from_millis(100));
+        let result = executor.turn(soon).call(handed_on("hang", &json!({}))).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::Timeout), "{}", result.text());
+    }
+    let turn = executor.turn(TurnOptions::default());
+    let result = turn.call(handed_on("quick", &json!({}))).await;
+    assert_eq!(result.text(), "done");
+    let result = turn.call(ToolCall::new("2", "hang", "{}")).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Timeout), "{}", result.text());
 }

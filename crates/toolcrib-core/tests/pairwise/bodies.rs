@@ -29,6 +29,11 @@ pub(crate) const MAKE: u64 = 700;
 /// The time limit of the tool.
 pub(crate) const LIMIT: u64 = 1_000;
 
+/// How long a client may take to run its tool. It counts from when the call begins to wait for the
+/// client, who may hear of that a second later from another server, or when the rest of the batch is
+/// done.
+pub(crate) const CLIENT_LIMIT: u64 = 10_000;
+
 /// How long the tool may take to wind down.
 pub(crate) const WIND_DOWN: u64 = 500;
 

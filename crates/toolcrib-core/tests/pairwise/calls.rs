@@ -148,6 +148,9 @@ impl Stage {
         while !jobs.is_empty() && self.now() - begun < LONGEST {
             self.step().await;
             let passed = self.now() - begun;
+            // A change comes after the call that takes the slot: a tool that is removed before is
+            // neither held nor counted against its rate.
+            let is_awaited = events.holder_at.is_some() && self.holder.is_none();
             if events.holder_at.is_some_and(|at| at <= self.now()) && self.holder.is_none() {
                 self.hold(&self.executor.clone());
             }
@@ -157,7 +160,7 @@ impl Stage {
             if events.are_due {
                 self.interrupt_if_due(&jobs, passed);
                 let waits = !self.row.is_stored() && self.row.meanwhile != Meanwhile::Restarted;
-                if passed >= 150 && waits && !self.is_changed {
+                if passed >= 150 && waits && !self.is_changed && !is_awaited {
                     self.change();
                 }
             }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolcrib_core::audit::AuditOutcome;
 use toolcrib_tool::{ErrorKind, ToolError};
 
-use crate::bodies::{BUDGET, LIMIT, RETRY_AFTER, SECRET, WIND_DOWN};
+use crate::bodies::{BUDGET, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::factors::{
     Barrier, Body, Consent, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool, Row,
     Secret, Servers, Slots, Twin, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
+use crate::setup::THINKING;
 use crate::witness::{Deed, Seen};
 
 /// Milliseconds by which the steps of a row are coarser than its clock.
@@ -164,15 +165,18 @@ fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
     // A server asks the store once a second what another one has done.
     let is_elsewhere = row.servers == Servers::Two && row.consent == Consent::Decided;
     let coarse = if is_elsewhere { COARSE + 1_000 } else { COARSE };
-    // A batch is answered as a whole: the same call in it may have to run after the first one.
-    let in_turn = if row.twin == Twin::SameBatch { 2 } else { 1 };
+    // A batch is answered as a whole: the same call in it may have to be asked about, get an instance
+    // and run after the first one has ended.
+    let thinking = if row.has_approver() { THINKING } else { 0 };
+    let making = if row.instance == Instance::PerUse { MAKE } else { 0 };
+    let after_it = if row.twin == Twin::SameBatch { thinking + making + LIMIT } else { 0 };
     for (id, told) in &story.told {
         let wanted = subject_id(row, id);
         let began = last(story, |seen| matches!(seen, Seen::Began { call, .. } if *call == wanted));
         for Told { end, at, .. } in told {
             let End::Done(result) = end else { continue };
             if let Some(began) = began
-                && *at > began + LIMIT * in_turn + winding + coarse
+                && *at > began + LIMIT + after_it + winding + coarse
                 && *id != "twin"
             {
                 problems.push(format!("{id}: answered {} ms after it began", at - began));
@@ -335,6 +339,9 @@ fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut V
             Seen::Left { run } => {
                 running.remove(run);
             }
+            // Slots and batches are those of a process. A blocking body of the former one may need a
+            // moment to see that it was cancelled; a real process would have ended with it.
+            Seen::Restarted => running.clear(),
             _ => {}
         }
     }

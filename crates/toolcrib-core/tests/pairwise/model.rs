@@ -82,12 +82,12 @@ struct Model<'r> {
     row: &'r Row,
     /// Whether an answer is kept that a later equal call must get; `None` where that is open.
     kept: Option<bool>,
-    /// Calls of ada that ran into the time limit since the tool is as it is.
-    timeouts: usize,
+    /// Calls of ada that ran into the time limit since the tool is as it is: at least, and at most.
+    timeouts: (usize, usize),
 }
 
 pub(crate) fn expected(row: &Row) -> Expected {
-    let mut model = Model { row, kept: Some(false), timeouts: 0 };
+    let mut model = Model { row, kept: Some(false), timeouts: (0, 0) };
     let mut calls = BTreeMap::new();
     let first = model.call(Call::First);
     let is_interrupted = row.interruption != Interruption::Nothing;
@@ -218,9 +218,20 @@ impl Model<'_> {
             (Call::Second, Second::OtherUser) => row.breaker == Breaker::OpenForOther,
             _ => row.breaker == Breaker::Open,
         };
-        if open && !self.is_fresh(call) && !self.is_changed(call) || self.has_opened(call) {
-            return Forecast::failed(ErrorKind::Paused);
+        let paused = Forecast::failed(ErrorKind::Paused);
+        if open && !self.is_fresh(call) && !self.is_changed(call) {
+            return paused;
         }
+        match self.has_opened(call) {
+            Some(true) => paused,
+            Some(false) => self.let_in(call),
+            None => self.let_in(call).or(&paused),
+        }
+    }
+
+    /// Rate, and then the body.
+    fn let_in(&self, call: Call) -> Forecast {
+        let row = self.row;
         let exhausted = Forecast::failed(ErrorKind::RateLimited);
         if row.rate == Rate::Exhausted && !self.is_fresh(call) {
             return exhausted;
@@ -348,10 +359,15 @@ impl Model<'_> {
         self.row.meanwhile == Meanwhile::Changed && is_later
     }
 
-    /// Whether calls of the row itself have opened the breaker.
-    fn has_opened(&self, call: Call) -> bool {
+    /// Whether calls of the row itself have opened the breaker; `None` where that is open.
+    fn has_opened(&self, call: Call) -> Option<bool> {
         let is_ada = call != Call::Second || self.row.second != Second::OtherUser;
-        is_ada && self.timeouts >= 3
+        let (least, most) = self.timeouts;
+        match (is_ada && most >= 3, least >= 3) {
+            (false, _) => Some(false),
+            (true, true) => Some(true),
+            (true, false) => None,
+        }
     }
 
     fn is_remembered(&self, call: Call) -> bool {
@@ -400,7 +416,10 @@ impl Model<'_> {
         }
         let timeout = Kind::Failure(ErrorKind::Timeout);
         // The caller's deadline is not the tool's limit.
-        self.timeouts += usize::from(forecast.ends.contains(&timeout) && !is_interrupted);
+        if !is_interrupted && forecast.ends.contains(&timeout) {
+            self.timeouts.0 += usize::from(forecast.ends == [timeout]);
+            self.timeouts.1 += 1;
+        }
     }
 
     /// What the change of the row takes away.
@@ -408,8 +427,10 @@ impl Model<'_> {
         let row = self.row;
         let runs_after = row.is_stored() || row.ending == Ending::Asks;
         match row.meanwhile {
-            Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), 0),
-            Meanwhile::Restarted if !runs_after => (self.kept, self.timeouts) = (Some(false), 0),
+            Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), (0, 0)),
+            Meanwhile::Restarted if !runs_after => {
+                (self.kept, self.timeouts) = (Some(false), (0, 0))
+            }
             _ => {}
         }
     }

@@ -22,7 +22,7 @@ use crate::factors::{
 };
 use crate::resume::Parked;
 use crate::setup::{Records, Setup, THINKING};
-use crate::witness::{Moment, lock};
+use crate::witness::{Moment, Seen, lock};
 
 /// Milliseconds of a step.
 const STEP: u64 = 25;
@@ -355,6 +355,7 @@ impl Stage {
     pub(crate) fn change(&mut self) {
         self.is_changed = true;
         if self.row.meanwhile == Meanwhile::Restarted {
+            self.setup.witness.see(Seen::Restarted);
             let (next, audit) = self.setup.executor(self.setup.policy(), Some(&self.executor));
             let former = std::mem::replace(&mut self.executor, next);
             self.former.push((former, std::mem::replace(&mut self.audit, audit)));

@@ -32,7 +32,7 @@ use toolcrib_tool::{
     ToolEntry, ToolError, ToolOutcome, ToolResult, tool_fn,
 };
 
-use crate::bodies::{BUDGET, LIMIT, Maker, Neighbor, SECRET, Subject};
+use crate::bodies::{BUDGET, CLIENT_LIMIT, LIMIT, Maker, Neighbor, SECRET, Subject};
 use crate::factors::{
     Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
     Row, Secret, Slots,
@@ -204,11 +204,12 @@ fn definition(row: &Row, version: u32, earlier: u32) -> ToolDefinitionBuilder {
         "required": ["mode", "n"],
         "additionalProperties": false,
     });
+    let limit = if row.body == Body::Client { CLIENT_LIMIT } else { LIMIT };
     let mut definition = ToolDefinition::builder("subject")
         .description(format!("Do the work, in version {version}."))
         .version(version.to_string())
         .input_schema(schema)
-        .timeout(Duration::from_millis(LIMIT))
+        .timeout(Duration::from_millis(limit))
         .output_chars(BUDGET)
         .blocking(row.body == Body::Blocking)
         .parallel(row.barrier == Barrier::Parallel)

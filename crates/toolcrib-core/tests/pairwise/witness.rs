@@ -35,6 +35,8 @@ pub(crate) enum Seen {
     Closed,
     /// The scenario interrupts the call.
     Interrupted,
+    /// The program was started again: a new process, which knows nothing of what ran in the former.
+    Restarted,
 }
 
 /// Something that happened, and when, in milliseconds.

@@ -99,9 +99,15 @@ impl<'a> PipelineRun<'a> {
             drop(run);
             return Err(self.suspend(slot, again.as_ref(), waiting).await);
         }
-        // A tool that was ended by its caller, or never began, has not run into its own limit.
+        // A tool that was ended by its caller, never began, or passes on the timeout of a call that it
+        // made has not run into its own limit.
         let failure = match (outcome.as_ref().err(), interrupted.get()) {
             (None, _) => None,
+            (Some(error), None)
+                if error.kind() == ErrorKind::Timeout && host.has_timed_out_within() =>
+            {
+                Some(ErrorKind::Cancelled)
+            }
             (Some(error), None) => Some(error.kind()),
             (Some(_), Some((Interruption::Limit(_), Reached::Work))) => Some(ErrorKind::Timeout),
             (Some(_), Some(_)) => Some(ErrorKind::Cancelled),

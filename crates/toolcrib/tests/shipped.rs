@@ -47,7 +47,9 @@ fn nothing_in_the_catalogue_is_loaded() {
 
 #[test]
 fn the_catalogue_is_checked_with_its_directory() {
-    let checked = lint::check(&[folder("tools.d")], &Config::default(), false).expect("a check");
+    let checked =
+        lint::check(&[folder("tools.d")], &Config::default(), lint::CheckOptions::default())
+            .expect("a check");
     let names: Vec<_> = checked.files.declarations().map(|tool| tool.definition.name()).collect();
     assert!(names.contains(&"service_state") && names.contains(&"disk_usage"), "{names:?}");
     let problems: Vec<_> = checked.files.problems().map(|(_, problem)| problem).collect();

@@ -248,3 +248,19 @@ fn a_catalogue_is_checked_and_counted_and_never_loaded() {
     let json = crib.run(&["list", "--all", "--json"]).json();
     assert_eq!(json["catalogues"][0]["tools"], 2);
 }
+
+#[test]
+fn a_secret_that_a_config_without_secrets_lacks_is_a_warning_and_without_a_config_is_not() {
+    let crib = Crib::new(&[(
+        "fetch.yaml",
+        "toolcrib: 1\ntools:\n  - name: fetch\n    description: Fetch the state of our service. Read-only.\n    \
+         annotations: {read_only: true}\n    run: {argv: [uptime], env: {KEY: \"${secret.key}\"}}\n",
+    )]);
+    let without = crib.run(&["check", "tools.d"]);
+    assert!(!without.stderr.contains("unknown-secret"), "{without:?}");
+    crib.config("toolcrib: 1\nserver: {toolset: reader}\n");
+    let told = crib.run(&["check"]).stderr.replace("\n ", " ");
+    assert!(told.contains("unknown-secret") && told.contains("`secrets` in config.yml"), "{told}");
+    assert!(told.contains("`server.toolset` names `reader`"), "{told}");
+    assert_eq!(crib.run(&["check", "--strict"]).code, Some(1));
+}

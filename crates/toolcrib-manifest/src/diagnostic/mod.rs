@@ -3,6 +3,7 @@
 pub(crate) mod codes;
 pub(crate) mod findings;
 pub(crate) mod fix;
+mod meant_value;
 pub(crate) mod position;
 pub(crate) mod violation;
 
@@ -334,6 +335,50 @@ pub(crate) fn did_you_mean<'a>(
 ) -> Option<String> {
     let near = toolcrib_search::near_names(written, candidates);
     near.first().map(|name| format!("did you mean `{name}`?"))
+}
+
+/// A list of keys longer than this is shortened to the nearest of them.
+const KEYS_SHOWN: usize = 12;
+
+/// How many keys are shown of a longer list.
+const NEAREST_SHOWN: usize = 6;
+
+/// The keys that may stand in place of one that may not: those that share a word with it, or all, or of a
+/// long list the most similar.
+pub(crate) fn keys_meant(written: &str, known: &[&str]) -> String {
+    let words = |key: &str| -> Vec<String> {
+        let words = key.split(['_', '-', '.']).filter(|word| word.len() > 3);
+        words.map(str::to_ascii_lowercase).collect()
+    };
+    let own = words(written);
+    let sharing: Vec<String> = known
+        .iter()
+        .filter(|key| words(key).iter().any(|word| own.contains(word)))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    match sharing.as_slice() {
+        [only] => return format!("did you mean {only}?"),
+        [first, second] => return format!("did you mean {first} or {second}?"),
+        [first, second, third] => return format!("did you mean {first}, {second} or {third}?"),
+        _ => {}
+    }
+    if known.len() <= KEYS_SHOWN {
+        return format!("known keys: {}", known.join(", "));
+    }
+    let pairs = |key: &str| -> Vec<(char, char)> {
+        let letters: Vec<char> = key.to_lowercase().chars().collect();
+        letters.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    };
+    let own = pairs(written);
+    let distance = |key: &str| {
+        let other = pairs(key);
+        let common = other.iter().filter(|pair| own.contains(pair)).count();
+        (own.len() + other.len()).saturating_sub(2 * common)
+    };
+    let mut nearest = known.to_vec();
+    nearest.sort_by_cached_key(|key| distance(key));
+    let rest = known.len() - NEAREST_SHOWN;
+    format!("the nearest known keys: {}; {rest} more", nearest[..NEAREST_SHOWN].join(", "))
 }
 
 /// The candidate that was probably meant, among the few that can be: a near name, or the only one

@@ -4,8 +4,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use crate::diagnostic::meant_value::{self, choice};
 use crate::diagnostic::position::first_line;
-use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, meant};
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, keys_meant, meant};
 use crate::document::{Node, NodeValue, shortened};
 
 /// More violations than this of one value add nothing to what its author learns.
@@ -50,7 +51,8 @@ impl Subject<'_> {
                     let help =
                         help.or_else(|| did_you_mean(name, known.iter().map(String::as_str)));
                     let help = help.or_else(|| {
-                        (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
+                        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                        (!known.is_empty()).then(|| keys_meant(name, &known))
                     });
                     let message = format!("unknown key `{}`", shortened(name));
                     let diagnostic = self.diagnostic("unknown-key", place, &message);
@@ -91,7 +93,14 @@ impl Subject<'_> {
                     return;
                 }
                 let (message, help) = self.phrase(kind, error, node);
-                let help = help.or_else(|| unquoted(kind, node));
+                let key = entry.map_or("", |entry| entry.key.as_str());
+                // A schema of arguments says of each value whether it may be null; only settings have limits
+                // and defaults.
+                let of_settings = self.code.is_empty();
+                let help = help.or_else(|| unquoted(kind, node)).or_else(|| {
+                    let schema = self.failed_schema(error).filter(|_| of_settings)?;
+                    meant_value::help(key, schema, node)
+                });
                 findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
             }
         }
@@ -302,7 +311,7 @@ fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
         .iter()
         .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         .collect();
-    let help = node.as_str().and_then(|written| {
+    let near = node.as_str().and_then(|written| {
         let plain = written.trim_matches(['“', '”', '„', '‘', '’', '«', '»']);
         if plain != written && allowed.iter().any(|value| value == plain) {
             return Some(format!("write \"{plain}\": typographic quotes are a part of the text"));
@@ -310,6 +319,7 @@ fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
         meant(written, allowed.iter().map(String::as_str))
             .map(|name| format!("did you mean `{name}`?"))
     });
+    let help = choice(node, &allowed).or(near);
     (format!("expected one of {}, found {}", allowed.join(", "), node.describe()), help)
 }
 

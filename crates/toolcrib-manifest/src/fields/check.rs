@@ -206,7 +206,7 @@ fn check_texts<'n>(
 }
 
 /// What someone meant who wrote a word for a boolean.
-fn boolean_meant(written: &str) -> Option<&'static str> {
+pub(crate) fn boolean_meant(written: &str) -> Option<&'static str> {
     match written.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" | "1" => Some("true"),
         "no" | "off" | "n" | "false" | "0" => Some("false"),

@@ -4,11 +4,12 @@
 mod check;
 mod suggestions;
 
-pub(crate) use crate::fields::suggestions::shell_line;
+pub(crate) use crate::fields::check::boolean_meant;
+pub(crate) use crate::fields::suggestions::{duration, list_of, rate, shell_line, size};
 
 use crate::diagnostic::fix::rename;
 use crate::diagnostic::position::{Span, first_line};
-use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Entry, Node, NodeValue, shortened};
 use check::check;
 
@@ -208,7 +209,7 @@ impl Keys {
         let help = instead.map(|(_, right)| right.replace("<value>", value));
         let help = help.or_else(|| did_you_mean(&entry.key, known())).unwrap_or_else(|| {
             let known: Vec<&str> = known().collect();
-            format!("known keys: {}; keys of your own begin with `x-`", known.join(", "))
+            format!("{}; keys of your own begin with `x-`", keys_meant(&entry.key, &known))
         });
         let names: Vec<&'static str> = known().collect();
         let fix = rename(self.what, entry, siblings, &names, |name| {

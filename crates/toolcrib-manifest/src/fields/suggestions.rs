@@ -67,21 +67,50 @@ fn unit(word: &str, units: &[(&'static str, &[&str])]) -> Option<&'static str> {
 }
 
 /// `2m` for `2 min`, and `30s` for `30`.
-pub(super) fn duration(written: &str) -> Option<String> {
+pub(crate) fn duration(written: &str) -> Option<String> {
     let (number, word) = measure(written)?;
+    if word.contains(|c: char| c.is_ascii_digit()) {
+        return sum_of_durations(written);
+    }
     let unit = if word.is_empty() { "s" } else { unit(&word, &TIMES)? };
     Some(format!("{number}{unit}"))
 }
 
+/// `90m` for `1h30m`: the sum in the smallest unit that is written.
+fn sum_of_durations(written: &str) -> Option<String> {
+    let milliseconds = |unit: &str| match unit {
+        "ms" => 1_u64,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 86_400_000,
+    };
+    let (mut rest, mut sum, mut smallest) = (written.trim(), 0_u64, "d");
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, behind) = rest.split_at(digits);
+        let word = behind.trim_start();
+        let end = word.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(word.len());
+        let own = unit(&word[..end].to_ascii_lowercase(), &TIMES)?;
+        let part = number.parse::<u64>().ok()?.checked_mul(milliseconds(own))?;
+        sum = sum.checked_add(part)?;
+        if milliseconds(own) < milliseconds(smallest) {
+            smallest = own;
+        }
+        rest = word[end..].trim_start();
+    }
+    Some(format!("{}{smallest}", sum / milliseconds(smallest)))
+}
+
 /// `64KiB` for `64 kb`, and `4096B` for `4096`.
-pub(super) fn size(written: &str) -> Option<String> {
+pub(crate) fn size(written: &str) -> Option<String> {
     let (number, word) = measure(written)?;
     let unit = if word.is_empty() { "B" } else { unit(&word, &SIZES)? };
     Some(format!("{number}{unit}"))
 }
 
 /// `30/min` for `30 per minute`.
-pub(super) fn rate(written: &str) -> Option<String> {
+pub(crate) fn rate(written: &str) -> Option<String> {
     let (number, rest) = measure(written)?;
     let word = rest.trim_start_matches(['/', ' ']).trim_start_matches("per ").trim();
     Some(format!("{number}/{}", unit(word, &RATES)?))
@@ -308,6 +337,9 @@ mod tests {
             ("30 seconds", "30s"),
             ("1 hour", "1h"),
             ("500 ms", "500ms"),
+            ("10min", "10m"),
+            ("1h30m", "90m"),
+            ("1 min 5 sec", "65s"),
         ];
         for (written, meant) in durations {
             assert_eq!(duration(written).as_deref(), Some(meant), "{written}");

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,6 +73,12 @@ impl Known {
         if let Some(longest) = self.max_timeout {
             check_timeout(root.entry("defaults"), longest, findings);
         }
+        let servers = root.entry("upstream").map(|servers| servers.node.items());
+        for cwd in servers.unwrap_or_default().iter().filter_map(|server| server.entry("cwd")) {
+            if let (Some(workspace), Some(written)) = (&self.workspace, cwd.node.as_str()) {
+                check_cwd(&cwd.node, &workspace.join(written), findings);
+            }
+        }
         // Many tools run the same few programs, and a look goes through all folders of `PATH`.
         let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
@@ -86,7 +94,11 @@ impl Known {
             }
             if let Some(workspace) = &self.workspace {
                 let cwd = tool.entry("cwd").and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
-                check_files_of_argv(&run.node, &workspace.join(cwd), findings);
+                let folder = workspace.join(cwd);
+                if let Some(cwd) = tool.entry("cwd") {
+                    check_cwd(&cwd.node, &folder, findings);
+                }
+                check_files_of_argv(&run.node, &folder, findings);
             }
             if let Some(path) = &self.path {
                 check_program(&run.node, path, &mut looked_up, findings);
@@ -126,9 +138,13 @@ fn check_secrets(node: &Node, secrets: &BTreeSet<String>, findings: &mut Finding
 
 fn unknown_secret(name: &str, place: &Span, help: Option<String>, findings: &mut Findings<'_>) {
     let help = help.unwrap_or_else(|| {
-        format!("add it to the config: `secrets: {{{name}: {{file: /run/secrets/{name}}}}}`")
+        format!(
+            "declare it under `secrets` in config.yml: `secrets: {{{name}: {{file: \
+             /run/secrets/{name}}}}}`"
+        )
     });
-    let message = format!("the config has no secret `{name}`");
+    let message =
+        format!("the config has no secret `{name}`, so what needs it will be unavailable");
     findings.add(Diagnostic::warning("unknown-secret", place, message).help(help));
 }
 
@@ -163,8 +179,9 @@ const SCRIPTS: [&str; 8] = ["sh", "py", "js", "mjs", "rb", "pl", "php", "lua"];
 fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     if let Some(script) = run.entry("script")
         && let Some(written) = script.node.as_str().filter(|written| !written.contains("${"))
+        && check_file(written, &script.node.span, folder, findings)
     {
-        check_file(written, &script.node.span, folder, findings);
+        check_start(written, &script.node.span, &folder.join(written), findings);
     }
     for item in run.entry("worker").map(|worker| worker.node.items()).unwrap_or_default() {
         let Some(written) = item.as_str() else { continue };
@@ -173,6 +190,46 @@ fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
             check_file(written, &item.span, folder, findings);
         }
     }
+}
+
+/// A script that the system cannot start, executable or not: a text whose first line names no interpreter.
+fn check_start(written: &str, place: &Span, path: &Path, findings: &mut Findings<'_>) {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    // A file that cannot be read here is not judged. A program has zero bytes in its head, a text has none.
+    if !path.is_file() || read.is_err() || head.starts_with(b"#!") || head.contains(&0) {
+        return;
+    }
+    let message =
+        format!("the script `{written}` does not begin with `#!`, so the tool will be unavailable");
+    let help = format!(
+        "make its first line the one that names its interpreter, such as `{}`",
+        interpreter_line(path)
+    );
+    findings.add(Diagnostic::warning("unstartable-script", place, message).help(help));
+}
+
+/// The first line for a script of this name.
+fn interpreter_line(path: &Path) -> &'static str {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("py") => "#!/usr/bin/env python3",
+        Some("js" | "mjs") => "#!/usr/bin/env node",
+        Some("rb") => "#!/usr/bin/env ruby",
+        Some("pl") => "#!/usr/bin/env perl",
+        _ => "#!/bin/sh",
+    }
+}
+
+/// The folder that a tool starts in, which nothing makes.
+fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
+    let Some(written) = cwd.as_str() else { return };
+    // What a shell would replace has been reported.
+    if folder.is_dir() || written.starts_with('~') || written.contains('$') {
+        return;
+    }
+    let message = format!("the folder `{written}` is not there, so every call will fail");
+    let help = format!("make it: `mkdir -p {}`, or correct `cwd`", folder.display());
+    findings.add(Diagnostic::warning("missing-folder", &cwd.span, message).help(help));
 }
 
 /// The files that interpreters in an argument vector run, relative to the folder that they run in.
@@ -188,10 +245,14 @@ fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     }
 }
 
-fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) {
+/// How much of a script is read to tell a text from a program, in bytes.
+const HEAD_BYTES: u64 = 64;
+
+/// Whether a file is there; says so if it is not.
+fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) -> bool {
     let path = folder.join(written);
     if path.exists() {
-        return;
+        return true;
     }
     let beside = path.parent().unwrap_or(folder);
     let names: Vec<String> = std::fs::read_dir(beside)
@@ -206,6 +267,7 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
         format!("put it into {}", beside.components().collect::<PathBuf>().display())
     });
     findings.add(Diagnostic::warning("missing-script", place, message).help(help));
+    false
 }
 
 /// A program on the `PATH`, and for a missing one the advice to give.

@@ -183,6 +183,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "bad-definition",
         "capped-timeout", // depends on a config
         "invalid-value",
+        "missing-folder",    // depends on the disk
         "missing-program",   // depends on the machine
         "missing-script",    // depends on the disk
         "needs-trust",       // depends on a config
@@ -197,6 +198,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "unknown-secret", // depends on a config
         "unlisted",
         "unreadable",
+        "unstartable-script", // depends on the disk
     ];
     // Shown by the snapshots of `diagnostics.rs` only, beside the commoner ones here.
     let snapshots = fs::read_dir(root().join("tests/suite/snapshots")).expect("snapshots");

@@ -317,6 +317,38 @@ fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
 }
 
 #[test]
+fn what_makes_a_tool_unavailable_on_this_machine_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("right.sh"), "#!/bin/sh\n").unwrap();
+    std::fs::write(folder.path().join("headless.py"), "print(1)\n").unwrap();
+    std::fs::write(folder.path().join("program"), b"\x7fELF\0\0").unwrap();
+    let script = |name: &str| format!("run: {{script: {}}}", folder.path().join(name).display());
+    let known = Known::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
+    for (run, wanted) in [
+        (script("right.sh"), ""),
+        (script("program"), ""),
+        (script("headless.py"), "unstartable-script|#!/usr/bin/env python3"),
+        ("cwd: sub\n    run: {argv: [uptime]}".to_owned(), ""),
+        ("cwd: nope\n    run: {argv: [uptime]}".to_owned(), "missing-folder|mkdir -p "),
+        (
+            "run: {argv: [uptime], env: {A: \"${secret.x}\"}}".to_owned(),
+            "unknown-secret|declare it under `secrets` in config.yml",
+        ),
+    ] {
+        let found = said(&known, &run);
+        let Some((code, help)) = wanted.split_once('|') else {
+            assert_eq!(found, Vec::<String>::new(), "{run}");
+            continue;
+        };
+        assert!(
+            found.len() == 1 && found[0].starts_with(code) && found[0].contains(help),
+            "{run}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn a_program_that_looks_at_all_processes_needs_them() {
     for run in [
         "run: {argv: [ps, aux]}",

@@ -36,17 +36,31 @@ pub struct Checked {
     pub shadowed_names: Vec<DeclaredName>,
 }
 
+/// What [`check`] looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CheckOptions {
+    /// Also report what some provider's models are told in other words ([`provider_remarks`]).
+    pub restated: bool,
+    /// Whether the config was read from a file. Then a secret that it does not declare is a warning, even
+    /// if it declares none; manifests that are checked without a config may get their secrets elsewhere.
+    pub config_loaded: bool,
+}
+
 /// Looks through the manifests of directories and single files, in the order that decides names; of
 /// the names of built-in tools, those that `config` offers are taken. Nothing is started; programs are
-/// looked for on the `PATH`, scripts beside their manifests. `restated` is that of [`provider_remarks`].
+/// looked for on the `PATH`, scripts beside their manifests.
 ///
 /// The catalogue of a directory, its folder `available`, is looked through too. Its tools are not loaded,
 /// so they take no names, and need no word yet.
 ///
 /// Fails if a linked-in tool's own definition is wrong.
-pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Checked, BuildError> {
-    let known = known(config);
-    let remarks = |definition: &ToolDefinition| provider_remarks(definition, restated);
+pub fn check(
+    paths: &[PathBuf],
+    config: &Config,
+    options: CheckOptions,
+) -> Result<Checked, BuildError> {
+    let known = known(config, options.config_loaded);
+    let remarks = |definition: &ToolDefinition| provider_remarks(definition, options.restated);
     let mut files = lint_paths_with(paths, &known, &remarks);
     // Only names matter here: no body is made.
     let names = files.declarations().map(|declaration| {
@@ -135,7 +149,7 @@ fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
 }
 
 /// What the config and this machine say about what manifests refer to.
-fn known(config: &Config) -> Known {
+fn known(config: &Config, config_loaded: bool) -> Known {
     let mut known = Known::default().files(true).workspace(&config.workspace.root);
     if let Some(longest) = config.executor.max_timeout.0 {
         known = known.max_timeout(longest);
@@ -144,13 +158,13 @@ fn known(config: &Config) -> Known {
         known = known.programs(path);
     }
     match secret_names(config) {
-        Some(names) => known.secrets(names),
-        None => known,
+        Some(names) if config_loaded || !names.is_empty() => known.secrets(names),
+        _ => known,
     }
 }
 
-/// The names of the secrets that the config has; `None` if it names no source of secrets, or a folder
-/// that cannot be read here.
+/// The names of the secrets that the config declares; `None` if it names a folder of secrets that cannot be
+/// read here.
 fn secret_names(config: &Config) -> Option<Vec<String>> {
     let mut names: Vec<String> = config.secrets.keys().cloned().collect();
     let systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
@@ -158,7 +172,7 @@ fn secret_names(config: &Config) -> Option<Vec<String>> {
         let files = std::fs::read_dir(folder).ok()?.flatten();
         names.extend(files.filter_map(|file| file.file_name().into_string().ok()));
     }
-    (!names.is_empty()).then_some(names)
+    Some(names)
 }
 
 /// What the name of a kind is called, and what a taken one means.

@@ -443,3 +443,35 @@ fn a_config_of_a_newer_format_is_refused() {
         assert!(problems.contains(said), "{problems}");
     }
 }
+
+#[test]
+fn a_refused_value_is_told_as_it_was_probably_meant() {
+    for (text, help) in [
+        ("server: {listen: 7777}", "`127.0.0.1:7777`"),
+        ("executor: {tool_timeout: 600}", "`600s`"),
+        ("executor: {tool_timeout: 10min}", "`10m`"),
+        ("executor: {tool_timeout: 1h30m}", "`90m`"),
+        (
+            "executor: {tool_timeout: null}",
+            "write a value, `none` for no limit, or delete the line",
+        ),
+        ("executor: {timeout_seconds: 5}", "`tool_timeout`"),
+        ("cache: {max_bytes: 64Mi}", "`64MiB`"),
+        ("cache: {max_bytes: 16K}", "`16KiB`"),
+        ("cache: {max_bytes: 1000000}", "`1000000B`"),
+        ("cache: {max_bytes: null}", "write a value, or delete the line"),
+        ("manifests: {dirs: tools.d}", "`[tools.d]`"),
+        ("cache: {enabled: yes}", "`true`"),
+        ("registry: {lock: true}", "`enforce`"),
+        ("registry: {lock: strict}", "`enforce`"),
+        ("policy: {rules: [{tool: a, action: block}]}", "`deny`"),
+        ("policy: {on_ask: ask}", "`wait`"),
+        ("policy: {rules: [{tool: *, action: deny}]}", "quote it: \"*\""),
+        ("secrets: {}\n  token: {file: /run/token}", "delete the `{}` behind `secrets:`"),
+        ("policy:\n  rules: []\n  - {tool: a, action: deny}", "delete the `[]` behind `rules:`"),
+        ("toolsets: {}\n  reader:\n    include: []", "delete the `{}` behind `toolsets:`"),
+    ] {
+        let said = problems(text);
+        assert!(said.contains(help), "{text}: {said}");
+    }
+}

@@ -12,7 +12,8 @@ use crate::settings::Config;
 
 impl Toolcrib {
     /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that
-    /// match no manifest and no tool of this crib, a sentence each. Patterns with `*` or `?` may match what
+    /// match no manifest and no tool of this crib, and the toolsets that `server` names and nobody declares,
+    /// a sentence each. Patterns with `*` or `?` may match what
     /// comes later, and so may the tools of other MCP servers: nothing is said of them.
     pub fn unmatched_names(&self, config: &Config) -> Vec<String> {
         let known = Known::of(self);
@@ -63,6 +64,8 @@ impl Toolcrib {
                 }
             }
         }
+        #[cfg(feature = "http")]
+        said.extend(undeclared_toolsets(config));
         for entry in &config.registry.allow_override {
             if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
                 said.push(format!(
@@ -73,6 +76,26 @@ impl Toolcrib {
         }
         said
     }
+}
+
+/// The toolsets that the server's clients are given and that `toolsets` does not declare: the server does not
+/// start with such a config.
+#[cfg(feature = "http")]
+fn undeclared_toolsets(config: &Config) -> Vec<String> {
+    let own = config.server.toolset.as_ref().map(|name| ("server.toolset".to_owned(), name));
+    let clients = config.server.tokens.iter().filter_map(|(client, settings)| {
+        Some((format!("server.tokens.{client}.toolset"), settings.toolset.as_ref()?))
+    });
+    let undeclared =
+        own.into_iter().chain(clients).filter(|(_, name)| !config.toolsets.contains_key(*name));
+    undeclared
+        .map(|(key, name)| {
+            format!(
+                "`{key}` names `{name}`, but `toolsets` declares no such toolset, so `toolcrib serve` \
+                 will not start"
+            )
+        })
+        .collect()
 }
 
 /// What names can match.
@@ -218,5 +241,20 @@ mod tests {
         for (said, about) in said.iter().zip(about) {
             assert!(said.contains(about), "{about}: {said}");
         }
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn toolsets_of_the_server_that_nothing_declares_are_told() {
+        let config =
+            "server: {toolset: reader, tokens: {ci: {hash: \"blake3:HASH\", toolset: ops}, \
+                      me: {hash: \"blake3:HASH\", toolset: known}}}\ntoolsets: {known: {}}\n"
+                .replace("HASH", &"a".repeat(64));
+        let config: Config = toolcrib_manifest::decode("config.yml", &config).unwrap();
+        let crib = Toolcrib::builder().settings(&config).build().unwrap();
+        let said = crib.unmatched_names(&config);
+        assert_eq!(said.len(), 2, "{said:#?}");
+        assert!(said[0].starts_with("`server.toolset` names `reader`"), "{said:#?}");
+        assert!(said[1].starts_with("`server.tokens.ci.toolset` names `ops`"), "{said:#?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Format, parse, shortened};
 
 /// What the schema says of a place.
@@ -65,7 +65,7 @@ impl<'s> Place<'s> {
         // A key alone is often one of a section that was left out.
         let elsewhere = (depth == 0).then(|| self.sections_with(key)).flatten();
         let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
-        error(message).help(near.unwrap_or_else(|| format!("known keys: {}", keys.join(", "))))
+        error(message).help(near.unwrap_or_else(|| keys_meant(key, &keys)))
     }
 
     fn sections_with(&self, key: &str) -> Option<String> {

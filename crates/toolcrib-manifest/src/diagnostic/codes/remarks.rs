@@ -69,6 +69,11 @@ pub(super) const REMARKS: &[Code] = &[
         "Install it where the server runs, or correct its name.",
     ),
     warning(
+        "missing-folder",
+        "A `cwd` that is not there when the manifest is checked.",
+        "Make the folder, or correct `cwd`.",
+    ),
+    warning(
         "missing-script",
         "A script, or a file that an interpreter or a worker runs, that is not there.",
         "Put it beside the manifest, or correct its name.",
@@ -190,6 +195,11 @@ pub(super) const REMARKS: &[Code] = &[
         "unknown-secret",
         "A secret that the config does not have.",
         "Correct the name, or add the secret to the config.",
+    ),
+    warning(
+        "unstartable-script",
+        "A script that does not begin with `#!`, the line that names its interpreter.",
+        "Begin it with a line such as `#!/bin/sh` or `#!/usr/bin/env python3`.",
     ),
     warning(
         "unquoted-variable",

@@ -65,7 +65,10 @@ enum Format {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
-    let config = startup::config(options)?.into_config();
+    let loaded = startup::config(options)?;
+    let looked_for =
+        lint::CheckOptions { restated: own.providers, config_loaded: loaded.file().is_some() };
+    let config = loaded.into_config();
     let paths = if own.paths.is_empty() {
         let absent = config.manifests.absent();
         screen::absent(&absent);
@@ -73,11 +76,11 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     } else {
         own.paths.clone()
     };
-    let mut found = lint::check(&paths, &config, own.providers)?;
+    let mut found = lint::check(&paths, &config, looked_for)?;
     let mended = if own.fix {
         let mended = fix::mend(&found.files);
         if mended.iter().any(|file| !file.applied.is_empty()) {
-            found = lint::check(&paths, &config, own.providers)?;
+            found = lint::check(&paths, &config, looked_for)?;
         }
         Some(mended)
     } else {

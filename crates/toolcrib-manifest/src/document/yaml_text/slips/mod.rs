@@ -8,6 +8,31 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::{Span, boundary};
 use crate::document::{first_content, shortened};
 
+mod brackets;
+
+/// The keys of a tool that are no keys of the mappings inside it.
+const TOOL_KEYS: [&str; 16] = [
+    "annotations",
+    "approval",
+    "constraints",
+    "context",
+    "cwd",
+    "description",
+    "examples",
+    "http",
+    "input",
+    "limits",
+    "name",
+    "needs",
+    "output",
+    "run",
+    "sandbox",
+    "tests",
+];
+
+/// Quotes as word processors set them.
+const CURLY_QUOTES: [char; 5] = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
+
 /// Blanks that YAML takes for text.
 const FOREIGN_BLANKS: [char; 6] =
     ['\u{a0}', '\u{2007}', '\u{2009}', '\u{202f}', '\u{3000}', '\u{205f}'];
@@ -120,7 +145,13 @@ impl<'t> Line<'t> {
 
 /// What is probably wrong where a parser stopped, if that can be told.
 pub(super) fn find(text: &str, at: usize, kind: &ErrorKind) -> Option<Diagnostic> {
-    let found = toml(text).or_else(|| unquoted_reference(text, at)).or_else(|| unseen(text, at));
+    let found = toml(text)
+        .or_else(|| brackets::fence(text, at))
+        .or_else(|| brackets::kept_empty_value(text, at))
+        .or_else(|| unquoted_reference(text, at))
+        .or_else(|| unseen(text, at))
+        .or_else(|| brackets::star(text, at))
+        .or_else(|| brackets::unclosed(text, at));
     found.or_else(|| match kind {
         ErrorKind::MappingValueNotAllowed
         | ErrorKind::InvalidColonPlacement
@@ -174,7 +205,10 @@ fn unquoted_reference(text: &str, at: usize) -> Option<Diagnostic> {
     Some(
         Diagnostic::error("syntax", &line.span(start, end), message)
             .label("inside `[…]` and `{…}` a brace ends the text")
-            .help(format!("quote the reference: \"{whole}\"")),
+            .help(match whole.trim_matches(CURLY_QUOTES) {
+                plain if plain == whole => format!("quote the reference: \"{whole}\""),
+                plain => format!("replace the curly quotes with straight ones: \"{plain}\""),
+            }),
     )
 }
 
@@ -244,9 +278,12 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
     if open.iter().any(|(level, name)| *level == indent && !name.is_empty()) {
         return None;
     }
+    // A key that only a tool has belongs beside the tool's other keys.
+    let is_of_tool = |name: &str| TOOL_KEYS.contains(&name);
+    let beside_tool = is_of_tool(key) && open.iter().any(|(_, name)| is_of_tool(name));
     let nearest = open
         .iter()
-        .filter(|(_, name)| !name.is_empty())
+        .filter(|(_, name)| !name.is_empty() && (!beside_tool || is_of_tool(name)))
         .min_by_key(|(level, _)| (level.abs_diff(indent), usize::MAX - level))?;
     let section = open.last().map_or("", |(_, name)| name);
     let owner = match section {

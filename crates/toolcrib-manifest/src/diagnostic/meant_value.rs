@@ -1,0 +1,86 @@
+//! What was probably meant by a value of a config file that its schema refuses.
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::document::{Node, NodeValue, shortened};
+use crate::fields::{boolean_meant, duration, list_of, rate, size};
+
+/// Words for the values of choices: our word, and what people write instead.
+const CHOICES: &[(&str, &[&str])] = &[
+    ("enforce", &["true", "yes", "on", "strict", "enforced", "required"]),
+    ("off", &["false", "no", "none", "never", "disabled"]),
+    ("deny", &["block", "blocked", "reject", "refuse", "forbid", "forbidden"]),
+    ("allow", &["permit", "accept", "grant", "auto"]),
+    ("wait", &["ask", "prompt", "confirm", "hold", "manual"]),
+    ("ask", &["confirm", "prompt", "approve", "approval", "manual"]),
+];
+
+/// The value of a choice that other programs call by another word.
+pub(super) fn choice(node: &Node, allowed: &[String]) -> Option<String> {
+    let written = plain(node)?.to_ascii_lowercase();
+    let is_allowed = |word: &str| allowed.iter().any(|allowed| allowed == word);
+    let (word, _) = CHOICES
+        .iter()
+        .find(|(word, others)| is_allowed(word) && others.contains(&written.as_str()))?;
+    Some(format!("write `{word}`"))
+}
+
+/// What to write in place of a value that a schema refuses, if that can be told from the value.
+pub(super) fn help(key: &str, schema: &Value, node: &Node) -> Option<String> {
+    let kinds = kinds(schema);
+    let takes = |kind: &str| kinds.contains(&kind);
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    let pattern = pattern.and_then(|pattern| Regex::new(pattern).ok());
+    let fits = |text: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(text));
+    if node.value == NodeValue::Null {
+        let unlimited =
+            if pattern.is_some() && fits("none") { ", `none` for no limit," } else { "," };
+        return Some(format!(
+            "write a value{unlimited} or delete the line, which leaves the default"
+        ));
+    }
+    let written = plain(node)?;
+    if takes("boolean") && !takes("string") {
+        return boolean_meant(&written).map(|meant| format!("write `{meant}`"));
+    }
+    if takes("array") && !takes("string") {
+        let item = match node.value {
+            NodeValue::String(_) => list_of(std::iter::once(written.as_str())),
+            _ => shortened(&written),
+        };
+        return Some(format!("write a list: `[{item}]`"));
+    }
+    if !takes("string") {
+        return None;
+    }
+    if key == "listen" && written.parse::<u16>().is_ok() {
+        return Some(format!("write an address with the port: `127.0.0.1:{written}`"));
+    }
+    if pattern.is_none() {
+        let is_text = matches!(node.value, NodeValue::String(_));
+        return (!is_text).then(|| format!("quote it: \"{}\"", shortened(&written)));
+    }
+    let measures = [duration(&written), size(&written), rate(&written)];
+    let meant = measures.into_iter().flatten().find(|meant| fits(meant))?;
+    Some(format!("write `{meant}`"))
+}
+
+/// The types that a schema allows.
+fn kinds(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A single value as it was written.
+fn plain(node: &Node) -> Option<String> {
+    match &node.value {
+        NodeValue::String(text) => Some(text.clone()),
+        NodeValue::Number(number) => Some(number.to_string()),
+        NodeValue::Bool(value) => Some(value.to_string()),
+        NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => None,
+    }
+}

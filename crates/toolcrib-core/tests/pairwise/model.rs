@@ -429,7 +429,7 @@ impl Model<'_> {
         match row.meanwhile {
             Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), (0, 0)),
             Meanwhile::Restarted if !runs_after => {
-                (self.kept, self.timeouts) = (Some(false), (0, 0))
+                (self.kept, self.timeouts) = (Some(false), (0, 0));
             }
             _ => {}
         }

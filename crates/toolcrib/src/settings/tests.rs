@@ -447,6 +447,7 @@ fn a_config_of_a_newer_format_is_refused() {
 #[test]
 fn a_refused_value_is_told_as_it_was_probably_meant() {
     for (text, help) in [
+        #[cfg(feature = "http")]
         ("server: {listen: 7777}", "`127.0.0.1:7777`"),
         ("executor: {tool_timeout: 600}", "`600s`"),
         ("executor: {tool_timeout: 10min}", "`10m`"),

@@ -21,6 +21,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
 
@@ -137,8 +138,36 @@ pub fn stand_in(number: &str) -> Option<String> {
     needs_protection(number).then(|| format!("{}{number}", *PREFIX))
 }
 
+/// Which of two numbers, written as JSON, is the greater, by their exact values; `None` if one is no
+/// JSON number. Takes time in proportion to the texts, whatever their exponents.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use toolcrib_json::exact::compare;
+///
+/// assert_eq!(compare("100.00000000000000001", "1e2"), Some(Ordering::Greater));
+/// assert_eq!(compare("-0.0", "0"), Some(Ordering::Equal));
+/// ```
+pub fn compare(one: &str, other: &str) -> Option<Ordering> {
+    let (one_parts, other_parts) = (Parts::of(one)?, Parts::of(other)?);
+    let (one_size, other_size) = (one_parts.magnitude(), other_parts.magnitude());
+    let sign = |text: &str, (digits, _): &(String, i64)| match (digits.is_empty(), text) {
+        (true, _) => 0,
+        (false, text) if text.starts_with('-') => -1,
+        (false, _) => 1,
+    };
+    let (one_sign, other_sign) = (sign(one, &one_size), sign(other, &other_size));
+    if one_sign != other_sign || one_sign == 0 {
+        return Some(one_sign.cmp(&other_sign));
+    }
+    // The power of the first digit decides, then digit by digit: the last one is not 0.
+    let ((one_digits, one_power), (other_digits, other_power)) = (&one_size, &other_size);
+    let order = one_power.cmp(other_power).then_with(|| one_digits.cmp(other_digits));
+    Some(if one_sign < 0 { order.reverse() } else { order })
+}
+
 /// Whether a number that is written in JSON is a whole number, however it is written.
-pub(crate) fn is_whole(number: &str) -> bool {
+pub fn is_whole(number: &str) -> bool {
     let value = Parts::of(number).and_then(|parts| parts.value());
     value.is_some_and(|(_, power)| power >= 0)
 }
@@ -196,6 +225,22 @@ impl<'a> Parts<'a> {
             && fraction.is_none_or(digits)
             && exponent.is_none_or(power);
         is_number.then_some(Self { whole, fraction, exponent })
+    }
+
+    /// The significant digits, and the power of ten that is just above the first one; no digits for
+    /// zero. An exponent beyond all reason counts as the greatest there is.
+    fn magnitude(&self) -> (String, i64) {
+        let fraction = self.fraction.unwrap_or_default();
+        let all = format!("{}{fraction}", self.whole);
+        let digits = all.trim_start_matches('0');
+        let length = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let leading = length(all.len() - digits.len());
+        let exponent = self.exponent.map_or(0, |exponent| {
+            let beyond = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
+            exponent.parse().unwrap_or(beyond)
+        });
+        let places = length(self.whole.len()).saturating_sub(leading);
+        (digits.trim_end_matches('0').to_owned(), exponent.saturating_add(places))
     }
 
     fn is_integer(&self) -> bool {
@@ -270,6 +315,41 @@ mod tests {
         ] {
             assert!(!is_kept(changed), "{changed}");
         }
+    }
+
+    #[test]
+    fn numbers_are_compared_by_their_exact_values() {
+        let ascending = [
+            "-1e99999999999999999999",
+            "-18446744073709551616",
+            "-100.00000000000000001",
+            "-100",
+            "-1e-400",
+            "0",
+            "1e-99999999999999999999",
+            "1e-400",
+            "0.00999",
+            "0.1",
+            "0.10000000000000000000001",
+            "5",
+            "5.00000000000000000001",
+            "99.9999999999999999999",
+            "100",
+            "9007199254740992.9",
+            "9007199254740993",
+            "123456789012345678901",
+            "1.3e20",
+        ];
+        for (at, one) in ascending.iter().enumerate() {
+            for (other_at, other) in ascending.iter().enumerate() {
+                assert_eq!(compare(one, other), Some(at.cmp(&other_at)), "{one} and {other}");
+            }
+        }
+        for (one, other) in [("100", "1.00e2"), ("-0", "0e9"), ("0.5", "5E-1"), ("-12e1", "-120.0")]
+        {
+            assert_eq!(compare(one, other), Some(Ordering::Equal), "{one} and {other}");
+        }
+        assert_eq!(compare("1", "x"), None);
     }
 
     #[test]

@@ -323,3 +323,59 @@ fn ambiguous_arguments_and_numbers_out_of_range_are_refused_on_every_surface() {
         assert_eq!(crib.call("echo", arguments, &[]).code, Some(1), "call: {arguments}");
     }
 }
+
+const CHECKED: &str = r#"
+toolcrib: 1
+tools:
+  - name: count
+    description: Say the number. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {n: {type: integer, maximum: 100}}, required: [n]}
+    run: {argv: [echo, "n=${args.n}"]}
+  - name: find
+    description: Find a number. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {n: {type: number, minimum: 0}}, required: [n]}
+    run: {argv: [echo, "${args.n}"]}
+  - name: pick
+    description: Say the listed number. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {n: {enum: [1, -5]}}, required: [n]}
+    run: {argv: [echo, "n=${args.n}"]}
+"#;
+
+#[test]
+fn a_command_gets_no_number_that_its_schema_rules_out_by_its_last_digit() {
+    let crib = Crib::new(&[("checked.yaml", CHECKED)]);
+    crib.config(&format!("state: {{dir: state}}\nserver: {{token: {TOKEN}}}\n"));
+    let served = serve(&crib);
+    let called = |tool: &str, number: &str| {
+        let body = format!("{{\"arguments\":{{\"n\":{number}}}}}");
+        asked(&served.address, &format!("/v1/tools/{tool}/call"), &[], &body)
+    };
+    for (tool, number) in [
+        ("count", "99.00000000000000000001"),
+        ("count", "100.00000000000000001"),
+        ("count", "1e-400"),
+        ("find", "-1e-400"),
+        ("find", "-0.00000000000000000000000001"),
+        ("pick", "1.00000000000000000001"),
+        ("pick", "-5.00000000000000000001"),
+    ] {
+        let answer = called(tool, number);
+        assert!(answer.contains("HTTP/1.1 422"), "{tool} {number}: {answer}");
+        assert!(answer.contains("/n") && answer.contains(number), "{tool} {number}: {answer}");
+    }
+    for (tool, number, said) in [
+        ("count", "1e2", "n=100"),
+        ("count", "-123456789012345678901", "n=-123456789012345678901"),
+        ("find", "-0.0", "\"output\":\"0"),
+        ("find", "-0e99999999999999999999", "\"output\":\"0"),
+        ("find", "1e-400", "\"output\":\"1e-400"),
+        ("pick", "-5.0", "n=-5"),
+    ] {
+        let answer = called(tool, number);
+        assert!(answer.contains("HTTP/1.1 200"), "{tool} {number}: {answer}");
+        assert!(answer.contains(said), "{tool} {number}: {answer}");
+    }
+}

@@ -3,13 +3,14 @@
 //! Runs only on arguments that failed validation, and touches only the places the validator
 //! complained about: a string where a string is wanted stays a string, whatever it spells.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jsonschema::JsonType;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
-use toolcrib_json::{Cursor, Kind, Tape, parse};
+use toolcrib_json::{Cursor, Kind, Tape, exact, parse};
 
 use super::json_view::{Reported, reported};
 
@@ -142,7 +143,7 @@ fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
 
 /// A text in place of a value, and what JSON it spells; read once for all that is wanted.
 struct Text<'a> {
-    text: Option<std::borrow::Cow<'a, str>>,
+    text: Option<Cow<'a, str>>,
     spells: Option<Kind>,
 }
 
@@ -184,7 +185,10 @@ fn change(place: Cursor<'_>, text: &Text<'_>, want: Want<'_>) -> Option<(String,
             Some((wrapped(place), "array"))
         }
         (Want::OneOf(options), Kind::String) => {
-            let value: Value = serde_json::from_str(&text.json(|_| true)?).ok()?;
+            let json = text.json(|_| true)?;
+            // A number that a value would round is not the listed one.
+            let Cow::Borrowed(kept) = exact::protect(&json) else { return None };
+            let value: Value = serde_json::from_str(kept).ok()?;
             let found = options.iter().find(|option| **option == value && !option.is_string())?;
             Some((found.to_string(), "the listed value"))
         }

@@ -3,14 +3,16 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use jsonschema::JsonType;
-use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
+use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp};
 use jsonschema_value::LazyInstance;
 use serde::Deserialize as _;
 use serde_json::Value;
-use toolcrib_json::{Cursor, Items, Kind, Members, Number, Tape};
+use toolcrib_json::{Cursor, Items, Kind, Members, Tape};
 
+use crate::arguments::number_view::{NumberView, SchemaNumbers};
 use crate::cache::canonical;
 
 /// The representation: instances are places in a tape.
@@ -27,6 +29,9 @@ pub struct TapeJson;
 pub struct Bounds {
     steps: Cell<u64>,
     problems: Cell<u32>,
+    numbers: Arc<SchemaNumbers>,
+    /// The first number that the validator looked at and that no double can stand for.
+    inexact: Cell<Option<u32>>,
 }
 
 /// Steps for each place of a tape. Every keyword of a schema that looks at a place takes about one.
@@ -35,11 +40,33 @@ const STEPS_PER_PLACE: u64 = 100;
 const STEPS: u64 = 100_000;
 
 impl Bounds {
-    /// Bounds in proportion to the size of a tape; `problems` is how many may be found.
-    pub fn of(tape: &Tape<'_>, problems: u32) -> Self {
+    /// Bounds in proportion to the size of a tape; `problems` is how many may be found, and `numbers`
+    /// are those of the schema.
+    pub fn of(tape: &Tape<'_>, problems: u32, numbers: Arc<SchemaNumbers>) -> Self {
         let places = u64::try_from(tape.places()).unwrap_or(u64::MAX);
         let steps = places.saturating_mul(STEPS_PER_PLACE).saturating_add(STEPS);
-        Self { steps: Cell::new(steps), problems: Cell::new(problems) }
+        Self {
+            steps: Cell::new(steps),
+            problems: Cell::new(problems),
+            numbers,
+            inexact: Cell::new(None),
+        }
+    }
+
+    /// The place of a number that the validator could not compare exactly. Its verdict then means
+    /// nothing.
+    pub fn inexact(&self) -> Option<u32> {
+        self.inexact.get()
+    }
+
+    /// Notes that a number could not be compared exactly.
+    pub(super) fn note_inexact(&self, place: Cursor<'_>) {
+        self.inexact.set(self.inexact.get().or(Some(place.index())));
+    }
+
+    /// The numbers of the schema.
+    pub(super) fn numbers(&self) -> &SchemaNumbers {
+        &self.numbers
     }
 
     /// Whether the steps were used up.
@@ -59,7 +86,7 @@ impl Bounds {
 
     /// Takes steps; `false` if the validator is to come to its end.
     #[inline]
-    fn take(&self, steps: u32) -> bool {
+    pub(super) fn take(&self, steps: u32) -> bool {
         self.steps.set(self.steps.get().saturating_sub(u64::from(steps)));
         !self.is_over()
     }
@@ -154,9 +181,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn as_number(&self) -> Option<NumberView<'a>> {
         match self {
-            Self::At(cursor, _) => {
-                cursor.number().map(|number| NumberView { number, cursor: *cursor })
-            }
+            Self::At(cursor, bounds) => NumberView::at(*cursor, bounds),
             Self::Name(_) => None,
         }
     }
@@ -202,19 +227,29 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             (Self::Name(name), Value::String(text)) => name == text,
             (_, Value::Null) => self.is_null(),
             (_, Value::Bool(truth)) => self.as_boolean() == Some(*truth),
-            (_, Value::Number(_)) if !self.is_number() => false,
-            // Nothing is built where the kind and the size tell already.
-            (Self::At(cursor, _), Value::Array(items)) => {
+            (_, Value::Number(expected)) => {
+                self.as_number().is_some_and(|number| cmp::equal_numbers(&number, expected))
+            }
+            // Nothing is looked at where the kind and the size tell already.
+            (Self::At(cursor, bounds), Value::Array(items)) => {
                 cursor.kind() == Kind::Array
                     && cursor.len() == items.len()
-                    && cmp::equal(&self.to_value(), expected)
+                    && bounds.take(places(*cursor))
+                    && cursor
+                        .items()
+                        .zip(items)
+                        .all(|(item, expected)| View::At(item, bounds).equals_value(expected))
             }
-            (Self::At(cursor, _), Value::Object(members)) => {
+            (Self::At(cursor, bounds), Value::Object(members)) => {
                 cursor.kind() == Kind::Object
                     && cursor.len() == members.len()
-                    && cmp::equal(&self.to_value(), expected)
+                    && bounds.take(places(*cursor))
+                    && cursor.members().all(|(name, value)| {
+                        let expected = members.get(&*name.key_text());
+                        expected.is_some_and(|it| View::At(value, bounds).equals_value(it))
+                    })
             }
-            _ => cmp::equal(&self.to_value(), expected),
+            (Self::Name(_), _) => false,
         }
     }
 
@@ -246,6 +281,11 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             Self::Name(_) => None,
         }
     }
+}
+
+/// The steps that looking at each item or member of a value takes.
+fn places(value: Cursor<'_>) -> u32 {
+    u32::try_from(value.len()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 /// An object in a tape.
@@ -329,63 +369,6 @@ impl<'a> Iterator for ItemViews<'a> {
     }
 }
 
-/// A number in a tape.
-#[derive(Debug, Clone, Copy)]
-pub struct NumberView<'a> {
-    number: Number,
-    cursor: Cursor<'a>,
-}
-
-impl JsonNumber for NumberView<'_> {
-    fn as_u64(&self) -> Option<u64> {
-        match self.number {
-            Number::Unsigned(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    fn as_i64(&self) -> Option<i64> {
-        match self.number {
-            Number::Unsigned(value) => value.try_into().ok(),
-            Number::Negative(value) => Some(value),
-            Number::Float(_) => None,
-        }
-    }
-
-    fn as_f64(&self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "the nearest double is what is meant")]
-        Some(match self.number {
-            Number::Unsigned(value) => value as f64,
-            Number::Negative(value) => value as f64,
-            Number::Float(value) => value,
-        })
-    }
-
-    fn as_str(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.cursor.source())
-    }
-
-    fn to_number(&self) -> Cow<'_, serde_json::Number> {
-        Cow::Owned(match self.number {
-            Number::Unsigned(value) => value.into(),
-            Number::Negative(value) => value.into(),
-            // The parser has refused what is not finite.
-            Number::Float(value) => serde_json::Number::from_f64(value).unwrap_or_else(|| 0.into()),
-        })
-    }
-
-    fn is_integer(&self) -> bool {
-        match self.number {
-            Number::Float(value) => value.fract() == 0.0,
-            _ => true,
-        }
-    }
-
-    fn is_written_as_integer(&self) -> bool {
-        self.cursor.kind().is_integer()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use toolcrib_json::parse;
@@ -398,7 +381,7 @@ mod tests {
         let tape = parse(&text).expect("the document parses");
         jsonschema::json::conformance::assert_conformance::<TapeJson>(&View::At(
             tape.root(),
-            &Bounds::of(&tape, 1),
+            &Bounds::of(&tape, 1, Arc::default()),
         ));
     }
 }

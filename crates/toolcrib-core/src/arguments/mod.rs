@@ -5,6 +5,7 @@ pub(crate) mod coerce;
 pub(crate) mod corrections;
 pub mod json_view;
 pub(crate) mod messages;
+pub mod number_view;
 pub(crate) mod preparation;
 pub mod prepare;
 pub(crate) mod repair;

@@ -84,7 +84,7 @@ fn coerced(
     original: &Tape<'_>,
     mending: &mut Mending,
 ) -> Result<Tape<'static>, ToolError> {
-    let bounds = SchemaValidator::bounds(original);
+    let bounds = validator.bounds(original);
     let first = validator.problems(original, &bounds)?;
     let rounds = if original.text().len() > LARGE { 1 } else { COERCION_ROUNDS };
     let mut done = Coerced::default();
@@ -97,7 +97,7 @@ fn coerced(
         }
         done.add(coercions);
         let tape = prepared(preparation, rewritten(text)?, mending)?;
-        let bounds = SchemaValidator::bounds(&tape);
+        let bounds = validator.bounds(&tape);
         let found = validator.problems(&tape, &bounds)?;
         if found.errors.is_empty() && !found.stopped {
             mending.coerced(done.list());

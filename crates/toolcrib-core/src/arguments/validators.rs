@@ -9,8 +9,10 @@ use toolcrib_json::{Cursor, Kind, Tape, parse_owned};
 use toolcrib_tool::{Data, ToolDefinition, ToolError};
 
 use crate::arguments::json_view::{Bounds, Reported, TapeJson, View, reported};
+use crate::arguments::number_view::SchemaNumbers;
 use crate::arguments::violation::Violations;
 use crate::cache::lru::Lru;
+use crate::output::excerpt::shorten;
 
 /// How many compiled schemas are kept. One that was evicted is compiled again when it is next needed.
 const CAPACITY: usize = 1_000;
@@ -31,6 +33,7 @@ const MIN_PROBLEMS: u32 = 2;
 pub(crate) struct SchemaValidator {
     validator: Validator<TapeJson>,
     schema: Arc<Value>,
+    numbers: Arc<SchemaNumbers>,
 }
 
 /// What a validator has found wrong with a tape.
@@ -54,7 +57,8 @@ impl SchemaValidator {
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;
-        Ok(Self { validator, schema: Arc::clone(schema) })
+        let numbers = Arc::new(SchemaNumbers::of(schema));
+        Ok(Self { validator, schema: Arc::clone(schema), numbers })
     }
 
     /// The schema itself.
@@ -66,11 +70,12 @@ impl SchemaValidator {
     ///
     /// # Errors
     ///
-    /// If the validator takes more steps than the value's size allows.
+    /// If the validator takes more steps than the value's size allows, or the value holds a number that
+    /// cannot be compared exactly.
     pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
-        let bounds = Bounds::of(tape, MAX_PROBLEMS);
+        let bounds = Bounds::of(tape, MAX_PROBLEMS, Arc::clone(&self.numbers));
         let valid = self.validator.is_valid(View::At(tape.root(), &bounds));
-        if bounds.ran_out() { Err(too_many_steps()) } else { Ok(valid) }
+        means_something(tape, &bounds).map(|()| valid)
     }
 
     /// The validator's own errors, as far as it looks for them. `bounds` are those of the tape
@@ -78,7 +83,8 @@ impl SchemaValidator {
     ///
     /// # Errors
     ///
-    /// If the validator takes more steps than the value's size allows.
+    /// If the validator takes more steps than the value's size allows, or the value holds a number that
+    /// cannot be compared exactly.
     pub(crate) fn problems<'a>(
         &'a self,
         tape: &'a Tape<'_>,
@@ -86,9 +92,7 @@ impl SchemaValidator {
     ) -> Result<Problems<'a>, ToolError> {
         let mut errors: Vec<_> =
             self.validator.iter_errors(View::At(tape.root(), bounds)).collect();
-        if bounds.ran_out() {
-            return Err(too_many_steps());
-        }
+        means_something(tape, bounds)?;
         if bounds.is_full() {
             // Late ones may come of the end of the search. Those that hold earlier ones do not.
             errors.retain(|error| match error.kind() {
@@ -102,10 +106,11 @@ impl SchemaValidator {
     }
 
     /// What one search for problems in a tape may take.
-    pub(crate) fn bounds(tape: &Tape<'_>) -> Bounds {
+    pub(crate) fn bounds(&self, tape: &Tape<'_>) -> Bounds {
         let fitting = PATH_BYTES / longest_path(tape.root()).max(1);
         let fitting = u32::try_from(fitting).unwrap_or(MAX_PROBLEMS);
-        Bounds::of(tape, fitting.clamp(MIN_PROBLEMS, MAX_PROBLEMS))
+        let problems = fitting.clamp(MIN_PROBLEMS, MAX_PROBLEMS);
+        Bounds::of(tape, problems, Arc::clone(&self.numbers))
     }
 
     /// Everything that is wrong with a tool's data.
@@ -126,7 +131,7 @@ impl SchemaValidator {
             Ok(tape) => tape,
             Err((error, _)) => return Violations::one("", &error.problem),
         };
-        let bounds = Self::bounds(&tape);
+        let bounds = self.bounds(&tape);
         let found = self.is_valid(&tape).and_then(|valid| {
             if valid {
                 return Ok(Violations::default());
@@ -150,6 +155,30 @@ fn longest_path(value: Cursor<'_>) -> usize {
     let members = value.members().map(|(name, value)| name.raw_bytes().len() + below(value));
     let items = value.items().map(|item| POSITION + below(item));
     members.chain(items).max().unwrap_or(0)
+}
+
+/// Whether the verdict of a validation counts: it came to its end, and every number it compared was
+/// compared exactly.
+fn means_something(tape: &Tape<'_>, bounds: &Bounds) -> Result<(), ToolError> {
+    if bounds.ran_out() {
+        return Err(too_many_steps());
+    }
+    match bounds.inexact().and_then(|place| tape.at(place)) {
+        Some(place) => Err(too_many_digits(place)),
+        None => Ok(()),
+    }
+}
+
+fn too_many_digits(number: Cursor<'_>) -> ToolError {
+    const SHOWN: usize = 80;
+
+    let pointer = number.pointer();
+    ToolError::invalid_args(format!(
+        "the number at `{}` ({}) has too many digits to be checked exactly against the tool's schema",
+        shorten(&pointer, SHOWN),
+        shorten(number.source(), SHOWN),
+    ))
+    .with_hint("Nothing was run. Send the number with at most 15 digits, and a whole number without a fraction.")
 }
 
 fn too_many_steps() -> ToolError {
@@ -313,7 +342,7 @@ mod tests {
 
         let text = nested(100);
         let tape = toolcrib_json::parse(&text).unwrap();
-        let bounds = SchemaValidator::bounds(&tape);
+        let bounds = validator.bounds(&tape);
         let found = validator.problems(&tape, &bounds);
         assert!(found.is_err() || found.is_ok_and(|found| found.stopped));
     }
@@ -340,7 +369,7 @@ mod tests {
             (format!(r#"{{"{}":1}}"#, "x".repeat(1_000_000)), (0, false)),
         ] {
             let tape = toolcrib_json::parse(&text).unwrap();
-            let bounds = SchemaValidator::bounds(&tape);
+            let bounds = validator.bounds(&tape);
             let Problems { errors, stopped } = validator.problems(&tape, &bounds).unwrap();
             assert_eq!((errors.len(), stopped), expected);
         }
@@ -352,7 +381,7 @@ mod tests {
         let validator = SchemaValidator::compile(&Arc::new(schema), false).unwrap();
         let text = format!(r#"{{"{}":[{}1]}}"#, "x".repeat(1 << 20), "1,".repeat(9_999));
         let tape = toolcrib_json::parse(&text).unwrap();
-        let bounds = SchemaValidator::bounds(&tape);
+        let bounds = validator.bounds(&tape);
         let Problems { errors, stopped } = validator.problems(&tape, &bounds).unwrap();
         assert_eq!((errors.len(), stopped), (3, true));
     }

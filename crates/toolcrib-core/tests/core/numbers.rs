@@ -181,3 +181,111 @@ async fn a_rule_about_the_text_of_a_number_sees_its_digits() {
     assert!(!call("123456789012345678901").await.is_success());
     assert!(call("123456789012345678902").await.is_success());
 }
+
+/// What a schema says of a number that is the argument `n`: the text that the tool got, or why the call
+/// was refused.
+async fn judged(schema: serde_json::Value, number: &str) -> Result<String, String> {
+    let input = json!({"properties": {"n": schema}, "required": ["n"]});
+    let definition = define("echo").input_schema(input).output_schema(json!({}));
+    let executor = Executor::new(registry([entry(definition, Echo)]), ExecutorConfig::default());
+    let turn = executor.turn(TurnOptions::default());
+    let result = turn.call(ToolCall::new("1", "echo", format!(r#"{{"n":{number}}}"#))).await;
+    if result.is_success() {
+        let text = result.text();
+        let number = text.trim_start_matches(r#"{"n":"#).trim_end_matches('}');
+        return Ok(number.to_owned());
+    }
+    let error = result.to_json();
+    assert!(error.contains("/n"), "the refusal names the place: {error}");
+    Err(result.text().into_owned())
+}
+
+#[tokio::test]
+async fn a_number_is_compared_by_its_exact_value() {
+    let big = 9_007_199_254_740_993_u64;
+    for (schema, refused) in [
+        (json!({"type": "integer"}), "9007199254740993.5"),
+        (json!({"type": "integer"}), "1.00000000000000000001"),
+        (json!({"type": "integer"}), "1e-400"),
+        (json!({"type": "integer"}), "4503599627370496.00000001"),
+        (json!({"maximum": 100}), "100.00000000000000001"),
+        (json!({"maximum": 0.1}), "0.10000000000000000001"),
+        (json!({"exclusiveMaximum": 100}), "100.000"),
+        (json!({"maximum": big - 1}), "9007199254740992.9"),
+        (json!({"maximum": u64::MAX}), "18446744073709551616"),
+        (json!({"minimum": big}), "9007199254740992.9"),
+        (json!({"minimum": 0}), "-1e-400"),
+        (json!({"minimum": 0}), "-1e-99999999999999999999"),
+        (json!({"exclusiveMinimum": 0}), "-0.0"),
+        (json!({"enum": [1]}), "1.00000000000000000001"),
+        (json!({"enum": [1, 2, 3]}), "0.99999999999999999999"),
+        (json!({"enum": [-5]}), "-5.00000000000000000001"),
+        (json!({"enum": [1.5]}), r#""1.50000000000000000001""#),
+        (json!({"const": 5}), "5.00000000000000000001"),
+        (json!({"const": big}), "9007199254740992.0"),
+        (json!({"const": [[1], {"a": 2}]}), r#"[[1],{"a":2.00000000000000000001}]"#),
+        (json!({"anyOf": [{"maximum": 100}, {"minimum": 101}]}), "100.00000000000000001"),
+        (json!({"not": {"exclusiveMinimum": 100}}), "100.00000000000000001"),
+        (
+            json!({"$ref": "#/properties/n/$defs/few", "$defs": {"few": {"maximum": 1}}}),
+            "1.00000000000000000001",
+        ),
+    ] {
+        let verdict = judged(schema.clone(), refused).await;
+        assert!(verdict.is_err(), "{schema} takes {refused}: {verdict:?}");
+    }
+    for (schema, taken) in [
+        (json!({"type": "integer"}), "123456789012345678901234567890"),
+        (json!({"type": "integer"}), "9007199254740993.0"),
+        (json!({"type": "integer", "minimum": 0}), "123456789012345678901234567890"),
+        (json!({"type": "number", "minimum": 0, "maximum": 1}), "0.1000000000000000055"),
+        (json!({"maximum": 100}), "99.99999999999999999999"),
+        (json!({"exclusiveMaximum": 100}), "99.99999999999999999999"),
+        (json!({"exclusiveMinimum": 100}), "100.00000000000000001"),
+        (json!({"exclusiveMinimum": 0}), "1e-400"),
+        (json!({"minimum": big}), "9007199254740993"),
+        (json!({"minimum": u64::MAX}), "18446744073709551615.5"),
+        (json!({"const": big}), "9007199254740993"),
+        (json!({"not": {"const": 5}}), "5.00000000000000000001"),
+        (json!({"const": [[1], {"a": 2}]}), r#"[[1],{"a":2}]"#),
+        (json!({"multipleOf": 0.1}), "0.3"),
+        (json!({"multipleOf": 10}), "100000000000000000000"),
+    ] {
+        assert_eq!(judged(schema.clone(), taken).await.as_deref(), Ok(taken), "{schema}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_cannot_be_compared_exactly_is_refused() {
+    // No double lies between the two bounds, as the number does.
+    let adjacent = json!({"anyOf": [{"maximum": 1.0}, {"minimum": 1.000_000_000_000_000_2}]});
+    for (schema, number) in [
+        // Written as a fraction it is compared as a double, and no double equals this bound.
+        (json!({"minimum": 9_007_199_254_740_993_u64}), "9007199254740993.0"),
+        (json!({"multipleOf": 10}), "10.00000000000000000001"),
+        (json!({"multipleOf": 0.5}), "9007199254740993"),
+        (json!({"not": {"multipleOf": 10}}), "10.00000000000000000001"),
+        (adjacent, "1.0000000000000001"),
+    ] {
+        let refused = judged(schema.clone(), number).await.expect_err("it is refused");
+        assert!(refused.contains("too many digits"), "{schema}: {refused}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bounds_hold_to_the_last_digit(number in number(), limit in prop_oneof![-200.0..200.0_f64, Just(0.0), Just(100.0)]) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let order = toolcrib_json::exact::compare(&number, &limit.to_string()).expect("two numbers");
+        for (keyword, fits) in [
+            ("minimum", order.is_ge()),
+            ("maximum", order.is_le()),
+            ("exclusiveMinimum", order.is_gt()),
+            ("exclusiveMaximum", order.is_lt()),
+            ("const", order.is_eq()),
+        ] {
+            let taken = runtime.block_on(judged(json!({keyword: limit}), &number));
+            prop_assert_eq!(taken.is_ok(), fits, "{} {}: {:?}", keyword, limit, taken);
+        }
+    }
+}

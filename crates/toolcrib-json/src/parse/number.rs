@@ -82,7 +82,10 @@ impl Parser<'_> {
         let value = self.double(start)?;
         let is_whole = value.fract() == 0.0 && value.abs() <= EXACT_WHOLE;
         // The double may be whole where the number is not: `1.00000000000000000001`, `1e-400`.
-        let kind = if is_whole && exact::is_whole(&self.text[start..self.at]) {
+        let written = &self.text[start..self.at];
+        // So does 2^53 stand for 2^53 + 1.
+        let is_exact = || value.abs() < EXACT_WHOLE || exact::is_kept(written);
+        let kind = if is_whole && exact::is_whole(written) && is_exact() {
             self.has_integral_float = true;
             Kind::IntegralFloat
         } else {

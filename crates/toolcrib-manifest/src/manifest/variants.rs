@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
 use crate::manifest::program::argv::Word;
+use crate::manifest::program::input;
 use crate::manifest::program::interpreters;
 use crate::manifest::program::known;
 use crate::manifest::program::options::{Entry, entries};
@@ -33,6 +34,8 @@ pub(super) struct Shown {
     pub(super) unsafe_values: Vec<Diagnostic>,
     /// Whether a program runs what it reads on standard input.
     pub(super) program_from_stdin: bool,
+    /// What may run values that are read on standard input.
+    pub(super) input_run: Option<String>,
 }
 
 /// Reads every variant of a vector, `known` being what the vector itself shows.
@@ -45,6 +48,9 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
         let mut found = Vec::new();
         interpreters::check(&variant, &read, scope, &mut found);
         shown.program_from_stdin |= read.runs_stdin || interpreters::read_stdin(&variant, &read);
+        if shown.input_run.is_none() {
+            shown.input_run = input::runs_input(&variant, scope);
+        }
         found.extend(read.unsafe_values);
         // What is wrong with the vector itself is said first, and alone.
         for mut diagnostic in found.into_iter().filter(|_| known.is_empty()) {

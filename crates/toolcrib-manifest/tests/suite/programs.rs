@@ -375,3 +375,145 @@ fn a_line_for_a_shell_is_told_to_be_one() {
         assert!(found.len() == 1 && found[0].contains(wanted), "{found:?}");
     }
 }
+
+#[test]
+fn no_value_on_standard_input_is_run() {
+    for run in [
+        r#"{argv: [xargs, sh, -c], stdin: X}"#,
+        r#"{argv: [xargs, env], stdin: X}"#,
+        r#"{argv: [xargs, "-I{}", sh, -c, "echo {}"], stdin: X}"#,
+        r#"{argv: [xargs, sed, s/a/b/], stdin: X}"#,
+        r#"{argv: [xargs, timeout, "5"], stdin: X}"#,
+        r#"{argv: [xargs, tar, -tf], stdin: X}"#,
+        r#"{argv: [parallel], stdin: X}"#,
+        r#"{argv: [awk, -f, /dev/stdin], stdin: X}"#,
+        r#"{argv: [awk, --file=/dev/fd/0, a], stdin: X}"#,
+        r#"{argv: [make, -f, "-"], stdin: X}"#,
+        r#"{argv: [sh, /dev/stdin], stdin: X}"#,
+        r#"{argv: [bash, /dev/fd/0], stdin: X}"#,
+        r#"{argv: [bash, /proc/self/fd/0], stdin: X}"#,
+        r#"{argv: [bash, //dev/./stdin], stdin: X}"#,
+        r#"{argv: [python3, /dev/stdin], stdin: X}"#,
+        r#"{argv: [python3, "-"], stdin: X}"#,
+        r#"{argv: [python3, -c, "import sys; exec(sys.stdin.read())"], stdin: X}"#,
+        r#"{argv: [ed, -s, x], stdin: X}"#,
+        r#"{argv: [vim, -e, -s, x], stdin: X}"#,
+        r#"{argv: [ssh, host], stdin: X}"#,
+        r#"{argv: [julia], stdin: X}"#,
+        r#"{argv: [unshare, -r], stdin: X}"#,
+        r#"{argv: [sh, -c, 'cat | sh'], stdin: X}"#,
+        r#"{argv: [timeout, "5", sh, -c, 'cat | sh'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'cd x; sh'], stdin: X}"#,
+        r#"{argv: [bash, -c, '. /dev/stdin'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'xargs sh -c'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'read x; eval "$x"'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'read x; $x'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'sh -c "$(cat)"'], stdin: X}"#,
+        r#"{argv: [bash, -c, 'bash <(cat)'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'cat > "$F"; sh "$F"'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'cat > /tmp/x.sh; sh /tmp/x.sh'], stdin: X}"#,
+        r#"{argv: [sh, -c, "sh -c 'cat | sh'"], stdin: X}"#,
+        r#"{shell: sh, text: 'cat | sh', stdin: X}"#,
+        r#"{shell: sh, text: 'while read l; do sh -c "$l"; done', stdin: X}"#,
+    ] {
+        let found = run_errors(run);
+        assert!(found.iter().any(|code| code == "spliced-script"), "{run}: {found:?}");
+    }
+}
+
+#[test]
+fn programs_that_take_their_input_for_data_get_values_on_it() {
+    for run in [
+        r#"{argv: [cat], stdin: X}"#,
+        r#"{argv: [jq, .a], stdin: X}"#,
+        r#"{argv: [xargs], stdin: X}"#,
+        r#"{argv: [xargs, ls, -l], stdin: X}"#,
+        r#"{argv: [xargs, tar, -tf, "--"], stdin: X}"#,
+        r#"{argv: [xargs, "-I{}", sh, -c, 'cat "$1"', sh, "{}"], stdin: X}"#,
+        r#"{argv: [awk, "{print $1}"], stdin: X}"#,
+        r#"{argv: [sed, s/a/b/], stdin: X}"#,
+        r#"{argv: [python3, tool.py], stdin: X}"#,
+        r#"{argv: [python3, -c, "import sys; print(len(sys.stdin.read()))"], stdin: X}"#,
+        r#"{argv: [ssh, host, show-log], stdin: X}"#,
+        r#"{argv: [sh, -c, 'sort | uniq -c > out.txt'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'while read -r l; do echo "$l"; done'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'x=$(cat); printf "%s" "$x" | wc -c'], stdin: X}"#,
+        r#"{argv: [sh, -c, 'sh ./each.sh | find . -name "a"'], stdin: X}"#,
+        r#"{shell: sh, text: 'jq . | tee out.json', stdin: X}"#,
+    ] {
+        assert_eq!(run_errors(run), Vec::<String>::new(), "{run}");
+    }
+}
+
+#[test]
+fn a_text_does_not_run_a_file_that_it_writes_in_the_workspace() {
+    for text in [
+        "printf \"echo built\\n\" > gen.sh; sh gen.sh",
+        "sort -o g2.sh in.txt; sh g2.sh",
+        "f=g3.sh; sort -o \"$f\" in.txt; sh \"$f\"",
+        "echo x > gen.sh && ./gen.sh",
+        "echo x | tee ./gen.sh; . gen.sh",
+        "cc -o prog x.c && ./prog",
+        "echo x > gen.sh; sh < gen.sh",
+    ] {
+        let quoted = text.replace('\'', "''");
+        for run in
+            [format!("{{argv: [sh, -c, '{quoted}']}}"), format!("{{shell: sh, text: '{quoted}'}}")]
+        {
+            assert_eq!(run_errors(&run), ["runs-written-file"], "{run}");
+        }
+        let insisted = format!("{{shell: sh, text: '{quoted}', unsafe_argv: nobody writes here}}");
+        assert_eq!(run_errors(&insisted), Vec::<String>::new(), "{insisted}");
+    }
+    for text in [
+        "cc -o \"$TMPDIR/prog\" x.c && \"$TMPDIR/prog\"",
+        "cd \"$TMPDIR\" && cc -o prog x.c && ./prog",
+        "sh gen.sh > out.txt; cat out.txt",
+        "echo x | sh -s",
+    ] {
+        let run = format!("{{shell: sh, text: '{text}'}}");
+        assert_eq!(run_errors(&run), Vec::<String>::new(), "{run}");
+    }
+}
+
+#[test]
+fn a_variable_that_programs_read_as_options_takes_no_value() {
+    for name in [
+        "ZIPOPT",
+        "GREP_OPTIONS",
+        "LESSOPEN",
+        "RUBYOPT",
+        "PERL5OPT",
+        "NODE_OPTIONS",
+        "MAKEFLAGS",
+        "GIT_DIR",
+        "TAR_OPTIONS",
+        "LD_PRELOAD",
+        "XZ_OPT",
+        "PYTEST_ADDOPTS",
+        "TAPE",
+    ] {
+        let run = format!("{{argv: [x], env: {{{name}: X}}}}");
+        assert_eq!(run_errors(&run), ["dangerous-env"], "{run}");
+    }
+}
+
+/// The codes of the errors about a `run`, `X` standing for a reference to any text.
+fn run_errors(run: &str) -> Vec<String> {
+    let run = run.replace("stdin: X", "stdin: \"${args.x}\"").replace(": X}", ": \"${args.x}\"}");
+    let input = if run.contains("${args.x}") {
+        "input: {properties: {x: {type: string}}, required: [x]}\n    "
+    } else {
+        ""
+    };
+    let text = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something. Read-only.\n    \
+         annotations: {{read_only: true}}\n    {input}run: {run}\n"
+    );
+    let loaded = load_str("t.yaml", &text);
+    let errors = loaded.diagnostics.iter();
+    errors
+        .filter(|found| found.severity == Severity::Error)
+        .map(|found| found.code.to_string())
+        .collect()
+}

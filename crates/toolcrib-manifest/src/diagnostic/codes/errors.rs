@@ -364,6 +364,11 @@ pub(super) const ERRORS: &[Code] = &[
         "Keep `run` or `http`, not both.",
     ),
     error(
+        "runs-written-file",
+        "A shell's text that writes a file in the workspace and runs it.",
+        "Write the file to `$TMPDIR`, which belongs to the call.",
+    ),
+    error(
         "secret-in-argv",
         "A secret where every user of the machine could see it.",
         "Hand it over in `env`, on `stdin` or in a header.",

@@ -307,7 +307,10 @@ pub(super) const RUN: Keys = Keys {
 pub(super) const WAYS: [(&str, &[&str]); 4] = [
     ("argv", &["stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
     ("script", &["args", "stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
-    ("shell", &["text", "vars", "stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
+    (
+        "shell",
+        &["text", "vars", "stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"],
+    ),
     ("worker", &["protocol", "idle", "max_calls", "env", "pass_env"]),
 ];
 

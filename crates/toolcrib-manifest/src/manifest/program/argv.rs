@@ -7,6 +7,7 @@ use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
 use crate::fields::{Fields, wrong_type};
+use crate::manifest::program::input;
 use crate::manifest::program::interpreters;
 use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
@@ -38,6 +39,8 @@ pub(in crate::manifest) struct Argv {
     pub(in crate::manifest) entries: Option<Vec<ArgvEntry>>,
     /// Whether what is read on standard input is run as a program.
     pub(in crate::manifest) program_from_stdin: bool,
+    /// What may run values that are read on standard input.
+    pub(in crate::manifest) input_run: Option<String>,
     /// Values that would choose a program, be run, or name an option, unless the author insists.
     pub(in crate::manifest) unsafe_values: Vec<Diagnostic>,
 }
@@ -66,7 +69,9 @@ pub(in crate::manifest) fn read(
     program_from_stdin |= shown.program_from_stdin;
     unsafe_values.extend(shown.unsafe_values);
     unsafe_values.extend(options::names_from_values(&words, scope));
-    Argv { entries, program_from_stdin, unsafe_values }
+    unsafe_values.extend(input::runs_written_file_in(&words, scope));
+    let input_run = input::runs_input(&words, scope).or(shown.input_run);
+    Argv { entries, program_from_stdin, input_run, unsafe_values }
 }
 
 /// A program that a tool starts, with its literal arguments.
@@ -148,7 +153,7 @@ pub(in crate::manifest) fn arguments(
             findings.add(found);
         }
     }
-    Argv { entries, program_from_stdin: false, unsafe_values }
+    Argv { entries, program_from_stdin: false, input_run: None, unsafe_values }
 }
 
 /// Reads entries, and every argument in them as a word.

@@ -10,7 +10,8 @@ use crate::document::{Entry, Node, NodeValue};
 use crate::environment::is_dangerous_env;
 use crate::fields::{Fields, wrong_type};
 use crate::manifest::keys;
-use crate::manifest::program::{interpreters, script};
+use crate::manifest::program::{input, interpreters, script};
+use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 
@@ -41,12 +42,14 @@ pub(in crate::manifest) fn read(
     }
     let mut script = None;
     let mut program_from_stdin = false;
+    let mut input_run = None;
     let mut unsafe_values = Vec::new();
     let mut variables = BTreeMap::new();
     let argv = match way {
         "argv" => fields.entry("argv").and_then(|argv| {
             let argv = argv::read(&argv.node, &argv.key_span, scope, findings);
             program_from_stdin = argv.program_from_stdin;
+            input_run = argv.input_run;
             unsafe_values.extend(argv.unsafe_values);
             argv.entries
         }),
@@ -57,15 +60,25 @@ pub(in crate::manifest) fn read(
                 argv
             })
         }
-        _ => script::shell(&fields, entry, scope, findings).map(|(argv, vars)| {
-            variables = vars;
-            argv
-        }),
+        _ => {
+            if let Some((text, node)) = fields.text("text").zip(fields.node("text")) {
+                input_run = input::text_runs_input(text, node, scope);
+                unsafe_values.extend(input::runs_written_file(text, node));
+            }
+            script::shell(&fields, entry, scope, findings).map(|(argv, vars)| {
+                variables = vars;
+                argv
+            })
+        }
     };
     let stdin = fields.node("stdin").and_then(|node| {
         let template = scope.template(node, findings)?;
         if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
             unsafe_values.push(interpreters::spliced(reference, &node.span));
+        } else if let Some(reason) = &input_run
+            && let Some(reference) = template.references().find(|it| is_free(it, scope))
+        {
+            unsafe_values.push(input::run_from_input(reason, reference, node));
         }
         Some(template)
     });
@@ -87,6 +100,16 @@ pub(in crate::manifest) fn read(
         unsafe_argv,
         capture_bytes: beside.capture_bytes,
     }))
+}
+
+/// Whether a reference is to an argument that may be more than what the author lists.
+fn is_free(reference: &Reference, scope: &Scope) -> bool {
+    match reference {
+        Reference::Arg(name) => {
+            scope.arguments.get(name).is_none_or(|known| known.shape > Shape::Fixed)
+        }
+        _ => false,
+    }
 }
 
 /// The reason for which values may stand where they choose a program, are run or name an option. Without

@@ -149,6 +149,18 @@ pub(in crate::manifest) fn file_run<'w, 'n>(
     }
 }
 
+/// The word that holds the text which an interpreter runs, and whether a shell runs it.
+pub(in crate::manifest) fn text_run<'w, 'n>(
+    program: &str,
+    words: &'w [Word<'n>],
+) -> Option<(bool, &'w Word<'n>)> {
+    let (name, interpreter) = Interpreter::find(program)?;
+    match interpreter.program(name, words) {
+        Program::Text(text) => Some((passed::SHELLS.contains(&name), text)),
+        Program::File(_) | Program::Stdin => None,
+    }
+}
+
 /// The diagnostic for a value inside a program's text.
 pub(in crate::manifest) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
     let message = format!(
@@ -228,6 +240,8 @@ impl Interpreter {
                 at += 2;
             } else if is_option(text) || su {
                 at += 1;
+            } else if known::is_input(text) {
+                return Program::Stdin;
             } else {
                 return Program::File(Some(word));
             }

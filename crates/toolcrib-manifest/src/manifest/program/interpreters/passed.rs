@@ -9,7 +9,7 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
 /// Shells whose text gets its arguments as positional parameters.
-const SHELLS: [&str; 14] = [
+pub(super) const SHELLS: [&str; 14] = [
     "sh",
     "bash",
     "dash",

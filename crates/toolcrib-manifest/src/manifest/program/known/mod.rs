@@ -71,6 +71,35 @@ pub(in crate::manifest) fn starts_nothing(program: &str) -> bool {
     })
 }
 
+/// Whether a program has options whose value is run.
+pub(in crate::manifest) fn has_options_that_run(program: &str) -> bool {
+    find(program).is_some_and(|known| !known.code.is_empty())
+}
+
+/// Whether a path is another name of a program's standard input.
+pub(in crate::manifest) fn is_input(path: &str) -> bool {
+    let parts: Vec<&str> =
+        path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    path.starts_with('/')
+        && match parts.as_slice() {
+            ["dev", "stdin"] | ["dev", "fd", "0"] => true,
+            ["proc", _, rest @ ..] => rest.ends_with(&["fd", "0"]),
+            _ => false,
+        }
+}
+
+/// Programs that start a shell which reads its commands on standard input, if they name no program.
+const START_SHELL: [&str; 12] = [
+    "chroot", "doas", "fakeroot", "firejail", "nsenter", "proot", "runuser", "script", "setarch",
+    "ssh", "sudo", "unshare",
+];
+
+/// Programs that run commands on standard input whatever their arguments are.
+const RUN_INPUT: [&str; 14] = [
+    "dc", "ed", "ex", "gdb", "lldb", "lftp", "mongo", "mongosh", "nvim", "red", "sftp", "vi",
+    "view", "vim",
+];
+
 /// Whether a program is known to run what it is given besides its options.
 pub(in crate::manifest) fn runs_arguments(program: &str) -> bool {
     find(program).is_some_and(|known| {
@@ -107,6 +136,9 @@ impl Reader<'_, '_> {
             return;
         };
         self.read.started.push((at, name));
+        let plain = base_name(name);
+        let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
+        self.read.runs_stdin |= RUN_INPUT.contains(&plain) || plain == "parallel" && !lists();
         if let Some(known) = find(name) {
             self.arguments(at + 1, base_name(name), known);
         }
@@ -199,7 +231,14 @@ impl Reader<'_, '_> {
             position += 1;
             at += 1;
         }
-        self.read.runs_stdin |= known.runs_stdin && !has_code;
+        let starts_shell = START_SHELL.contains(&name)
+            && match known.rest {
+                Rest::Shell(nth) | Rest::Each(nth) => position <= nth,
+                _ => true,
+            };
+        let is_script = matches!(known.rest, Rest::Script) && position == 0;
+        let runs_stdin = known.runs_stdin || starts_shell || is_script;
+        self.read.runs_stdin |= runs_stdin && !has_code;
     }
 
     /// Reads `VARIABLE=…` before the program of `env`.
@@ -351,6 +390,12 @@ impl Reader<'_, '_> {
     fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
         // A plain word at the start names a program, or is a command; further back it is a part of
         // what the author wrote.
+        if let Some(text) = word.literal() {
+            let value = text.split_once('=').map_or(text, |(_, value)| value);
+            let attached = text.find('/').map_or("", |at| &text[at..]);
+            self.read.runs_stdin |=
+                is_input(value) || text.starts_with('-') && is_input(attached) || value == "-";
+        }
         let tame = if follows_text(word, known) { Shape::Word } else { known.harmless };
         if self.tainted(word, tame)
             && let Some(reference) = chosen(word)

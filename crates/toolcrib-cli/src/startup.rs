@@ -67,7 +67,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     // Where there is no place for it, what a client is asked is kept as long as the server runs.
     let open = ToolcribBuilder::resources;
     let as_loaded = loaded.config().clone();
-    prepare(&loaded);
+    prepare(&loaded)?;
     let started = build_of(loaded, secrets, open)?;
     started.crib.follow_config(&as_loaded, move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
@@ -196,7 +196,7 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     for warning in settle_state(&mut loaded) {
         screen::note(warning);
     }
-    prepare(&loaded);
+    prepare(&loaded)?;
     // This process is gone when somebody answers.
     let started = build_of(loaded, Secrets::read, |builder, config| {
         Ok(builder.resources(config)?.without_suspensions())
@@ -206,17 +206,25 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
 }
 
 /// Makes what a tool could make otherwise, where that would decide what runs.
-fn prepare(loaded: &LoadedConfig) {
+fn prepare(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let mut config = loaded.config().clone();
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
-    before_programs(&config);
+    before_programs(&config)
 }
 
 /// The same, for a config that has been built with: before other MCP servers are started.
-pub(crate) fn before_programs(config: &Config) {
+///
+/// Fails if this is root's process and the state folder another user's, who would decide what root runs.
+pub(crate) fn before_programs(config: &Config) -> anyhow::Result<()> {
+    // The default folder is then done without: nothing is trusted for what is recorded there.
+    let named = config.state.dir.as_ref().filter(|dir| !config.state.is_default && dir.is_dir());
+    if let Some(dir) = named {
+        StateDir::check_owner(dir).context("state.dir")?;
+    }
     // Where it cannot be made, the program that is to work there says so.
     let _ = config.make_workspace();
     config.make_placeholders();
+    Ok(())
 }
 
 /// Builds the crib to see what a call of a tool would do: nothing is opened, and no command is asked for
@@ -243,7 +251,7 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
     let mut loaded = config(options)?;
     // Without manifests nothing is started. Paths of the command line are the caller's to make.
     if !mock && loaded.config().manifests.absent().is_empty() {
-        prepare(&loaded);
+        prepare(&loaded)?;
     }
     if !paths.is_empty() {
         let manifests = &mut loaded.config_mut().manifests;
@@ -292,7 +300,8 @@ fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
     let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
         return builder;
     };
-    match StateDir::open(dir).and_then(|state| state.pins()) {
+    let opened = StateDir::open(dir).and_then(|state| StateDir::check_owner(dir).map(|()| state));
+    match opened.and_then(|state| state.pins()) {
         Ok(pins) => builder.pins(Arc::new(pins)),
         Err(error) => {
             screen::note(format!(

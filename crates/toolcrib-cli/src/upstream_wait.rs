@@ -21,39 +21,43 @@ pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(5);
 const NAMED_WAIT: Duration = Duration::from_secs(35);
 
 /// Connects to all, and waits for them a short time.
-pub(crate) async fn connect(started: &Started) {
-    before_programs(started);
+pub(crate) async fn connect(started: &Started) -> anyhow::Result<()> {
+    before_programs(started)?;
     started.crib.connect().await.settled(LISTING_WAIT).await;
+    Ok(())
 }
 
 /// Connects to all, and waits for each as long as one that is asked for by name is waited for.
-pub(crate) async fn connect_patiently(started: &Started) {
-    before_programs(started);
+pub(crate) async fn connect_patiently(started: &Started) -> anyhow::Result<()> {
+    before_programs(started)?;
     started.crib.connect().await.settled(NAMED_WAIT).await;
+    Ok(())
 }
 
 /// Connects to those that may have a tool of this name, unless somebody else has it, and to no
 /// others.
-pub(crate) async fn connect_for(started: &Started, tool: &str) {
+pub(crate) async fn connect_for(started: &Started, tool: &str) -> anyhow::Result<()> {
     if started.crib.executor().registry().snapshot().get(tool).is_some() {
-        return;
+        return Ok(());
     }
     // As the crib has them: what the lock blocks is not started for a call either.
     let declared = started.crib.declared_upstreams().into_iter();
     let asked: Vec<_> = declared.filter(|upstream| upstream.may_offer(tool)).collect();
     if !asked.is_empty() {
-        before_programs(started);
+        before_programs(started)?;
     }
     let upstreams = started.crib.upstreams();
     upstreams.set(asked).await;
     upstreams.settled(NAMED_WAIT).await;
+    Ok(())
 }
 
 /// Where servers are started, nothing is left to be made by them that decides what runs.
-fn before_programs(started: &Started) {
+fn before_programs(started: &Started) -> anyhow::Result<()> {
     if started.manifests.upstreams().next().is_some() {
-        startup::before_programs(&started.config);
+        startup::before_programs(&started.config)?;
     }
+    Ok(())
 }
 
 /// A line for each server that lists more tools than are taken of one.

@@ -30,7 +30,7 @@ fn a_config_that_is_no_plain_file_is_an_error_and_is_not_passed_over() {
 }
 
 #[test]
-fn a_section_that_is_commented_out_is_empty() {
+fn a_section_that_is_commented_out_has_its_default() {
     let crib = Crib::new(&[]);
     crib.config(
         "server:\n  tokens:\n  #  ada: {}\npolicy:\n  rules:\ntoolsets:\nmanifests: {trusted: null}\n\
@@ -43,8 +43,67 @@ fn a_section_that_is_commented_out_is_empty() {
         crib.run(&["config", "show", "--json"]).json()["config"]["executor"]["max_concurrency"]
             .as_u64()
     });
+    let protected = |crib: &Crib| {
+        crib.run(&["config", "show", "--json"]).json()["config"]["paths"]["protected"].clone()
+    };
+    let default = protected(&crib);
+    assert!(default.as_array().is_some_and(|paths| !paths.is_empty()), "{default}");
+    crib.config("paths: {protected: null}\n");
+    assert_eq!(protected(&crib), default);
+    crib.config("paths: {protected: []}\n");
+    assert_eq!(protected(&crib), serde_json::json!([]), "an empty list is one");
+    for text in ["", "null"] {
+        let set = format!("paths.protected={text}");
+        let refused = crib.run(&["--set", &set, "config", "show"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("write `[]` for an empty one"), "{refused:?}");
+    }
     crib.config("executor: {max_concurrency: null}\n");
     assert_eq!(crib.run(&["list"]).code, Some(2), "a number is not nothing");
+}
+
+#[test]
+fn an_include_that_is_empty_or_null_is_refused() {
+    let crib = Crib::new(&[]);
+    for include in ["[]", "null", ""] {
+        crib.config(&format!("toolsets:\n  none:\n    include: {include}\n"));
+        let refused = crib.run(&["list"]);
+        assert_eq!(refused.code, Some(2), "{include}: {refused:?}");
+        assert!(refused.stderr.contains("leave it out for all tools"), "{refused:?}");
+    }
+    crib.config("toolsets:\n  none: null\n");
+    assert_eq!(
+        crib.run(&["list"]).code,
+        Some(2),
+        "a toolset that is commented out is not all tools"
+    );
+}
+
+#[test]
+fn the_policy_of_a_client_has_rules_only_and_its_user_is_somebody() {
+    let crib = Crib::new(&[]);
+    let with = |own: &str| {
+        let hash = format!("blake3:{}", "0".repeat(64));
+        crib.config(&format!("server:\n  tokens:\n    a: {{hash: '{hash}', {own}}}\n"));
+        crib.run(&["config", "show"])
+    };
+    for key in ["on_ask: deny", "mode: guarded"] {
+        let refused = with(&format!("policy: {{{key}}}"));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("a client's policy has rules only"), "{refused:?}");
+        assert!(refused.stderr.contains("write a rule with `action: deny`"), "{refused:?}");
+    }
+    for key in ["user", "tenant"] {
+        let refused = with(&format!("context: {{{key}: null}}"));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused.stderr.contains(&format!("`{key}` is null, which is nobody")),
+            "{refused:?}"
+        );
+    }
+    let good =
+        with("policy: {rules: [{tool: bash, action: deny}]}, context: {user: ada, team: null}");
+    assert_eq!(good.code, Some(0), "{good:?}");
 }
 
 #[test]

@@ -211,6 +211,46 @@ fn root_uses_no_state_folder_that_another_user_could_change() {
 }
 
 #[test]
+fn root_starts_nothing_that_another_user_trusted_in_a_state_folder() {
+    let tool = "toolcrib: 1\ntools:\n  - name: mark\n    description: Marks.\n    \
+                annotations: {read_only: true}\n    sandbox: {profile: trusted}\n    \
+                run: {argv: [touch, ran.txt]}\n    tests: [{name: runs, args: {}, expect: {}}]\n";
+    let upstream = "toolcrib: 1\nupstream:\n  - {name: ups, command: [touch, ups.txt], \
+                    sandbox: {profile: trusted}}\n";
+    let crib = Crib::new(&[("mark.yaml", tool), ("ups.yaml", upstream)]);
+    crib.config("state: {dir: own}\n");
+    let own = crib.path().join("own");
+    std::fs::create_dir(&own).expect("it is ours");
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    std::fs::set_permissions(&own, mode).expect("it is ours");
+    for file in ["tools.d/mark.yaml", "tools.d/ups.yaml"] {
+        let trusted = crib.run(&["trust", "--yes", file]);
+        assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    }
+    if std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).is_err() {
+        // Only root can give folders away.
+        return;
+    }
+    let commands: [&[&str]; 6] = [
+        &["test"],
+        &["lock"],
+        &["lock", "--diff"],
+        &["doctor", "--connect"],
+        &["list", "--connect"],
+        &["search", "mark", "--connect"],
+    ];
+    for command in commands {
+        let run = crib.run(command);
+        assert_ne!(run.code, Some(0), "{run:?}");
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains("belongs to another user"), "{run:?}");
+    }
+    for started in ["ran.txt", "ups.txt", "workspace/ran.txt", "workspace/ups.txt"] {
+        assert!(!crib.path().join(started).exists(), "{started}");
+    }
+}
+
+#[test]
 fn a_state_folder_that_others_could_replace_is_refused_and_what_a_container_needs_is_said() {
     use std::os::unix::fs::PermissionsExt as _;
     let crib = Crib::new(&[("story.yaml", STORY)]);

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use toolcrib_tool::ToolEntry;
 
@@ -64,6 +65,17 @@ struct Inner {
     last: ArcSwapOption<Chosen>,
 }
 
+/// What is said of an empty `include`, which would take all tools.
+const EMPTY_INCLUDE: &str = "a list with at least one filter: an empty `include` selects nothing; leave it out for all tools";
+
+fn not_empty<'de, D: Deserializer<'de>>(include: D) -> Result<Vec<ToolFilter>, D::Error> {
+    let include = Vec::<ToolFilter>::deserialize(include)?;
+    if include.is_empty() {
+        return Err(D::Error::invalid_length(0, &EMPTY_INCLUDE));
+    }
+    Ok(include)
+}
+
 /// Which tools are listed, searched, described and called together: those that at least one
 /// `include` takes, or all if there is none, and no `exclude`. Beside them, prompts and resources by
 /// their names: none, unless they are named.
@@ -71,8 +83,9 @@ struct Inner {
 #[schemars(rename = "Toolset")]
 #[serde(default, deny_unknown_fields)]
 struct Rules {
-    /// Takes what any of these takes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Takes what any of these takes. Without it, all tools are taken; an empty list is refused.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_empty")]
+    #[schemars(length(min = 1), extend("x-expected" = EMPTY_INCLUDE))]
     include: Vec<ToolFilter>,
     /// Leaves out what any of these takes, whatever includes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]

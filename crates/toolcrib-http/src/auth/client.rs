@@ -57,6 +57,9 @@ pub(crate) struct Client {
     make: Arc<Make>,
 }
 
+/// A client without a limit of its own may have one in so many connections busy.
+const SHARE_OF_CONNECTIONS: usize = 4;
+
 /// MCP over one toolset, as it was when the service was made.
 struct Narrowed {
     toolset: Toolset,
@@ -347,11 +350,14 @@ impl Roster {
         toolsets: Toolsets<'_>,
     ) -> Result<TurnOptions, HttpError> {
         let mut values = ContextValues::new();
-        if !own.context.contains_key(Identity::USER) {
+        let is_stated = |key: &str| own.context.get(key).is_some_and(|value| !value.is_null());
+        if !is_stated(Identity::USER) {
             // Nobody's answers, waiting calls and outputs are another client's.
             values = values.with_identity(&Identity::user(name));
         }
-        for (key, value) in &own.context {
+        let is_nobody =
+            |key: &str| [Identity::USER, Identity::TENANT].contains(&key) && !is_stated(key);
+        for (key, value) in own.context.iter().filter(|(key, _)| !is_nobody(key)) {
             values = values.with(key.as_str(), value.clone());
         }
         let turn = self.make.backend.turn_options(values).scope(own.policy.clone());
@@ -377,7 +383,9 @@ impl Roster {
         let rate = own.and_then(|own| own.rate).or(config.rate);
         let concurrent = own
             .and_then(|own| own.concurrent)
-            .or(config.concurrent.map(std::num::NonZeroUsize::get));
+            .or(config.concurrent.map(std::num::NonZeroUsize::get))
+            // One client of several must not take the connections of all.
+            .or(own.map(|_| (config.connections / SHARE_OF_CONNECTIONS).max(1)));
         let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
         let described = json!({
             "keys": who.keys,

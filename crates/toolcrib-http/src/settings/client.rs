@@ -5,10 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use toolcrib_core::policy::Policy;
-use toolcrib_tool::RateLimit;
+use toolcrib_tool::{Identity, RateLimit};
 
 use crate::{Right, TokenHash};
 
@@ -24,18 +25,22 @@ pub struct ClientConfig {
     /// The toolset beyond which it sees and calls nothing. Default: `server.toolset`.
     #[serde(default)]
     pub toolset: Option<String>,
-    /// Rules for its calls beside the server's `policy`. The stricter verdict holds: they can narrow
-    /// what it may call, and never widen it. Default: none.
-    #[serde(default)]
+    /// Rules for its calls, in addition to the server's `policy`. The stricter decision holds: they can
+    /// narrow what it may call, and never widen it. Only the rules count: what happens to calls that need
+    /// approval is the server's `policy.on_ask`. Default: none.
+    #[serde(default, with = "rules_only")]
+    #[schemars(with = "rules_only::Written")]
     pub policy: Policy,
     /// Values of its calls' context, over those of the server's `context`. Without a `user` here, the
-    /// client's name is it, so that what is kept for one client never serves another.
-    #[serde(default)]
+    /// client's name is the user, so that what is kept for one client never serves another. `user` and
+    /// `tenant` cannot be null.
+    #[serde(default, deserialize_with = "with_stated_identity")]
     pub context: BTreeMap<String, Value>,
     /// Requests it may make in a time, such as `600/min`. Default: `server.rate`.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// Requests of it that may be answered at once. Default: `server.concurrent`.
+    /// How many of its requests are answered at the same time; an event stream counts until it ends.
+    /// Default: `server.concurrent`.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub concurrent: Option<usize>,
@@ -57,6 +62,57 @@ impl ClientConfig {
             rate: None,
             concurrent: None,
         }
+    }
+}
+
+/// A context whose `user` and `tenant`, where it has them, state somebody: clients with a null `user` would
+/// be one identity.
+fn with_stated_identity<'de, D: Deserializer<'de>>(
+    config: D,
+) -> Result<BTreeMap<String, Value>, D::Error> {
+    let context = BTreeMap::<String, Value>::deserialize(config)?;
+    let is_null = |key: &&str| context.get(*key).is_some_and(Value::is_null);
+    match [Identity::USER, Identity::TENANT].iter().copied().find(is_null) {
+        None => Ok(context),
+        Some(Identity::USER) => Err(D::Error::custom(
+            "`user` is null, which is nobody: leave it out, and the client's name is the user",
+        )),
+        Some(key) => Err(D::Error::custom(format!(
+            "`{key}` is null, which is nobody: name one, or leave it out"
+        ))),
+    }
+}
+
+/// The policy of a client in a configuration file, which has rules and nothing else.
+mod rules_only {
+    use schemars::JsonSchema;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use toolcrib_core::policy::{OnAsk, Policy, PolicyRule};
+
+    /// Rules for the calls of one client.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[schemars(rename = "ClientPolicy", extend("x-renamed" = {
+        "on_ask": "a client's policy has rules only: `policy.on_ask` of the server decides what happens \
+                   to calls that need approval; to refuse a tool to this client, write a rule with \
+                   `action: deny`",
+        "mode": "a client's policy has rules only: `policy.on_ask` of the server decides what happens \
+                 to calls that need approval; to refuse a tool to this client, write a rule with \
+                 `action: deny`"
+    }))]
+    #[serde(default, deny_unknown_fields)]
+    pub(super) struct Written {
+        /// The rules; the first that matches a call decides it.
+        rules: Vec<PolicyRule>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(policy: &Policy, to: S) -> Result<S::Ok, S::Error> {
+        Written { rules: policy.rules().cloned().collect() }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Policy, D::Error> {
+        let Written { rules } = Written::deserialize(from)?;
+        Policy::new(OnAsk::default(), rules).map_err(D::Error::custom)
     }
 }
 

@@ -51,7 +51,8 @@ pub struct ServerConfig {
     #[schemars(with = "OrNone<Rate>")]
     pub rate: Option<Rate>,
     /// How many requests of one client are answered at the same time, unless its own entry says otherwise.
-    /// Default `none`: as many as there are connections.
+    /// An event stream counts until it ends. Default `none`: for a client of `tokens`, a quarter of
+    /// `connections`; no limit for the operator's token and with `no_auth`.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub concurrent: Option<NonZeroUsize>,

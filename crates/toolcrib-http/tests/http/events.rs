@@ -28,6 +28,16 @@ impl Watcher {
         watcher
     }
 
+    /// The status of a request for the stream, which is closed at once if it is one.
+    async fn status(server: &Running, name: &str) -> u16 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let ask = Ask::api(server.address, "GET /v1/events").of(name);
+        ask.with("accept", "text/event-stream").write(&mut stream).await;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        std::str::from_utf8(&head[9..]).unwrap().parse().unwrap()
+    }
+
     async fn read_until(&mut self, holds: impl Fn(&str) -> bool) {
         let mut buffer = [0; 4096];
         let reading = async {
@@ -141,5 +151,27 @@ async fn a_rate_limit_says_when_to_come_back() {
     assert!((3_000..=3_600).contains(&header), "{header}");
     let body: Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(body["result"]["error"]["retry_after"], header);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_event_streams_of_one_client_leave_connections_to_the_others() {
+    let tokens = [client("greedy", |_| {}), client("other", |_| {})];
+    let server = start(ServerConfig { tokens: tokens.into(), connections: 16, ..config() }).await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        open.push(Watcher::of(&server, "greedy").await);
+    }
+    assert_eq!(Watcher::status(&server, "greedy").await, 429, "a quarter of the connections");
+    Watcher::of(&server, "other").await;
+    open.pop();
+    // The end of a connection is noticed a moment later.
+    let freed = async {
+        while Watcher::status(&server, "greedy").await != 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), freed).await.expect("a stream that ended counts no more");
+    drop(open);
     server.end().await;
 }

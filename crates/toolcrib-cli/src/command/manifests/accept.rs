@@ -60,7 +60,7 @@ pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow:
         );
     }
     runtime::block_on(async {
-        upstream_wait::connect(&started).await;
+        upstream_wait::connect(&started).await?;
         let mut exit = Exit::Success;
         let mut records = Vec::new();
         for wanted in &own.names {

@@ -67,7 +67,7 @@ pub(in crate::command) fn run(options: &Options, own: &ExportOptions) -> anyhow:
         return outcome;
     }
     runtime::block_on(async {
-        upstream_wait::connect(&started).await;
+        upstream_wait::connect(&started).await?;
         let outcome = exported(&started, own, &notes);
         let absent = upstream_wait::absent(&started.crib).into_iter();
         for line in absent.chain(upstream_wait::cut_lists(&started.crib)) {

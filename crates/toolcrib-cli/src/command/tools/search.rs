@@ -47,7 +47,7 @@ pub(in crate::command) fn run(options: &Options, own: &SearchOptions) -> anyhow:
         return searched(&started, own, &pinned);
     }
     runtime::block_on(async {
-        upstream_wait::connect(&started).await;
+        upstream_wait::connect(&started).await?;
         let outcome = searched(&started, own, &[]);
         let absent = upstream_wait::absent(&started.crib).into_iter();
         for line in absent.chain(upstream_wait::cut_lists(&started.crib)) {

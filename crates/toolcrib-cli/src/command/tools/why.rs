@@ -66,7 +66,7 @@ pub(in crate::command) fn run(options: &Options, own: &WhyOptions) -> anyhow::Re
         return outcome;
     }
     runtime::block_on(async {
-        upstream_wait::connect_for(&started, &own.name).await;
+        upstream_wait::connect_for(&started, &own.name).await?;
         let outcome = explained(&started, own).await;
         started.crib.shutdown(Duration::ZERO).await;
         outcome

@@ -130,6 +130,11 @@ impl Policy {
         self.on_ask
     }
 
+    /// The rules, in order.
+    pub fn rules(&self) -> impl Iterator<Item = &PolicyRule> {
+        self.rules.iter().map(|rule| &rule.written)
+    }
+
     /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
     /// a call which nothing concerns pays two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {

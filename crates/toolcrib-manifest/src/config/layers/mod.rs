@@ -183,7 +183,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     if let Some(node) = &node {
         if !matches!(node.value, NodeValue::Null) {
             value = node.to_value();
-            empty_sections(&checker.schema, &mut Vec::new(), &mut value);
+            drop_empty_sections(&checker.schema, &mut Vec::new(), &mut value);
         }
         checker.check(node, &value, "", &mut findings);
     }
@@ -220,25 +220,19 @@ pub fn value_at(file: (&str, &str), path: &[&str]) -> Option<Value> {
     Some(found.to_value())
 }
 
-/// Reads a section, mapping or list whose content is commented out, and that is therefore null, as empty.
-fn empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value) {
-    match value {
-        Value::Object(entries) => {
-            for (key, value) in entries {
-                path.push(key.clone());
-                empty_sections(schema, path, value);
-                path.pop();
-            }
+/// Removes every mapping and list whose content is commented out, and that is therefore null: it has its
+/// default, as if its key were commented out too. Read as empty, it would lift what the default protects.
+fn drop_empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value) {
+    let Value::Object(entries) = value else { return };
+    entries.retain(|key, value| {
+        path.push(key.clone());
+        let is_kept = !value.is_null() || !Place::is_section(schema, path);
+        if is_kept {
+            drop_empty_sections(schema, path, value);
         }
-        Value::Null => {
-            if let Ok(place) = Place::find(schema, path)
-                && let Some(empty) = place.empty()
-            {
-                *value = empty;
-            }
-        }
-        _ => {}
-    }
+        path.pop();
+        is_kept
+    });
 }
 
 impl Layered<()> {

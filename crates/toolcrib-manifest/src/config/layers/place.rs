@@ -88,15 +88,17 @@ impl<'s> Place<'s> {
         })
     }
 
-    /// What nothing is read as where a mapping or a list has to stand.
-    pub(super) fn empty(&self) -> Option<Value> {
-        if self.allows_anything() || self.allows("null") {
-            None
-        } else if self.allows("object") {
-            Some(Value::Object(Map::new()))
-        } else {
-            self.allows("array").then(|| Value::Array(Vec::new()))
-        }
+    /// Whether the schema names this key and wants a mapping or a list there, which has a default. Entries of
+    /// a mapping that somebody named, and lists that cannot be empty, have none.
+    pub(super) fn is_section(root: &'s Value, path: &[String]) -> bool {
+        let Some((key, above)) = path.split_last() else { return false };
+        let is_named =
+            Self::find(root, above).is_ok_and(|above| above.keys().contains(&key.as_str()));
+        let Ok(place) = Self::find(root, path) else { return false };
+        let is_open = place.allows_anything() || place.allows("null");
+        let cannot_be_empty = place.forms.iter().any(|form| form.contains_key("minItems"));
+        let is_of_many = place.allows("object") || place.allows("array");
+        is_named && !is_open && !cannot_be_empty && is_of_many
     }
 
     /// Whether the schema leaves the type open.
@@ -128,6 +130,9 @@ impl<'s> Place<'s> {
             return flow(trimmed);
         }
         if self.allows("array") && !self.allows("string") {
+            if ["", "null"].contains(&trimmed) {
+                return Err("nothing is given for a list: write `[]` for an empty one".to_owned());
+            }
             let items = self.forms.iter().find_map(|form| form.get("items"));
             let item = match items {
                 Some(items) => Self::at(self.root, items).read(text)?,

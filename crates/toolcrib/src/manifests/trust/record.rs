@@ -28,9 +28,15 @@ impl TrustRecord {
         self.folder.join(CHANGED)
     }
 
-    /// What it has. A record that cannot be used trusts nothing, which is logged.
+    /// What it has, to decide what runs. A record that cannot be used trusts nothing, which is logged; nor
+    /// does, for root, the record of another user, who would decide what root runs
+    /// ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
     pub fn trusted(&self) -> Vec<Trusted> {
-        self.read().unwrap_or_else(|error| {
+        let read = match self.check_owner() {
+            Ok(()) => self.read(),
+            Err(refused) => Err(refused),
+        };
+        read.unwrap_or_else(|error| {
             tracing::warn!("{error}; nothing that it records is trusted");
             Vec::new()
         })
@@ -40,6 +46,19 @@ impl TrustRecord {
     pub fn read(&self) -> io::Result<Vec<Trusted>> {
         self.check_that_it_is_private()?;
         self.table.all().map_err(io::Error::other)
+    }
+
+    #[cfg(unix)]
+    fn check_owner(&self) -> io::Result<()> {
+        match crate::stores::StateDir::check_owner(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            checked => checked,
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn check_owner(&self) -> io::Result<()> {
+        Ok(())
     }
 
     fn check_that_it_is_private(&self) -> io::Result<()> {

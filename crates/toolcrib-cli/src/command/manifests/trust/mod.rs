@@ -380,7 +380,7 @@ fn before(
     digest: &str,
 ) -> Option<Before> {
     let new = trusted(kind, file, name, digest);
-    let known = keeper.record()?.trusted();
+    let known = keeper.record()?.read().unwrap_or_default();
     let same = known.into_iter().find(|own| own.is_about_the_same(&new))?;
     let Trusted { digest, shown, .. } = same;
     (digest != new.digest).then_some(Before { digest, shown })

@@ -36,7 +36,14 @@ pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
 
 /// What became of the connections of this command.
 async fn own(started: &Started, findings: &mut Findings) {
-    upstream_wait::connect(started).await;
+    if let Err(refused) = upstream_wait::connect(started).await {
+        findings.fail(
+            "upstreams",
+            format!("none is started: {refused:#}"),
+            "run this as the owner of the state folder",
+        );
+        return;
+    }
     let records = upstream_wait::records(&started.crib);
     for record in records.as_array().into_iter().flatten() {
         tell(None, record, findings);

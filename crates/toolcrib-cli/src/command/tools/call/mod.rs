@@ -95,7 +95,7 @@ async fn answered(
     own: &CallOptions,
     given: Option<String>,
 ) -> anyhow::Result<ToolResult> {
-    upstream_wait::connect_for(started, &own.name).await;
+    upstream_wait::connect_for(started, &own.name).await?;
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     if let Some(tool) = snapshot.get(&own.name).filter(|tool| tool.definition.client()) {
@@ -121,7 +121,7 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let json = own.output.json;
     let (outcome, absent) = runtime::block_on(async {
-        upstream_wait::connect_for(&started, &own.name).await;
+        upstream_wait::connect_for(&started, &own.name).await?;
         let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
         let outcome = turn.dry_run(the_call(&turn, own, given)?).await;
         let absent = upstream_wait::absent(crib);

@@ -55,7 +55,7 @@ pub(in crate::command) fn run(options: &Options, own: &ListOptions) -> anyhow::R
         return outcome;
     }
     runtime::block_on(async {
-        upstream_wait::connect(&started).await;
+        upstream_wait::connect(&started).await?;
         let outcome = listed(&started, own).await;
         started.crib.shutdown(Duration::ZERO).await;
         outcome

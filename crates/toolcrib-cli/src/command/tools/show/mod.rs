@@ -36,7 +36,7 @@ pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::R
     let crib = &started.crib;
     runtime::block_on(async {
         if own.connect.connect {
-            upstream_wait::connect_for(&started, &own.name).await;
+            upstream_wait::connect_for(&started, &own.name).await?;
         }
         let outcome = shown(&started, own).await;
         if !own.connect.connect {

@@ -191,6 +191,9 @@ impl Subject<'_> {
                 Some(expected) => (format!("expected {expected}, found {found}"), None),
                 None => (format!("{found} is above {limit}"), None),
             },
+            ValidationErrorKind::MinItems { .. } if self.expected(error).is_some() => {
+                (format!("expected {}", self.expected(error).unwrap_or_default()), None)
+            }
             ValidationErrorKind::MinLength { limit } => {
                 (format!("{found} is shorter than {limit} characters"), None)
             }

@@ -63,6 +63,13 @@ impl Http {
         Self::told(Server::spawn(crib, command), "")
     }
 
+    /// As [`start`](Self::start), with the log in a file.
+    pub(crate) fn start_with_log(crib: &Crib, token: &str, log: std::fs::File) -> Self {
+        let mut command = crate::stopping::command(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).env_remove("TOOLCRIB_TOKEN");
+        Self::told(Server::spawn_with_log(crib, command, log.into()), token)
+    }
+
     fn told(mut server: Server, token: &str) -> Self {
         let said = server.receive();
         let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();

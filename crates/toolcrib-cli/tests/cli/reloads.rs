@@ -237,3 +237,35 @@ fn a_client_cannot_have_a_name_that_the_server_uses_itself() {
         assert!(check.stderr.contains("give the client another one"), "{check:?}");
     }
 }
+
+#[test]
+fn a_client_that_may_observe_learns_no_token_from_a_config_that_is_refused() {
+    let observes = [("ada", ", rights: [observe]")];
+    let crib = Crib::new(&[("greet.yaml", TOOLS)]);
+    config(&crib, &observes, "");
+    let log = crib.path().join("server.log");
+    let http = Http::start_with_log(&crib, OPERATOR, std::fs::File::create(&log).expect("a file"));
+    let hash = hash_of(&crib, "ada");
+    let status = |who: &str| ask(&http.address, who, "GET /v1/status", None).expect("an answer");
+    for broken in [
+        format!("server: {{token: {OPERATOR}, lisen: x}}\n"),
+        format!("server: {{tokens: {{ada: {{hash: '{hash}', right: x}}}}, token: {OPERATOR}}}\n"),
+        format!("server: {{tokens: {{ada: {{hash: '{OPERATOR}'}}}}}}\n"),
+        format!("server:\n  token: {OPERATOR}\n  token: {OPERATOR}\n"),
+        format!("secrets: {{a: {OPERATOR}}}\n"),
+    ] {
+        crib.config(&format!("state: {{dir: state}}\n{broken}"));
+        let refused = http.ask("POST /v1/reload", None);
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        let seen = status(&token_of("ada"));
+        let problem = seen.json()["config"]["problem"].as_str().expect("a problem").to_owned();
+        assert!(problem.contains("config.yml:"), "{problem}");
+        let told = crib.run(&["status", "--json"]);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        for said in [&refused.body, &seen.body, &told.stdout, &told.stderr] {
+            assert!(!said.contains(OPERATOR) && !said.contains(&hash), "{broken}\n{said}");
+        }
+    }
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(log.contains("cannot be used") && !log.contains(OPERATOR), "{log}");
+}

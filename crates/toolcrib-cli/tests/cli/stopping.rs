@@ -68,7 +68,7 @@ impl Server {
         Self::spawn_with_log(crib, command, Stdio::null())
     }
 
-    fn spawn_with_log(crib: &Crib, mut command: Command, log: Stdio) -> Self {
+    pub(crate) fn spawn_with_log(crib: &Crib, mut command: Command, log: Stdio) -> Self {
         command.current_dir(crib.path()).env("TOOLCRIB__WORKSPACE__ROOT", ".");
         command.env("XDG_RUNTIME_DIR", crib.runtime_dir());
         command.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());

@@ -38,6 +38,7 @@ pub struct ServerConfig {
     pub token: Option<Token>,
     /// Clients with tokens of their own, by name. Default: none.
     #[serde(deserialize_with = "named")]
+    #[schemars(extend("writeOnly" = true))]
     pub tokens: BTreeMap<String, ClientConfig>,
     /// Asks for no token: whoever reaches the server may call tools and observe. Refused unless the
     /// listener is on a loopback address or a socket. Default `false`.

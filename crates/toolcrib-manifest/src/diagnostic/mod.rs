@@ -8,6 +8,7 @@ pub(crate) mod position;
 pub(crate) mod violation;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use annotate_snippets::{
     AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) use crate::diagnostic::findings::Findings;
 use crate::diagnostic::fix::Fix;
-use crate::diagnostic::position::{Lines, Span, first_line, line_column, without_bom};
+use crate::diagnostic::position::{Lines, Span, clamp, first_line, line_column, without_bom};
 
 /// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
 const EXCERPT_MAX_BYTES: usize = 16 * 1024;
@@ -46,6 +47,33 @@ fn folded(text: &str, width: usize) -> String {
         folded.push_str(word);
     }
     folded
+}
+
+/// The text with places blanked. Every character stays one, of as many bytes: places stay what they are.
+fn blanked<'t>(text: &'t str, hidden: &[Span]) -> Cow<'t, str> {
+    if hidden.is_empty() {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut done = 0;
+    for span in hidden {
+        let span = clamp(text, span);
+        let start = span.start.max(done);
+        if span.end <= start {
+            continue;
+        }
+        shown.push_str(&text[done..start]);
+        shown.extend(text[start..span.end].chars().map(|letter| match letter.len_utf8() {
+            1 if letter.is_ascii_whitespace() => letter,
+            1 => '*',
+            2 => '\u{b7}',
+            3 => '\u{2022}',
+            _ => '\u{1f784}',
+        }));
+        done = span.end;
+    }
+    shown.push_str(&text[done..]);
+    shown.into()
 }
 
 /// How bad a [`Diagnostic`] is.
@@ -95,8 +123,12 @@ pub struct Diagnostic {
     pub related: Vec<(toolcrib_tool::Origin, String)>,
     /// The edit that puts it right, where there is only one.
     pub fix: Option<Fix>,
-    /// Whether the place holds something nobody should see: then it is named and not shown.
-    pub secret: bool,
+    /// What would be right, in words that repeat nothing of the file and of the value.
+    pub expected: Option<String>,
+    /// The key of the place, if it is known. Names that only the file knows are `*` in it.
+    pub key: Option<String>,
+    /// Places whose text nobody may see. They are blanked where the source is shown.
+    pub hidden: Arc<[Span]>,
 }
 
 impl Diagnostic {
@@ -111,7 +143,9 @@ impl Diagnostic {
             secondary: Vec::new(),
             related: Vec::new(),
             fix: None,
-            secret: false,
+            expected: None,
+            key: None,
+            hidden: Arc::default(),
         }
     }
 
@@ -148,10 +182,57 @@ impl Diagnostic {
         self
     }
 
+    /// Adds what would be right, in words that repeat nothing of the file.
+    #[must_use]
+    pub(crate) fn expects(mut self, expected: impl Into<Option<String>>) -> Self {
+        self.expected = expected.into();
+        self
+    }
+
+    /// Adds the key of the place, as everybody may read it.
+    #[must_use]
+    pub(crate) fn at_key(mut self, key: String) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Hides the text of the place.
     #[must_use]
     pub(crate) fn secret(mut self) -> Self {
-        self.secret = true;
+        self.hidden = Arc::new([self.span.clone()]);
         self
+    }
+
+    /// Takes everything out of the texts that may be from the file.
+    pub(crate) fn conceal(&mut self) {
+        let told = self.told();
+        self.message = format!("{told}; what is there is not shown");
+        self.help = None;
+        self.label.clear();
+        self.secondary.clear();
+        self.fix = None;
+    }
+
+    /// What is wrong, in words that repeat nothing of the file.
+    fn told(&self) -> String {
+        let summary =
+            || codes::Code::find(self.code).map(|code| code.summary.trim_end_matches('.'));
+        let told = self.expected.as_deref().or_else(summary);
+        told.unwrap_or("this cannot be used").to_owned()
+    }
+
+    /// The problem in one line for logs and for other people: the file, the line and the column, the code,
+    /// the key and what would be right. Nothing of the file's text is repeated.
+    pub fn report(&self, file: &str, text: &str) -> String {
+        let place = if text.is_empty() {
+            file.to_owned()
+        } else {
+            let (line, column) = self.position(text);
+            format!("{file}:{line}:{column}")
+        };
+        let key = self.key.as_deref().filter(|key| !key.is_empty());
+        let key = key.map(|key| format!(" at `{key}`")).unwrap_or_default();
+        format!("{place}: {}{key}: {}", self.code, self.told())
     }
 
     /// Adds a help text if there is one.
@@ -199,7 +280,7 @@ impl Diagnostic {
     /// The same, with what is wrong and what would be right folded at blanks so that their lines fit into
     /// `width` characters. Source lines stay as they are.
     pub fn render_within(&self, file: &str, text: &str, colour: bool, width: usize) -> String {
-        let text = without_bom(text);
+        let text = &*blanked(without_bom(text), &self.hidden);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -237,7 +318,7 @@ impl Diagnostic {
         &'t self,
         text: &'t str,
     ) -> Option<Snippet<'t, annotate_snippets::Annotation<'t>>> {
-        if text.is_empty() || self.secret {
+        if text.is_empty() {
             return None;
         }
         let window = |start: usize, end: usize| {

@@ -4,6 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use crate::config::layers::veil::{is_hidden, known_path};
 use crate::diagnostic::meant_value::{self, choice};
 use crate::diagnostic::position::first_line;
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, keys_meant, meant};
@@ -11,6 +12,9 @@ use crate::document::{Node, NodeValue, shortened};
 
 /// More violations than this of one value add nothing to what its author learns.
 const VIOLATIONS_MAX: usize = 100;
+
+/// What stands for a value that nobody may see.
+const HIDDEN: &str = "a value that is not shown";
 
 /// A value that was validated, and how to speak of what is wrong with it.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +44,9 @@ impl Subject<'_> {
     fn violation(&self, error: &ValidationError<'_>, findings: &mut Findings<'_>) {
         let (node, entry) = self.node.at_pointer(error.instance_path().as_str());
         let place = node.visible_span(entry);
+        let pointer = error.instance_path().as_str();
+        let key = known_path(self.schema, pointer);
+        let is_hidden = is_hidden(self.schema, pointer, node);
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
@@ -56,6 +63,7 @@ impl Subject<'_> {
                     });
                     let message = format!("unknown key `{}`", shortened(name));
                     let diagnostic = self.diagnostic("unknown-key", place, &message);
+                    let diagnostic = diagnostic.expects(help.clone()).at_key(key.clone());
                     findings.add(diagnostic.maybe_help(help));
                 }
             }
@@ -66,7 +74,8 @@ impl Subject<'_> {
                     |entry| entry.key_span.clone(),
                 );
                 let message = format!("the key `{name}` is missing");
-                findings.add(self.diagnostic("missing-key", &place, &message));
+                let diagnostic = self.diagnostic("missing-key", &place, &message);
+                findings.add(diagnostic.expects(message).at_key(key));
             }
             ValidationErrorKind::AnyOf { context }
             | ValidationErrorKind::OneOfNotValid { context } => {
@@ -77,31 +86,34 @@ impl Subject<'_> {
                     Some(keys) => {
                         format!("only one of the keys {} may stand here", keys.join(", "))
                     }
+                    None if is_hidden => format!("{HIDDEN} fits several forms, and should fit one"),
                     None => format!("{} fits several forms, and should fit one", node.describe()),
                 };
-                findings.add(self.diagnostic("invalid-value", &place, &message));
+                findings.add(self.diagnostic("invalid-value", &place, &message).at_key(key));
             }
             kind => {
                 let code = match kind {
                     ValidationErrorKind::Type { .. } => "wrong-type",
                     _ => "invalid-value",
                 };
-                if self.is_secret(error) {
-                    let expected = self.expected(error).unwrap_or_else(|| "another value".into());
-                    let message = format!("expected {expected}; what is there is not shown");
-                    findings.add(self.diagnostic(code, &place, &message).secret());
+                let (untold, _) = self.phrase(kind, error, node, None);
+                if is_hidden {
+                    let message = format!("{untold}; what is there is not shown");
+                    let diagnostic = self.diagnostic(code, &place, &message).at_key(key);
+                    findings.add(diagnostic.expects(untold).secret());
                     return;
                 }
-                let (message, help) = self.phrase(kind, error, node);
-                let key = entry.map_or("", |entry| entry.key.as_str());
+                let (message, help) = self.phrase(kind, error, node, Some(&node.describe()));
+                let name = entry.map_or("", |entry| entry.key.as_str());
                 // A schema of arguments says of each value whether it may be null; only settings have limits
                 // and defaults.
                 let of_settings = self.code.is_empty();
                 let help = help.or_else(|| unquoted(kind, node)).or_else(|| {
                     let schema = self.failed_schema(error).filter(|_| of_settings)?;
-                    meant_value::help(key, schema, node)
+                    meant_value::help(name, schema, node)
                 });
-                findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
+                let diagnostic = self.diagnostic(code, &place, &message).maybe_help(help);
+                findings.add(diagnostic.expects(untold).at_key(key));
             }
         }
     }
@@ -129,16 +141,22 @@ impl Subject<'_> {
             return;
         }
         let (node, entry) = self.node.at_pointer(here);
+        let key = known_path(self.schema, here);
         if let (NodeValue::Mapping(_), Some(keys)) = (&node.value, self.alternative_keys(error)) {
             let place = entry
                 .map_or_else(|| first_line(findings.text, place), |entry| entry.key_span.clone());
             let message = format!("one of the keys {} is missing", keys.join(", "));
-            findings.add(self.diagnostic("missing-key", &place, &message));
+            let diagnostic = self.diagnostic("missing-key", &place, &message);
+            findings.add(diagnostic.expects(message).at_key(key));
             return;
         }
+        let is_hidden = is_hidden(self.schema, here, node);
+        let found = if is_hidden { HIDDEN.to_owned() } else { node.describe() };
         if let Some(values) = values(branches, here) {
-            let (message, help) = one_of(&values, node);
-            findings.add(self.diagnostic("invalid-value", place, &message).maybe_help(help));
+            let (message, help) = one_of(&values, node, Some(&found));
+            let (expected, _) = one_of(&values, node, None);
+            let diagnostic = self.diagnostic("invalid-value", place, &message).maybe_help(help);
+            findings.add(diagnostic.expects(expected).at_key(key));
             return;
         }
         let mut types: Vec<String> = Vec::new();
@@ -153,58 +171,67 @@ impl Subject<'_> {
         types.dedup();
         types.retain(|name| name != "null" || types_is_single(branches));
         let message = if types.is_empty() {
-            format!("{} fits none of the allowed forms", node.describe())
+            format!("{found} fits none of the allowed forms")
         } else {
-            format!("expected {}, found {}", types.join(" or "), node.describe())
+            format!("expected {}, found {found}", types.join(" or "))
         };
-        findings.add(self.diagnostic("wrong-type", place, &message));
+        let expected = (!types.is_empty()).then(|| format!("expected {}", types.join(" or ")));
+        let diagnostic = self.diagnostic("wrong-type", place, &message).expects(expected);
+        findings.add(diagnostic.at_key(key));
     }
 
+    /// What is wrong; `found` describes the value, unless it is not to be told.
     fn phrase(
         &self,
         kind: &ValidationErrorKind,
         error: &ValidationError<'_>,
         node: &Node,
+        found: Option<&str>,
     ) -> (String, Option<String>) {
-        let found = node.describe();
-        match kind {
+        let but = found.map(|found| format!(", found {found}")).unwrap_or_default();
+        let it = found.unwrap_or("the value");
+        let expected = || self.expected(error).map(|expected| format!("expected {expected}{but}"));
+        let message = match kind {
             ValidationErrorKind::Type { kind } => {
-                let expected = self.expected(error).unwrap_or_else(|| type_names(kind));
-                (format!("expected {expected}, found {found}"), None)
+                expected().unwrap_or_else(|| format!("expected {}{but}", type_names(kind)))
             }
             ValidationErrorKind::Enum { options } => {
                 let values: Vec<_> = options.as_array().into_iter().flatten().collect();
-                one_of(&values, node)
+                return one_of(&values, node, found);
             }
             ValidationErrorKind::Constant { expected_value } => {
-                (format!("expected {expected_value}, found {found}"), None)
+                format!("expected {expected_value}{but}")
             }
-            ValidationErrorKind::Pattern { pattern } => match self.expected(error) {
-                Some(expected) => (format!("expected {expected}, found {found}"), None),
-                None => (format!("{found} does not match the pattern {pattern}"), None),
-            },
-            ValidationErrorKind::Minimum { limit } => match self.expected(error) {
-                Some(expected) => (format!("expected {expected}, found {found}"), None),
-                None => (format!("{found} is below {limit}"), None),
-            },
-            ValidationErrorKind::Maximum { limit } => match self.expected(error) {
-                Some(expected) => (format!("expected {expected}, found {found}"), None),
-                None => (format!("{found} is above {limit}"), None),
-            },
+            ValidationErrorKind::Pattern { pattern } => {
+                expected().unwrap_or_else(|| format!("{it} does not match the pattern {pattern}"))
+            }
+            ValidationErrorKind::Minimum { limit } => {
+                expected().unwrap_or_else(|| format!("{it} is below {limit}"))
+            }
+            ValidationErrorKind::Maximum { limit } => {
+                expected().unwrap_or_else(|| format!("{it} is above {limit}"))
+            }
             ValidationErrorKind::MinItems { .. } if self.expected(error).is_some() => {
-                (format!("expected {}", self.expected(error).unwrap_or_default()), None)
+                format!("expected {}", self.expected(error).unwrap_or_default())
             }
+            // Of a value that is not told, the schema's own words say all its bounds.
             ValidationErrorKind::MinLength { limit } => {
-                (format!("{found} is shorter than {limit} characters"), None)
+                match expected().filter(|_| found.is_none()) {
+                    Some(expected) => expected,
+                    None => format!("{it} is shorter than {limit} characters"),
+                }
             }
             ValidationErrorKind::MaxLength { limit } => {
-                (format!("{found} is longer than {limit} characters"), None)
+                match expected().filter(|_| found.is_none()) {
+                    Some(expected) => expected,
+                    None => format!("{it} is longer than {limit} characters"),
+                }
             }
-            ValidationErrorKind::FalseSchema => {
-                (format!("nothing may stand here, found {found}"), None)
-            }
-            _ => (shortened(&error.to_string()), None),
-        }
+            ValidationErrorKind::FalseSchema => format!("nothing may stand here{but}"),
+            _ if found.is_none() => "the value does not fit".to_owned(),
+            _ => shortened(&error.to_string()),
+        };
+        (message, None)
     }
 
     /// The place of the failed keyword's schema.
@@ -226,12 +253,6 @@ impl Subject<'_> {
     /// What the failed schema says about itself (see [`crate::units`]).
     fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
         Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
-    }
-
-    /// Whether the failed schema is that of a value nobody should see.
-    fn is_secret(&self, error: &ValidationError<'_>) -> bool {
-        let schema = self.failed_schema(error);
-        schema.is_some_and(|schema| schema.get("writeOnly") == Some(&Value::Bool(true)))
     }
 
     /// The properties known where an unknown one was found.
@@ -309,7 +330,7 @@ fn values<'e>(branches: &'e [Vec<ValidationError<'static>>], here: &str) -> Opti
 }
 
 /// Names the values that would be right, and the one that was probably meant.
-fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
+fn one_of(values: &[&Value], node: &Node, found: Option<&str>) -> (String, Option<String>) {
     let allowed: Vec<String> = values
         .iter()
         .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
@@ -323,7 +344,8 @@ fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
             .map(|name| format!("did you mean `{name}`?"))
     });
     let help = choice(node, &allowed).or(near);
-    (format!("expected one of {}, found {}", allowed.join(", "), node.describe()), help)
+    let but = found.map(|found| format!(", found {found}")).unwrap_or_default();
+    (format!("expected one of {}{but}", allowed.join(", ")), help)
 }
 
 /// The types of a schema in the words of people who write files.

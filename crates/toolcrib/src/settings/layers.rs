@@ -78,8 +78,9 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Everything that is wrong, in the manner of a compiler, each with its place. Without an item
-    /// if it could not even be read: then the error's own text says all.
+    /// Everything that is wrong, in the manner of a compiler, each with its place and its source line: for
+    /// the terminal of the config's owner. Secrets are blanked. Without an item if the file could not even
+    /// be read: then the error's own text says all.
     pub fn problems(&self, colour: bool) -> Vec<String> {
         match self {
             Self::Read { .. } | Self::NotText { .. } => Vec::new(),
@@ -97,7 +98,12 @@ impl std::fmt::Display for ConfigError {
                 write!(f, "the config file {} cannot be read: {source}", path.display())
             }
             Self::NotText { variable } => write!(f, "the value of {variable} is no UTF-8 text"),
-            Self::Wrong { .. } => f.write_str(&self.problems(false).join("\n")),
+            // Logs and clients of a server get this text: it repeats nothing of the config.
+            Self::Wrong { file, text, problems } => {
+                let lines: Vec<_> =
+                    problems.iter().map(|problem| problem.report(file, text)).collect();
+                f.write_str(&lines.join("\n"))
+            }
         }
     }
 }

@@ -93,6 +93,7 @@ pub struct Config {
     #[cfg(feature = "builtins")]
     pub code_execution: CodeExecution,
     /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
+    #[schemars(extend("writeOnly" = true))]
     pub secrets: BTreeMap<String, SecretSource>,
     /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to
     /// the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always one.

@@ -3,6 +3,7 @@
 
 mod place;
 mod schema;
+pub(crate) mod veil;
 
 use jsonschema::{PatternOptions, Validator};
 use schemars::JsonSchema;
@@ -10,12 +11,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use crate::diagnostic::position::{line_column, without_bom};
+use crate::diagnostic::position::{Span, line_column, without_bom};
 use crate::diagnostic::violation::Subject;
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, NodeValue, parse};
 use place::Place;
 pub use schema::schema_of;
+use veil::{Veil, is_hidden, known_path};
 
 /// A value that is set beside the file: its key, and who says it.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +112,15 @@ impl LayerProblem {
             Some(origin) => self.diagnostic.render(origin, "", colour),
         }
     }
+
+    /// The problem in one line for logs and for other people: nothing of the file or of the value is
+    /// repeated in it ([`Diagnostic::report`]); `file` and `text` are the file's.
+    pub fn report(&self, file: &str, text: &str) -> String {
+        match &self.origin {
+            None => self.diagnostic.report(file, text),
+            Some(origin) => self.diagnostic.report(origin, ""),
+        }
+    }
 }
 
 /// A type, read from all layers.
@@ -179,6 +190,8 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     let text = file.map(|(_, text)| without_bom(text)).unwrap_or_default();
     let mut findings = Findings::new(text);
     let node = file.and_then(|(name, _)| parse(Format::of(name), &mut findings));
+    // The tree of a file with such errors lacks a part of the file.
+    let is_whole = !findings.has_errors();
     let mut value = Value::Object(Map::new());
     if let Some(node) = &node {
         if !matches!(node.value, NodeValue::Null) {
@@ -188,7 +201,9 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
         checker.check(node, &value, "", &mut findings);
     }
     if findings.has_errors() {
-        problems.extend(findings.finish().into_iter().map(of_file));
+        let mut found = findings.finish();
+        Veil::over(&checker.schema, text, node.as_ref().filter(|_| is_whole)).apply(&mut found);
+        problems.extend(found.into_iter().map(of_file));
     }
     for setting in settings {
         match read(setting, &checker) {
@@ -206,7 +221,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
             let Layered { node, text, settings, .. } = layered;
             Ok(Layered { value, node, text, settings })
         }
-        Err(error) => Err(vec![layered.refusal(&error)]),
+        Err(error) => Err(vec![layered.refusal(&error, &checker.schema)]),
     }
 }
 
@@ -237,7 +252,11 @@ fn drop_empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value
 
 impl Layered<()> {
     /// What the type itself says against a value, at its place.
-    fn refusal(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> LayerProblem {
+    fn refusal(
+        &self,
+        error: &serde_path_to_error::Error<serde_json::Error>,
+        schema: &Value,
+    ) -> LayerProblem {
         let segments = error.path().iter().map(|segment| match segment {
             Segment::Seq { index } => index.to_string(),
             Segment::Map { key } => key.clone(),
@@ -245,19 +264,32 @@ impl Layered<()> {
             Segment::Unknown => String::new(),
         });
         let path: Vec<String> = segments.collect();
-        let key = error.path().to_string();
-        let message = format!("`{key}`: {}", error.inner());
-        if let Origin::Setting(origin) = self.origin(&path) {
-            let diagnostic = Diagnostic::error("invalid-value", &(0..0), message);
-            return LayerProblem { origin: Some(origin), diagnostic };
-        }
         let escaped = |key: &String| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
         let pointer: String = path.iter().map(escaped).collect();
-        let place = self.node.as_ref().map(|node| {
-            let (node, entry) = node.at_pointer(&pointer);
-            node.visible_span(entry)
-        });
-        of_file(Diagnostic::error("invalid-value", &place.unwrap_or(0..0), message))
+        let found = self.node.as_ref().map(|node| node.at_pointer(&pointer));
+        let nothing = Node::without_place(&Value::Null);
+        let key = error.path().to_string();
+        let node = found.map_or(&nothing, |(node, _)| node);
+        // What a type says of a whole mapping is about its keys.
+        let is_mapping = matches!(node.value, NodeValue::Mapping(_));
+        let is_hidden = !is_mapping && is_hidden(schema, &pointer, node);
+        let message = if is_hidden {
+            format!("`{key}`: the value is not allowed here, and is not shown")
+        } else {
+            format!("`{key}`: {}", error.inner())
+        };
+        let refused = |place: Span| {
+            let refused = Diagnostic::error("invalid-value", &place, message);
+            refused.at_key(known_path(schema, &pointer))
+        };
+        if let Origin::Setting(origin) = self.origin(&path) {
+            return LayerProblem { origin: Some(origin), diagnostic: refused(0..0) };
+        }
+        let place = found.map(|(node, entry)| node.visible_span(entry));
+        let mut found = [refused(place.unwrap_or(0..0))];
+        Veil::over(schema, &self.text, self.node.as_ref()).apply(&mut found);
+        let [found] = found;
+        of_file(found)
     }
 }
 
@@ -275,6 +307,8 @@ fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> 
     let value = match &setting.given {
         Given::Value(value) => value.clone(),
         Given::Text(text) => place.read(text).map_err(|problem| {
+            let hidden = "the value cannot be read, and is not shown".to_owned();
+            let problem = if place.has_secrets() { hidden } else { problem };
             let message = format!("`{}`: {problem}", setting.key());
             vec![Diagnostic::error("syntax", &(0..0), message)]
         })?,

@@ -7,17 +7,51 @@ use crate::document::{Format, parse, shortened};
 
 /// What the schema says of a place.
 #[derive(Debug)]
-pub(super) struct Place<'s> {
+pub(crate) struct Place<'s> {
     root: &'s Value,
+    own: &'s Value,
     /// Every form the value may have, references followed.
     forms: Vec<&'s Map<String, Value>>,
 }
 
 impl<'s> Place<'s> {
-    fn at(root: &'s Value, own: &'s Value) -> Self {
+    pub(super) fn at(root: &'s Value, own: &'s Value) -> Self {
         let mut forms = Vec::new();
         flatten(root, own, 0, &mut forms);
-        Self { root, forms }
+        Self { root, own, forms }
+    }
+
+    /// The place under a key, or of an item of a list.
+    pub(super) fn below(&self, key: &str) -> Option<Self> {
+        let own = self.child(key).map(|own| Self::at(self.root, own));
+        own.or_else(|| self.item().filter(|_| key.bytes().all(|byte| byte.is_ascii_digit())))
+    }
+
+    /// The place of every item of a list.
+    pub(super) fn item(&self) -> Option<Self> {
+        let items = self.forms.iter().find_map(|form| form.get("items"))?;
+        Some(Self::at(self.root, items))
+    }
+
+    /// The place under a key that the schema names.
+    pub(super) fn named(&self, key: &str) -> Option<Self> {
+        let named = self.forms.iter().find_map(|form| form.get("properties")?.get(key))?;
+        Some(Self::at(self.root, named))
+    }
+
+    /// Whether the schema names a key.
+    pub(super) fn names(&self, key: &str) -> bool {
+        self.named(key).is_some()
+    }
+
+    /// Whether nobody may read what stands here: the schema says `writeOnly`.
+    pub(super) fn is_secret(&self) -> bool {
+        finds_secret(self.root, self.own, false, &mut Vec::new())
+    }
+
+    /// Whether nobody may read what stands here, or something that can stand below it.
+    pub(super) fn has_secrets(&self) -> bool {
+        finds_secret(self.root, self.own, true, &mut Vec::new())
     }
 
     /// Follows a path of keys; says which key is not there, and what was meant.
@@ -142,6 +176,40 @@ impl<'s> Place<'s> {
         }
         Ok(Value::from(text))
     }
+}
+
+/// Whether a schema says `writeOnly`: itself, in one of its forms, or, if asked for, of a part of it.
+fn finds_secret<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    below: bool,
+    followed: &mut Vec<&'s str>,
+) -> bool {
+    let Some(object) = schema.as_object() else { return false };
+    if object.get("writeOnly") == Some(&Value::Bool(true)) {
+        return true;
+    }
+    if let Some(reference) = object.get("$ref").and_then(Value::as_str)
+        && !followed.contains(&reference)
+    {
+        followed.push(reference);
+        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+        if target.is_some_and(|target| finds_secret(root, target, below, followed)) {
+            return true;
+        }
+    }
+    let forms = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| object.get(*word)?.as_array());
+    let mut forms = forms.flatten();
+    if forms.any(|form| finds_secret(root, form, below, followed)) {
+        return true;
+    }
+    if !below {
+        return false;
+    }
+    let named = object.get("properties").and_then(Value::as_object);
+    let named = named.into_iter().flat_map(Map::values);
+    let mut parts = named.chain(object.get("additionalProperties")).chain(object.get("items"));
+    parts.any(|part| finds_secret(root, part, below, followed))
 }
 
 /// Follows references and alternatives. References of a type to itself end at a depth.

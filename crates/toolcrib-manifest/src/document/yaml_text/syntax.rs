@@ -8,13 +8,14 @@ use crate::diagnostic::Diagnostic;
 pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
     let (message, help) = wording(error.kind());
     let at = if is_about_a_tab(error.kind()) { tab(text, at).unwrap_or(at) } else { at };
+    let static_message = message.map(str::to_owned);
     let message =
         message.map_or_else(|| format!("not valid YAML: {}", error.kind()), str::to_owned);
     // A character is underlined where there is one; errors at the end of a line point behind it.
     let width =
         text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
-    diagnostic.maybe_help(help.map(str::to_owned))
+    diagnostic.expects(static_message).maybe_help(help.map(str::to_owned))
 }
 
 const fn is_about_a_tab(kind: &ErrorKind) -> bool {

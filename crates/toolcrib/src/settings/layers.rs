@@ -37,7 +37,7 @@ const TOKEN_KEY: &str = "server.token";
 /// assert_eq!(loaded.config().executor.tool_timeout.to_string(), "5s");
 ///
 /// let error = ConfigLayers::new().set("--set", "executor.tool_timout", "5s").load().unwrap_err();
-/// assert!(error.to_string().contains("did you mean `tool_timeout`?"));
+/// assert!(error.problems(false)[0].contains("did you mean `tool_timeout`?"));
 /// # Ok::<(), toolcrib::settings::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -125,7 +125,7 @@ fn a_key_that_has_another_name_now_is_refused_with_that_name() {
         assert!(said.contains(now), "{text}: {said}");
     }
     let set = crate::settings::ConfigLayers::new().set("--set", "policy.mode", "yolo").load();
-    let said = set.expect_err("the key is unknown").to_string();
+    let said = set.expect_err("the key is unknown").problems(false).concat();
     assert!(said.contains("policy.on_ask"), "{said}");
 }
 
@@ -240,9 +240,9 @@ fn a_secret_has_one_source_and_mistakes_are_shown_at_their_place() {
     assert!(said.contains("did you mean `env`?"), "{said}");
     assert!(said.contains("one of the keys `env`, `file`, `command` is missing"), "{said}");
     let said = problems("secrets: [TOKEN]\n");
-    assert!(said.contains("expected a mapping, found a list"), "{said}");
+    assert!(said.contains("expected a mapping; what is there is not shown"), "{said}");
     let said = problems("secrets: {a: TOKEN}\n");
-    assert!(said.contains("expected a mapping, found the text `TOKEN`"), "{said}");
+    assert!(said.contains("expected a mapping") && !said.contains("TOKEN"), "{said}");
     let said = problems("secrets: {a: {command: []}}\n");
     assert!(said.contains("config.yml:1:24"), "{said}");
     let said = problems("secrets: {a: {env: A, pass_env: [B]}}\n");

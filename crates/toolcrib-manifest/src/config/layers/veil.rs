@@ -151,10 +151,20 @@ impl Veil {
         for problem in problems {
             problem.hidden = Arc::clone(&hidden);
             if is_doubtful(problem) || hidden.contains(&problem.span) || is_told(problem) {
+                let help = problem.help.take().filter(|help| names_a_section(help));
                 problem.conceal();
+                if help.is_some() {
+                    problem.help = help;
+                }
             }
         }
     }
+}
+
+/// Whether a help is the one about an empty value that was left above an example. It names a key of the
+/// format and nothing of the file.
+fn names_a_section(help: &str) -> bool {
+    ["secrets", "tokens"].iter().any(|key| help == format!("delete the `{{}}` behind `{key}:`"))
 }
 
 /// Where the value begins in a line that starts with a plain key.

@@ -45,7 +45,9 @@ fn an_unknown_toolset_names_those_there_are_and_nothing_starts() {
     ] {
         let run = crib.run(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
-        assert_eq!(run.stderr, "error: there is no toolset `sum`; there are `rest`, `sums`\n");
+        // A server says before that its config names no such toolset.
+        let refusal = "error: there is no toolset `sum`; there are `rest`, `sums`\n";
+        assert!(run.stderr.ends_with(refusal), "{run:?}");
     }
 }
 

@@ -301,11 +301,9 @@ mod tests {
             format!(
                 "{}{}{}",
                 words(&command.words),
-                command
-                    .outputs
-                    .iter()
-                    .map(|file| format!(" >{}", words(&[file.clone()])))
-                    .collect::<String>(),
+                command.outputs.iter().fold(String::new(), |all, file| {
+                    all + " >" + &words(std::slice::from_ref(file))
+                }),
                 input.map_or(String::new(), |input| format!(" <{input}")),
             )
         });

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::control_plane::Taken;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use crate::jail::helper::plan::Facility;
 use crate::{ControlPlane, KillRung};
@@ -175,8 +176,8 @@ pub struct Confinement {
     pub job_control: bool,
     /// Why the control plane cannot be withheld, whatever the kernel offers.
     pub(crate) objection: Option<String>,
-    /// What is told when the program starts which missing places it could create.
-    pub(crate) plane: Option<ControlPlane>,
+    /// Which places of a control plane were taken out of the grants.
+    pub(crate) taken: Option<Taken>,
     /// The one rung that tests want.
     pub(crate) rung: Option<KillRung>,
     /// What tests do without.
@@ -199,7 +200,7 @@ impl Confinement {
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,
-            plane: None,
+            taken: None,
             rung: None,
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             without: Vec::new(),
@@ -254,7 +255,7 @@ impl Confinement {
     /// last: it looks at the grants.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
-        plane.confine(&mut self);
+        self.take_out(plane);
         self
     }
 

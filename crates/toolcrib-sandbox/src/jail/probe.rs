@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::has_helper;
 use crate::jail::files::grants::grants;
 use crate::jail::files::mounts;
-use crate::jail::files::withheld::Withheld;
+use crate::jail::files::withheld::{NotWithheld, Withheld};
 use crate::jail::helper::plan::Facility;
 use crate::process::{absolute, probe};
 use crate::{Confinement, Profile, server_path};
@@ -21,15 +21,32 @@ pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
     if !has_helper() {
         return Err("needs the helper `toolcrib-jail` beside the program that offers it".to_owned());
     }
-    let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
-    let withheld = Withheld { hidden: &hidden, read_only: &read_only };
-    if withheld.mounts(&grants(confinement, None, &server_path(), None))?.is_empty() {
+    if !needs_mounts(confinement)? {
         return Ok(());
     }
     if confinement.without.contains(&Facility::Namespaces) {
         return Err(mounts::without_namespaces());
     }
     can_withhold()
+}
+
+/// Whether something has to be mounted to keep withheld places from the program.
+fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
+    let grants = grants(confinement, None, &server_path(), None);
+    let mounts = |confinement: &Confinement| {
+        let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
+        Withheld { hidden: &hidden, read_only: &read_only }.mounts(&grants)
+    };
+    let mounts = mounts(confinement).or_else(|error| match error {
+        // It may have gone since it was looked for, or be back.
+        NotWithheld::Missing(_) => {
+            let mut confinement = confinement.clone();
+            confinement.leave_out_missing();
+            mounts(&confinement)
+        }
+        error => Err(error),
+    });
+    mounts.map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason)
 }
 
 /// Whether a helper can make a mount namespace and mount something there. The answer is that of the

@@ -1,5 +1,6 @@
 //! Starting a confined program: the helper that becomes it, on the best rung there is.
 
+use std::borrow::Cow;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
@@ -100,13 +101,28 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
             continue;
         }
         let mut attempts = 1;
+        let mut confinement = Cow::Borrowed(target.confinement);
         let error = loop {
-            match attempt(&helper, target, rung)? {
+            match attempt(&helper, target, &confinement, rung)? {
                 Attempt::Running(pid, supervisor, enforced) => {
                     return Ok((pid, supervisor, enforced));
                 }
                 Attempt::NoSuchRung(error) => break error,
                 Attempt::Replaced(_) if attempts < MOST_ATTEMPTS => attempts += 1,
+                // A file of the control plane that was there when it was looked for.
+                Attempt::Missing(_) if attempts < MOST_ATTEMPTS && confinement.taken.is_some() => {
+                    attempts += 1;
+                    let grants = |reason| SpawnError::Grants {
+                        program: target.file.display().to_string(),
+                        reason,
+                    };
+                    confinement.to_mut().leave_out_missing();
+                    confinement.expose().map_err(grants)?;
+                }
+                Attempt::Missing(reason) => {
+                    let program = target.file.display().to_string();
+                    return Err(Refusal::Because(SpawnError::Grants { program, reason }));
+                }
                 Attempt::Replaced(reason) => {
                     let reason = format!(
                         "{reason}: it was replaced during each of {attempts} starts; call again"
@@ -135,12 +151,19 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
 enum Attempt {
     Running(Pid, Supervisor, Enforced),
     NoSuchRung(io::Error),
+    /// A file that is withheld from the program does not exist, and the program could create it.
+    Missing(String),
     /// A file that is withheld from the program was replaced during the start.
     Replaced(String),
 }
 
-fn attempt(helper: &Helper, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
-    let Target { confinement, file, sealed, search, scratch, directory, request } = target;
+fn attempt(
+    helper: &Helper,
+    target: &Target<'_>,
+    confinement: &Confinement,
+    rung: KillRung,
+) -> Result<Attempt, Refusal> {
+    let Target { file, sealed, search, scratch, directory, request, .. } = target;
     let program = sealed.map_or(ProgramFile::Named(file), ProgramFile::Sealed);
     let plan = Plan {
         profile: confinement.profile,
@@ -213,6 +236,7 @@ fn attempt(helper: &Helper, target: &Target<'_>, rung: KillRung) -> Result<Attem
             program: file.display().to_string(),
             reason,
         })),
+        Some(Report::Gone(reason)) => Ok(Attempt::Missing(reason)),
         Some(Report::Replaced(reason)) => Ok(Attempt::Replaced(reason)),
         Some(Report::Refused(missing)) => Err(Refusal::Because(SpawnError::NotEnforced {
             program: file.display().to_string(),

@@ -75,12 +75,10 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
             reason: reason.clone(),
         });
     }
-    if let Some(plane) = &command.confinement.plane {
-        plane.expose(&command.confinement).map_err(|reason| SpawnError::Grants {
-            program: command.program.to_string_lossy().into_owned(),
-            reason,
-        })?;
-    }
+    command.confinement.expose().map_err(|reason| SpawnError::Grants {
+        program: command.program.to_string_lossy().into_owned(),
+        reason,
+    })?;
     let trusted = command.confinement.profile == Profile::Trusted;
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use toolcrib_manifest::decode;
 
@@ -299,6 +301,41 @@ async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
     assert!(said.contains("could create it") && !said.contains("evil"), "{said}");
     crib.manifests().unwrap().reload();
     assert!(call(&crib, "a", "{}").await.contains("evil"));
+}
+
+#[tokio::test]
+async fn without_a_config_too_no_program_writes_where_manifests_are_read_from() {
+    let place = Place::new();
+    place.tool("plant", "{argv: [touch, tools.d/planted.yaml]}");
+    let found = Manifests::load(&[place.top.join("tools.d")], RunnerHost::new(&place.top));
+    let crib = Toolcrib::builder().manifests(&found).build().unwrap();
+    let said = call(&crib, "plant", "{}").await;
+    assert!(said.contains("Read-only file system"), "{said}");
+    assert!(!place.top.join("tools.d/planted.yaml").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_on_while_a_script_of_another_tool_goes_and_comes() {
+    let place = Place::new();
+    let script = place.write("ws/scripts/a.sh", "#!/bin/sh\necho first\n");
+    place.tool("a", "{argv: [sh, scripts/a.sh]}");
+    place.tool("other", "{argv: [echo, other]}");
+    let crib = place.crib();
+    let (done, editing) = (Arc::new(AtomicBool::new(false)), script.clone());
+    let over = Arc::clone(&done);
+    let editor = std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            fs::remove_file(&editing).unwrap();
+            std::thread::sleep(Duration::from_micros(500));
+            fs::write(&editing, "#!/bin/sh\necho first\n").unwrap();
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    });
+    for _ in 0..200 {
+        assert_eq!(call(&crib, "other", "{}").await.trim(), "other");
+    }
+    done.store(true, Ordering::Relaxed);
+    editor.join().unwrap();
 }
 
 #[test]

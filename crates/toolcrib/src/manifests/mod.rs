@@ -42,6 +42,7 @@ use crate::manifests::trust::UnderLock;
 /// not touched by it.
 #[derive(Debug, Clone)]
 pub struct Manifests {
+    paths: Vec<PathBuf>,
     files: Arc<DirectoryLoad>,
     host: RunnerHost,
     /// Directories that may be missing, and were when the manifests were read.
@@ -56,7 +57,7 @@ impl Manifests {
         for file in &mut files.files {
             pin_files(&mut file.loaded, &host);
         }
-        Self { files: Arc::new(files), host, absent: Vec::new() }
+        Self { paths: paths.to_vec(), files: Arc::new(files), host, absent: Vec::new() }
     }
 
     /// Takes it that directories that are not there have no manifests yet.
@@ -88,6 +89,11 @@ impl Manifests {
     /// lock.
     pub(crate) fn host(&self, lock: Option<&Arc<LockKeeper>>) -> RunnerHost {
         under(lock, &self.host)
+    }
+
+    /// The directories and files that were read, as they were given.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// The files, with their declarations and everything worth saying about them.

@@ -14,7 +14,7 @@ use rustix::process::fchdir;
 use rustix::thread::UnshareFlags;
 
 use super::resolve::{Id, open_without_links};
-use super::withheld::{Mount, MountKind, shown};
+use super::withheld::{Mount, MountKind, NotWithheld, shown};
 use crate::jail::helper::tree::UserMap;
 use crate::process::sys;
 
@@ -72,19 +72,6 @@ pub(in crate::jail) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
             .map_err(|error| format!("`{}` cannot be made writable: {error}", shown(path)))?;
     }
     Ok(())
-}
-
-/// Why places could not be withheld.
-pub(in crate::jail) enum NotWithheld {
-    /// Somebody replaced one of them meanwhile. A new start may succeed.
-    Replaced(String),
-    Because(String),
-}
-
-impl From<String> for NotWithheld {
-    fn from(reason: String) -> Self {
-        Self::Because(reason)
-    }
 }
 
 /// Mounts all of these, in a mount namespace of this process's own.

@@ -47,6 +47,30 @@ impl MountKind {
     }
 }
 
+/// Why places could not be withheld.
+#[derive(Debug)]
+pub(in crate::jail) enum NotWithheld {
+    /// One of them does not exist where the program could create it.
+    Missing(String),
+    /// Somebody replaced one of them meanwhile. A new start may succeed.
+    Replaced(String),
+    Because(String),
+}
+
+impl NotWithheld {
+    pub(in crate::jail) fn into_reason(self) -> String {
+        match self {
+            Self::Missing(reason) | Self::Replaced(reason) | Self::Because(reason) => reason,
+        }
+    }
+}
+
+impl From<String> for NotWithheld {
+    fn from(reason: String) -> Self {
+        Self::Because(reason)
+    }
+}
+
 /// What a program may not have, whatever is granted.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::jail) struct Withheld<'a> {
@@ -67,7 +91,7 @@ impl Withheld<'_> {
     pub(in crate::jail) fn mounts(
         &self,
         grants: &[(Access, PathBuf)],
-    ) -> Result<Vec<Mount>, String> {
+    ) -> Result<Vec<Mount>, NotWithheld> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
@@ -143,7 +167,7 @@ impl Granted {
         hides: bool,
         places: &mut Places,
         mounts: &mut BTreeMap<PathBuf, (Id, MountKind)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotWithheld> {
         let found = match places.find(path) {
             Ok(found) => found,
             Err(lost) => return self.lost(path, &lost),
@@ -156,7 +180,8 @@ impl Granted {
                  program may write",
                 shown(path),
                 shown(link)
-            ));
+            )
+            .into());
         }
         let Some(last) = way.ids().len().checked_sub(1) else { return Ok(()) };
         let id = way.ids()[last];
@@ -182,24 +207,26 @@ impl Granted {
     }
 
     /// A place that cannot be looked at: it must not come into being where the program could make it.
-    fn lost(&self, path: &Path, lost: &Lost) -> Result<(), String> {
+    fn lost(&self, path: &Path, lost: &Lost) -> Result<(), NotWithheld> {
         let ids = lost.way.ids();
         if matches!(lost.error, Errno::NOENT | Errno::NOTDIR) {
             let link = lost.way.link_in(|id| self.is_writable(id));
             if link.is_none() && !ids.iter().any(|id| self.is_writable(id)) {
                 return Ok(());
             }
-            return Err(format!(
+            return Err(NotWithheld::Missing(format!(
                 "`{}` does not exist, and the program could create it, because it may write the \
                  folder `{}`: create it first, or grant another folder",
                 shown(path),
                 shown(&lost.way.path(ids.len().saturating_sub(1)))
-            ));
+            )));
         }
         if !ids.iter().any(|id| self.is_granted(id)) {
             return Ok(());
         }
-        Err(format!("`{}` cannot be withheld from the program: {}", shown(path), lost.error))
+        let reason =
+            format!("`{}` cannot be withheld from the program: {}", shown(path), lost.error);
+        Err(reason.into())
     }
 }
 

@@ -53,6 +53,9 @@ pub(crate) enum Report {
     Refused(Vec<String>),
     /// The program cannot be started with these grants, for this reason. Nothing was loaded.
     Impossible(String),
+    /// A place that is withheld does not exist, and the program could create it, as this says. Nothing
+    /// was loaded.
+    Gone(String),
     /// Somebody replaced a place during the start, as this says. Nothing was loaded; another start may
     /// succeed.
     Replaced(String),
@@ -93,6 +96,11 @@ pub(crate) fn impossible(reason: &str) -> String {
     format!("impossible {reason}\n")
 }
 
+/// As the reason is sent why a place that does not exist cannot be withheld. It is one line.
+pub(crate) fn gone(reason: &str) -> String {
+    format!("gone {reason}\n")
+}
+
 /// As the reason is sent why a start has to be tried again. It is one line.
 pub(crate) fn replaced(reason: &str) -> String {
     format!("replaced {reason}\n")
@@ -120,6 +128,7 @@ impl Report {
                 "privileges" => details.privileges = true,
                 "withheld" => details.withheld = true,
                 "impossible" => return Some(Self::Impossible(rest.to_owned())),
+                "gone" => return Some(Self::Gone(rest.to_owned())),
                 "replaced" => return Some(Self::Replaced(rest.to_owned())),
                 "missing" => details.missing.push(rest.to_owned()),
                 "failed" => {
@@ -201,13 +210,15 @@ mod tests {
             withheld: true,
             missing: vec!["files: no Landlock".to_owned(), "x".to_owned()],
         };
-        let missing = built.missing.clone();
-        assert_eq!(Report::from_text(&refusal(&missing)), Some(Report::Refused(missing)));
+        let lacks = built.missing.clone();
+        assert_eq!(Report::from_text(&refusal(&lacks)), Some(Report::Refused(lacks)));
         assert_eq!(Report::from_text(&built.to_text()), Some(Report::Running(built)));
         let reason = Report::Impossible("`/x y` is: not".to_owned());
         assert_eq!(Report::from_text(&impossible("`/x y` is: not")), Some(reason));
         let reason = Report::Replaced("`/x y` cannot be".to_owned());
         assert_eq!(Report::from_text(&replaced("`/x y` cannot be")), Some(reason));
+        let reason = Report::Gone("`/x y` does not exist".to_owned());
+        assert_eq!(Report::from_text(&gone("`/x y` does not exist")), Some(reason));
         for step in Step::ALL {
             let text = failure(step, &io::Error::from_raw_os_error(libc::EPERM));
             assert_eq!(Report::from_text(&text), Some(Report::Failed(step, libc::EPERM)));

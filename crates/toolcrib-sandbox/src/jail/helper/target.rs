@@ -15,11 +15,12 @@ use rustix::process::{
 
 use super::plan::{Access, Facility, Plan};
 use super::privileges;
-use super::report::{Built, Step, failure, impossible, refusal, replaced};
+use super::report::{Built, Step, failure, gone, impossible, refusal, replaced};
 use crate::jail::files::mounts;
-use crate::jail::files::mounts::{Entered, NotWithheld};
+use crate::jail::files::mounts::Entered;
 use crate::jail::files::opened::{NotOpened, Opener};
 use crate::jail::files::resolve::{Found, resolve_path};
+use crate::jail::files::withheld::NotWithheld;
 use crate::jail::filter::syscalls;
 use crate::jail::helper::tree::Hold;
 use crate::jail::{files, withheld_by};
@@ -43,8 +44,11 @@ pub(in crate::jail) fn become_program(
         Ok(never) => match never {},
         Err(Failure::Step(step, error)) => failure(step, &error),
         Err(Failure::Refused(missing)) => refusal(&missing),
-        Err(Failure::Impossible(reason)) => impossible(&reason),
-        Err(Failure::Replaced(reason)) => replaced(&reason),
+        Err(Failure::Impossible(reason) | Failure::Withheld(NotWithheld::Because(reason))) => {
+            impossible(&reason)
+        }
+        Err(Failure::Withheld(NotWithheld::Missing(reason))) => gone(&reason),
+        Err(Failure::Withheld(NotWithheld::Replaced(reason))) => replaced(&reason),
     };
     // Nobody is left to be told that nobody listens.
     let _ = report.write_all(text.as_bytes());
@@ -54,8 +58,7 @@ enum Failure {
     Step(Step, io::Error),
     Refused(Vec<String>),
     Impossible(String),
-    /// A place that is withheld was replaced during the start.
-    Replaced(String),
+    Withheld(NotWithheld),
 }
 
 impl From<io::Error> for Failure {
@@ -122,7 +125,7 @@ struct Mounted {
 /// Covers what is withheld from the program where its grants contain it, and makes everything
 /// read-only that it may not write.
 fn mount(plan: &Plan) -> Result<Mounted, Failure> {
-    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Impossible)?;
+    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Withheld)?;
     let withheld = !mounts.is_empty();
     // What only computes changes no mode and no time of any file, by the filter of system calls.
     let writable = if plan.profile == Profile::Pure { None } else { writable(plan) };
@@ -141,10 +144,7 @@ fn mount(plan: &Plan) -> Result<Mounted, Failure> {
         mounts::write_only_in(&writable).map_err(Failure::Impossible)?;
     }
     if withheld {
-        mounts::withhold(&mounts).map_err(|error| match error {
-            NotWithheld::Replaced(reason) => Failure::Replaced(reason),
-            NotWithheld::Because(reason) => Failure::Impossible(reason),
-        })?;
+        mounts::withhold(&mounts).map_err(Failure::Withheld)?;
     }
     Ok(Mounted { namespace: true, withheld })
 }

@@ -17,10 +17,10 @@ use super::{Outputs, ToolcribBuilder};
 use crate::control_plane::Keeper;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
-#[cfg(feature = "manifests")]
-use crate::manifests::Reloader;
 #[cfg(all(feature = "manifests", feature = "mcp"))]
 use crate::manifests::names::Names;
+#[cfg(feature = "manifests")]
+use crate::manifests::{Manifests, Reloader};
 #[cfg(all(unix, feature = "manifests"))]
 use crate::settings::reload::LiveConfig;
 #[cfg(feature = "mcp")]
@@ -211,7 +211,12 @@ impl ToolcribBuilder {
         if let Some(projects) = self.builtins.lent_projects() {
             roots.extend(projects.roots().map(std::path::Path::to_owned));
         }
-        Keeper::new(&host, self.own_places.clone(), roots)
+        let mut own = self.own_places.clone();
+        // Whoever may write there declares tools.
+        let declared = self.manifests.iter().flat_map(Manifests::paths);
+        own.read_only.extend(declared.clone().cloned());
+        own.guarded.extend(declared.cloned());
+        Keeper::new(&host, own, roots)
     }
 }
 

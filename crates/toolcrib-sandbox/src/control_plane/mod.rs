@@ -10,6 +10,10 @@ use tokio::sync::watch;
 
 use crate::{Confinement, Profile};
 
+mod taken;
+
+pub(crate) use taken::Taken;
+
 /// How often it is looked whether a file was replaced that a kept program must not change.
 const REPLACED_PERIOD: Duration = Duration::from_secs(1);
 
@@ -217,41 +221,6 @@ impl ControlPlane {
         self.exposures().clear();
     }
 
-    /// Takes the places out of what a program is granted: those that exist, since nothing can be mounted
-    /// over others, by their paths without links, and of the read-only ones those it could change.
-    pub(crate) fn confine(&self, confinement: &mut Confinement) {
-        let places = self.places();
-        let written = Reach::written(confinement);
-        let hidden = places.hidden.iter().filter(|place| is_plain(place));
-        confinement.hidden.extend(hidden.cloned());
-        let changed = uncovered(&places.read_only).into_iter();
-        let changed = changed.filter(|place| written.meets(place) && is_plain(place));
-        confinement.read_only.extend(changed.cloned());
-        confinement.objection = places.objection(confinement);
-        confinement.plane = Some(self.clone());
-    }
-
-    /// Remembers which missing places a program that is being started could create. Fails if one of them
-    /// is guarded.
-    pub(crate) fn expose(&self, confinement: &Confinement) -> Result<(), String> {
-        let places = self.places();
-        let written = Reach::written(confinement);
-        let is_open = |place: &&PathBuf| written.meets(place) && !exists(place);
-        if let Some(place) = places.guarded.iter().find(is_open) {
-            return Err(format!(
-                "`{}` does not exist, and the program could create it, which would decide what this \
-                 server runs: create it first",
-                place.display()
-            ));
-        }
-        let all = places.hidden.iter().chain(&places.read_only);
-        let created: Vec<_> = all.filter(|place| written.meets(place) && !exists(place)).collect();
-        if !created.is_empty() {
-            self.exposures().extend(created.into_iter().cloned());
-        }
-        Ok(())
-    }
-
     fn exposures(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         self.0.exposed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -411,18 +380,63 @@ mod tests {
         let plane = ControlPlane::new();
         plane.set(Places::resolve([""; 0], [&there, &missing]));
         let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
-        plane.expose(&pure).unwrap();
+        pure.expose().unwrap();
         assert_eq!((pure.read_only, plane.exposed([&missing])), (Vec::new(), None));
 
         let program = Confinement::new(Profile::Workspace).workspace(&top);
         let confined = program.clone().control_plane(&plane);
         assert_eq!(confined.read_only, std::slice::from_ref(&there));
-        plane.expose(&confined).unwrap();
+        confined.expose().unwrap();
         std::fs::write(&missing, "evil").unwrap();
         assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
         assert!(program.control_plane(&plane).read_only.contains(&missing));
         plane.forgive();
         assert_eq!(plane.exposed([&missing]), None);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_folder_that_is_withheld_is_not_exposed() {
+        let (_dir, top) = folder();
+        let manifests = top.join("tools.d");
+        std::fs::create_dir(&manifests).unwrap();
+        let missing = manifests.join("x.yaml");
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve([""; 0], [&manifests, &missing]));
+        let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+        program.expose().unwrap();
+        assert_eq!(plane.exposed([&missing]), None);
+    }
+
+    #[test]
+    fn a_place_that_goes_while_a_program_starts_is_left_out_and_what_was_asked_for_stays() {
+        let (_dir, top) = folder();
+        let [script, other] = ["run.sh", "other.sh"].map(|name| top.join(name));
+        std::fs::write(&script, "true").unwrap();
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve([""; 0], [&script]));
+        let mut program = Confinement::new(Profile::Workspace).workspace(&top).read_only(&other);
+        program = program.control_plane(&plane);
+        program.leave_out_missing();
+        assert_eq!(program.read_only, [other.clone(), script.clone()]);
+        std::fs::remove_file(&script).unwrap();
+        program.leave_out_missing();
+        assert_eq!(program.read_only, [other]);
+        program.expose().unwrap();
+        // It is back before the program runs, which could change it.
+        std::fs::write(&script, "true").unwrap();
+        assert_eq!(plane.exposed([&script]), Some(script));
+    }
+
+    #[test]
+    fn what_comes_after_the_places_were_taken_out_of_the_grants_is_exposed() {
+        let (_dir, top) = folder();
+        let script = top.join("run.sh");
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve([""; 0], [&script]));
+        let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+        std::fs::write(&script, "true").unwrap();
+        program.expose().unwrap();
+        assert_eq!(plane.exposed([&script]), Some(script));
     }
 
     #[test]
@@ -432,11 +446,12 @@ mod tests {
         let manifests = top.join("tools.d");
         plane.set(Places::resolve([""; 0], [&manifests]).guarded([&manifests]));
         let program = Confinement::new(Profile::Workspace).workspace(&top);
-        let why = plane.expose(&program).unwrap_err();
+        let why = program.clone().control_plane(&plane).expose().unwrap_err();
         assert!(why.contains("tools.d` does not exist"), "{why}");
         std::fs::create_dir(&manifests).unwrap();
-        plane.expose(&program).unwrap();
-        assert_eq!(program.control_plane(&plane).read_only, [manifests]);
+        let program = program.control_plane(&plane);
+        program.expose().unwrap();
+        assert_eq!(program.read_only, [manifests]);
     }
 
     #[tokio::test]

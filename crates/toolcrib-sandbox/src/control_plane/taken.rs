@@ -1,0 +1,72 @@
+//! The places of a control plane that one program is kept from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{ControlPlane, Places, Reach, exists, is_plain, uncovered};
+use crate::Confinement;
+
+/// The places as they were when they were taken out of what a program is granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Taken {
+    plane: ControlPlane,
+    places: Arc<Places>,
+}
+
+impl Confinement {
+    /// Takes the places out of what the program is granted: those that exist, since nothing can be
+    /// mounted over others, by their paths without links, and of the read-only ones those it could
+    /// change.
+    pub(crate) fn take_out(&mut self, plane: &ControlPlane) {
+        let places = plane.places();
+        let written = Reach::written(self);
+        let hidden = places.hidden.iter().filter(|place| is_plain(place));
+        let changed = uncovered(&places.read_only).into_iter();
+        let changed = changed.filter(|place| written.meets(place) && is_plain(place));
+        self.hidden.extend(hidden.cloned());
+        self.read_only.extend(changed.cloned());
+        self.objection = places.objection(self);
+        self.taken = Some(Taken { plane: plane.clone(), places });
+    }
+
+    /// Remembers which places the program could create or change when it starts. Fails if one of them is
+    /// guarded.
+    pub(crate) fn expose(&self) -> Result<(), String> {
+        let Some(Taken { plane, places }) = &self.taken else { return Ok(()) };
+        let written = Reach::written(self);
+        // In a folder that is withheld as a whole, nothing can be created. What is there under another
+        // path is withheld by that.
+        let is_open = |place: &&PathBuf| {
+            let mut withheld = self.hidden.iter().chain(&self.read_only);
+            written.meets(place)
+                && !withheld.any(|known| place.starts_with(known))
+                && (!exists(place) || is_plain(place))
+        };
+        let all = uncovered(&places.hidden).into_iter().chain(uncovered(&places.read_only));
+        let open: Vec<_> = all.filter(is_open).collect();
+        let is_made =
+            |place: &&PathBuf| written.meets(place) && (!exists(place) || open.contains(place));
+        if let Some(place) = places.guarded.iter().find(is_made) {
+            return Err(format!(
+                "`{}` does not exist, and the program could create it, which would decide what this \
+                 server runs: create it first",
+                place.display()
+            ));
+        }
+        if !open.is_empty() {
+            plane.exposures().extend(open.into_iter().cloned());
+        }
+        Ok(())
+    }
+
+    /// Takes places of the control plane that have gone since they were [taken out](Self::take_out) from
+    /// what is withheld. Before it starts, the program has to be [asked](Self::expose) about them.
+    pub(crate) fn leave_out_missing(&mut self) {
+        let Some(Taken { places, .. }) = &self.taken else { return };
+        let is_gone = |listed: &[PathBuf], place: &PathBuf| {
+            listed.binary_search(place).is_ok() && !exists(place)
+        };
+        self.hidden.retain(|place| !is_gone(&places.hidden, place));
+        self.read_only.retain(|place| !is_gone(&places.read_only, place));
+    }
+}

@@ -2,18 +2,20 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
-mod developer_programs;
-mod table;
+mod program;
+mod programs;
+mod reader;
 
 use super::argv::Word;
 use crate::diagnostic::Diagnostic;
-use crate::environment::is_dangerous_env;
-use crate::manifest::schema::value_shape::{Beginning, Shape};
+use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
 
-pub(super) use table::Program;
-use table::{END_OPTIONS, PROGRAMS, Rest};
+pub(super) use program::Program;
+use program::Rest;
+use programs::END_OPTIONS;
+use reader::Reader;
 
 /// What was found out about the programs of an argument vector.
 #[derive(Debug, Default)]
@@ -49,10 +51,7 @@ pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
     let name = base_name(program);
     // Some have digits in their names that say no version: `linux64`.
     let whole = program.rsplit('/').next().unwrap_or(program);
-    PROGRAMS
-        .iter()
-        .chain(developer_programs::PROGRAMS)
-        .find(|known| known.names.contains(&name) || known.names.contains(&whole))
+    programs::all().find(|known| known.names.contains(&name) || known.names.contains(&whole))
 }
 
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
@@ -88,18 +87,6 @@ pub(in crate::manifest) fn is_input(path: &str) -> bool {
         }
 }
 
-/// Programs that start a shell which reads its commands on standard input, if they name no program.
-const START_SHELL: [&str; 12] = [
-    "chroot", "doas", "fakeroot", "firejail", "nsenter", "proot", "runuser", "script", "setarch",
-    "ssh", "sudo", "unshare",
-];
-
-/// Programs that run commands on standard input whatever their arguments are.
-const RUN_INPUT: [&str; 14] = [
-    "dc", "ed", "ex", "gdb", "lldb", "lftp", "mongo", "mongosh", "nvim", "red", "sftp", "vi",
-    "view", "vim",
-];
-
 /// Whether a program is known to run what it is given besides its options.
 pub(in crate::manifest) fn runs_arguments(program: &str) -> bool {
     find(program).is_some_and(|known| {
@@ -115,364 +102,6 @@ pub(in crate::manifest) fn ends_options(program: &str) -> bool {
     END_OPTIONS.contains(&base_name(program))
 }
 
-struct Reader<'w, 'n> {
-    words: &'w [Word<'n>],
-    scope: &'w Scope,
-    read: Read<'w>,
-}
-
-impl Reader<'_, '_> {
-    /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
-    fn program(&mut self, at: usize, wrapper: &str) {
-        let Some(word) = self.words.get(at) else { return };
-        let Some(name) = word.literal() else {
-            // The program of the whole vector is checked where it is read.
-            if let Some(reference) = chosen(word).filter(|_| at > 0) {
-                let message = format!(
-                    "{reference} would choose the program that `{wrapper}` starts: a model must not"
-                );
-                self.found("model-chosen-program", word, message, wrapped(wrapper));
-            }
-            return;
-        };
-        self.read.started.push((at, name));
-        let plain = base_name(name);
-        let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
-        self.read.runs_stdin |= RUN_INPUT.contains(&plain) || plain == "parallel" && !lists();
-        if let Some(known) = find(name) {
-            self.arguments(at + 1, base_name(name), known);
-        }
-    }
-
-    /// Reads the arguments of a program about which something is known.
-    fn arguments(&mut self, start: usize, name: &str, known: &Program) {
-        let words = self.words;
-        let mut at = start;
-        let mut ended = false;
-        let mut position = 0;
-        let mut has_code = false;
-        // Whether the variables of a program in awk may be run; one in a file is not known.
-        let mut runs_variables = true;
-        if matches!(known.rest, Rest::Expression) {
-            return self.expression(start, name, known);
-        }
-        if known.undashed {
-            at = self.undashed(start, name, known);
-        }
-        let is_settled = known.is_settled(words);
-        while let Some(word) = words.get(at) {
-            let begins = begins(word);
-            if !ended && word.literal() == Some("--") {
-                ended = true;
-                at += 1;
-                continue;
-            }
-            // A lone `-` is an argument; with a value behind it, it begins an option.
-            let more = begins.len() > 1 || word.literal().is_none();
-            if !ended && more && begins.starts_with(['-', '+']) {
-                let settled = is_settled && known.settled.iter().any(|one| begins.starts_with(one));
-                match option(known, word, begins) {
-                    Opt::CodeHere if settled => {}
-                    Opt::CodeNext if settled => at += 1,
-                    Opt::CodeHere => {
-                        has_code = true;
-                        self.code(word, name, known);
-                    }
-                    Opt::CodeNext => {
-                        has_code = true;
-                        at += 1;
-                        if let Some(word) = words.get(at) {
-                            self.code(word, name, known);
-                        }
-                    }
-                    Opt::Value => at += 1,
-                    Opt::Flag => {}
-                }
-                at += 1;
-                continue;
-            }
-            match known.rest {
-                Rest::Program(nth) if nth == position => return self.program(at, name),
-                // `env -` starts with no variables.
-                Rest::Assignments if word.literal() == Some("-") => {}
-                Rest::Assignments => match begins.split_once('=') {
-                    Some((variable, _)) => self.assignment(word, variable, known),
-                    None => return self.program(at, name),
-                },
-                Rest::Shell(nth) if position >= nth => {
-                    self.shell_line(word, position == nth, name, known);
-                }
-                Rest::Code(nth) if position == nth && !has_code => {
-                    has_code = true;
-                    self.code(word, name, known);
-                }
-                Rest::Settings => self.setting(word, begins, name, known),
-                Rest::Script => {
-                    if !has_code {
-                        self.code(word, name, known);
-                    }
-                    return;
-                }
-                Rest::Bare if begins.is_empty() => self.bare_file(word, name),
-                Rest::Each(nth) if position >= nth => self.code(word, name, known),
-                Rest::Awk if !has_code => {
-                    has_code = true;
-                    runs_variables = word.literal().is_none_or(may_run_variables);
-                    self.code(word, name, known);
-                }
-                Rest::Awk if runs_variables && !begins.starts_with(['.', '/']) => {
-                    self.awk_variable(word, name);
-                }
-                Rest::Commands(commands) if position == 0 => {
-                    return self.command(at, name, known, commands);
-                }
-                _ => {}
-            }
-            position += 1;
-            at += 1;
-        }
-        let starts_shell = START_SHELL.contains(&name)
-            && match known.rest {
-                Rest::Shell(nth) | Rest::Each(nth) => position <= nth,
-                _ => true,
-            };
-        let is_script = matches!(known.rest, Rest::Script) && position == 0;
-        let runs_stdin = known.runs_stdin || starts_shell || is_script;
-        self.read.runs_stdin |= runs_stdin && !has_code;
-    }
-
-    /// Reads `VARIABLE=…` before the program of `env`.
-    fn assignment(&mut self, word: &Word<'_>, variable: &str, known: &Program) {
-        if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
-            let message =
-                format!("`{variable}` decides what programs load or run; a model must not set it");
-            self.found("dangerous-env", word, message, known.instead);
-        }
-    }
-
-    /// Reads a word of a program that takes settings among its arguments.
-    fn setting(&mut self, word: &Word<'_>, begins: &str, name: &str, known: &Program) {
-        let starts_free = begins.is_empty() || begins.ends_with('=');
-        if starts_free && self.tainted(word, Shape::Word) {
-            let message =
-                format!("`{name}` takes `NAME=value` here for a setting, which can name a program");
-            self.found("unsafe-argument", word, message, known.instead);
-        }
-    }
-
-    /// Reads the name of a file whose first character can mean something else.
-    fn bare_file(&mut self, word: &Word<'_>, name: &str) {
-        if self.tainted(word, Shape::Word) {
-            let message = format!(
-                "`{name}` takes a value such as `@file`, `|command` or `!command` here for more \
-                 than the name of a file"
-            );
-            let help = "write a folder before the value, `./${args.x}`, or give its strings a \
-                        pattern such as `^[a-z0-9][a-z0-9._-]*$`";
-            self.found("unsafe-argument", word, message, help);
-        }
-    }
-
-    /// Reads the word at `start` as a cluster of options without a dash, if it is one, and the
-    /// values that these take from the words behind it, one after the other. Returns where to read on.
-    fn undashed(&mut self, start: usize, name: &str, known: &Program) -> usize {
-        let Some(word) = self.words.get(start) else { return start };
-        if begins(word).starts_with('-') {
-            return start;
-        }
-        let Some(letters) = word.literal() else {
-            if self.tainted(word, Shape::Fixed) {
-                let message = format!("`{name}` takes its first argument for options");
-                let help = "write the options as a text before the value";
-                self.found("unsafe-argument", word, message, help);
-            }
-            return start + 1;
-        };
-        let mut at = start + 1;
-        for letter in letters.chars() {
-            if is_letter(known.code, letter) {
-                if let Some(word) = self.words.get(at) {
-                    self.code(word, name, known);
-                }
-            } else if !is_letter(known.valued, letter) {
-                continue;
-            }
-            at += 1;
-        }
-        at
-    }
-
-    /// Reads the word at `at` as what a program is to do.
-    fn command(&mut self, at: usize, name: &str, known: &Program, commands: &[Program]) {
-        let word = &self.words[at];
-        match word.literal() {
-            Some(command) => {
-                let found = commands.iter().find(|known| known.names.contains(&command));
-                if let Some(found) = found {
-                    return self.arguments(at + 1, &format!("{name} {command}"), found);
-                } else if matches!(command, "netns" | "vrf" | "compose" | "alloc") {
-                    self.command_below(at + 1, name, commands);
-                }
-                self.options_behind(at + 1, name, known);
-            }
-            None if self.tainted(word, Shape::Fixed) => {
-                let message = format!("a model must not choose what `{name}` does");
-                let help = if known.instead.is_empty() {
-                    "name it, or list what it may be in an `enum`"
-                } else {
-                    known.instead
-                };
-                self.found("model-chosen-program", word, message, help);
-            }
-            None => {}
-        }
-    }
-
-    /// Long options of a program that stand behind its command.
-    fn options_behind(&mut self, start: usize, name: &str, known: &Program) {
-        let words = self.words;
-        let mut at = start;
-        while let Some(word) = words.get(at).filter(|word| word.literal() != Some("--")) {
-            let begins = begins(word);
-            if begins.starts_with("--") {
-                match option(known, word, begins) {
-                    Opt::CodeHere => self.code(word, name, known),
-                    Opt::CodeNext => {
-                        at += 1;
-                        if let Some(word) = words.get(at) {
-                            self.code(word, name, known);
-                        }
-                    }
-                    Opt::Value | Opt::Flag => {}
-                }
-            }
-            at += 1;
-        }
-    }
-
-    /// A command that begins one word later, as in `docker compose exec`.
-    fn command_below(&mut self, at: usize, name: &str, commands: &[Program]) {
-        let Some(command) = self.words.get(at).and_then(Word::literal) else { return };
-        if let Some(found) = commands.iter().find(|known| known.names.contains(&command)) {
-            self.arguments(at + 1, &format!("{name} {command}"), found);
-        }
-    }
-
-    /// The expression of `find`: tests with operands, and actions that run programs. A `--` ends
-    /// nothing in it.
-    fn expression(&mut self, start: usize, name: &str, known: &Program) {
-        let mut at = start;
-        while let Some(word) = self.words.get(at) {
-            match word.literal() {
-                Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
-                    let action = word.literal().unwrap_or_default();
-                    self.program(at + 1, &format!("{name} {action}"));
-                    let rest = &self.words[at + 1..];
-                    let end =
-                        rest.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
-                    at += end.unwrap_or(rest.len()) + 1;
-                }
-                Some(test) if known.valued.contains(&test) => at += 1,
-                None if begins(word).is_empty() && self.can_be_operator(word) => {
-                    let message = format!(
-                        "`{name}` takes a value such as `!`, `(` or `-delete` for a part of its \
-                         expression here, also after `--`"
-                    );
-                    self.found("unsafe-argument", word, message, known.instead);
-                }
-                Some(_) | None => {}
-            }
-            at += 1;
-        }
-    }
-
-    /// A word that is run, or that names what is run.
-    fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
-        // A plain word at the start names a program, or is a command; further back it is a part of
-        // what the author wrote.
-        if let Some(text) = word.literal() {
-            let value = text.split_once('=').map_or(text, |(_, value)| value);
-            let attached = text.find('/').map_or("", |at| &text[at..]);
-            self.read.runs_stdin |=
-                is_input(value) || text.starts_with('-') && is_input(attached) || value == "-";
-        }
-        let tame = if follows_text(word, known) { Shape::Word } else { known.harmless };
-        if self.tainted(word, tame)
-            && let Some(reference) = chosen(word)
-        {
-            let message = format!(
-                "{reference} would be part of what `{name}` runs: a model must not write it"
-            );
-            self.found("spliced-script", word, message, known.instead);
-        }
-    }
-
-    /// A part of a line of text that a shell reads; the first names a program.
-    fn shell_line(&mut self, word: &Word<'_>, first: bool, name: &str, known: &Program) {
-        let leads = first && begins(word).is_empty();
-        let tame = if leads { Shape::Fixed } else { Shape::Word };
-        if self.tainted(word, tame)
-            && let Some(reference) = chosen(word)
-        {
-            let message =
-                format!("`{name}` hands {reference} to a shell, as part of one line of text");
-            self.found("spliced-script", word, message, known.instead);
-        }
-    }
-
-    /// A file of a program in awk, which may be a setting of a variable.
-    fn awk_variable(&mut self, word: &Word<'_>, name: &str) {
-        if self.tainted(word, Shape::Word) {
-            let message = format!(
-                "`{name}` takes `name=value` here for a variable of a program that starts others"
-            );
-            let help = "write a folder before the name of the file: `./${args.x}`";
-            self.found("unsafe-argument", word, message, help);
-        }
-    }
-
-    /// Whether a value in a word can be more than `tame`.
-    fn tainted(&self, word: &Word<'_>, tame: Shape) -> bool {
-        tainted(word, self.scope, tame)
-    }
-
-    /// Whether a value in a word can be an operator of an expression, such as `!` or `-delete`.
-    fn can_be_operator(&self, word: &Word<'_>) -> bool {
-        self.tainted(word, Shape::Word)
-            && word.template.references().any(|reference| match reference {
-                Reference::Arg(name) => self
-                    .scope
-                    .arguments
-                    .get(name)
-                    .is_none_or(|known| known.beginning != Beginning::Plain),
-                _ => false,
-            })
-    }
-
-    fn found(&mut self, code: &'static str, word: &Word<'_>, message: String, help: &str) {
-        let found = Diagnostic::error(code, &word.node.span, message).help(help);
-        self.read.unsafe_values.push(found);
-    }
-}
-
-impl Program {
-    /// Whether the arguments hold all that makes its `settled` options harmless.
-    fn is_settled(&self, words: &[Word<'_>]) -> bool {
-        let literals = || words.iter().filter_map(Word::literal);
-        self.settled_by.iter().all(|one| literals().any(|literal| literal.starts_with(one)))
-    }
-}
-
-/// What to do instead of letting a value choose the program behind a wrapper.
-fn wrapped(wrapper: &str) -> &'static str {
-    if wrapper.contains("-exec") {
-        "write the program after `-exec` as a text, and give it the value as an argument"
-    } else {
-        "write the program as a text, and give it the value as an argument behind `--`; for a choice \
-         among several, declare one tool for each"
-    }
-}
-
 /// The text that a word begins with, up to its first reference.
 pub(in crate::manifest) fn begins<'a>(word: &'a Word<'_>) -> &'a str {
     match word.template.pieces.first() {
@@ -481,112 +110,10 @@ pub(in crate::manifest) fn begins<'a>(word: &'a Word<'_>) -> &'a str {
     }
 }
 
-enum Opt {
-    /// This word holds what is run.
-    CodeHere,
-    /// The next one does.
-    CodeNext,
-    /// The next one is a value.
-    Value,
-    Flag,
-}
-
-fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
-    let whole = word.literal().is_some();
-    let name = begins.split_once('=').map_or(begins, |(name, _)| name);
-    if known.code.contains(&name) {
-        return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
-    }
-    if known.valued.contains(&name) {
-        return if begins.contains('=') || !whole { Opt::Flag } else { Opt::Value };
-    }
-    // An editor's `+command`.
-    if begins.starts_with('+') && known.code.contains(&"+") {
-        return Opt::CodeHere;
-    }
-    // Long options may be abbreviated to any beginning that no other option has.
-    if name.len() > 2 && name.starts_with("--") {
-        let begun = |options: &[&str]| options.iter().any(|option| option.starts_with(name));
-        if begun(known.code) {
-            return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
-        } else if begun(known.valued) && !begins.contains('=') && whole {
-            return Opt::Value;
-        }
-    }
-    let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters else { return Opt::Flag };
-    // A cluster ends with the first letter that takes a value: the rest of the word is that value.
-    for (at, letter) in letters.char_indices() {
-        let last = at + letter.len_utf8() == letters.len() && whole;
-        if is_letter(known.code, letter) {
-            return if last { Opt::CodeNext } else { Opt::CodeHere };
-        } else if is_letter(known.valued, letter) {
-            return if last { Opt::Value } else { Opt::Flag };
-        } else if !letter.is_ascii_alphanumeric() {
-            break;
-        }
-    }
-    Opt::Flag
-}
-
-/// Whether each value in a word stands behind text of which it becomes a part, so that a plain word
-/// there is neither a program nor a command.
-fn follows_text(word: &Word<'_>, known: &Program) -> bool {
-    let mut text = String::new();
-    let pieces = word.template.pieces.iter();
-    pieces.into_iter().all(|piece| match piece {
-        Piece::Literal(literal) => {
-            text.push_str(literal);
-            true
-        }
-        Piece::Reference(_) => {
-            let within = if known.names.contains(&"sed") {
-                within_slashes(&text)
-            } else {
-                let name = text.split_once(['=', ' ']).map_or("", |(_, value)| value);
-                !name.is_empty() && !name.ends_with('=')
-                    || !text.starts_with('-') && !text.is_empty() && !text.ends_with('=')
-            };
-            text.push('\u{fffc}');
-            within
-        }
-    })
-}
-
-/// Whether what follows a text belongs to the pattern or the replacement of a command of sed.
-fn within_slashes(text: &str) -> bool {
-    let text = text.rsplit('=').next().unwrap_or(text);
-    let command = text.trim_start_matches(|c: char| c.is_ascii_digit() || ",$ ".contains(c));
-    let count = |sign: char| command.matches(sign).count();
-    match command.strip_prefix('s').and_then(|rest| rest.chars().next()) {
-        Some(sign) if !sign.is_ascii_alphanumeric() => matches!(count(sign), 1 | 2),
-        _ => command.starts_with('/') && count('/') == 1,
-    }
-}
-
-/// Whether a letter is one of the options.
-fn is_letter(options: &[&str], letter: char) -> bool {
-    options.iter().any(|option| {
-        let mut known = option.chars();
-        known.next() == Some('-') && known.next() == Some(letter) && known.next().is_none()
-    })
-}
-
-/// Whether a program in awk has a door to other programs, through which a variable might go.
-fn may_run_variables(text: &str) -> bool {
-    ["system", "|", "getline", "@"].iter().any(|door| text.contains(door))
-}
-
 /// Whether a value of an argument in a word can be more than `tame`.
 pub(in crate::manifest) fn tainted(word: &Word<'_>, scope: &Scope, tame: Shape) -> bool {
     word.template.references().any(|reference| match reference {
         Reference::Arg(name) => scope.arguments.get(name).is_none_or(|known| known.shape > tame),
         _ => false,
     })
-}
-
-/// The first argument of the call in a word, if there is one.
-fn chosen(word: &Word<'_>) -> Option<Reference> {
-    let mut references = word.template.references();
-    references.find(|reference| matches!(reference, Reference::Arg(_))).cloned()
 }

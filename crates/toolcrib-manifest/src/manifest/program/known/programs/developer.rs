@@ -1,7 +1,7 @@
 //! What is known of programs that are neither wrappers nor part of every system: compilers and build
 //! tools, package managers, interpreters, remote shells, and options that start a helper.
 
-use super::table::{NONE, Program, Rest, WRAPPED, wrapper};
+use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
 
 const TEXT: &str = "write what is run, loaded or read for settings as a text, or list what it may be \
     in an `enum`";

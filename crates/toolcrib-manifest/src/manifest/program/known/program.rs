@@ -1,0 +1,95 @@
+//! How a program reads its arguments: which of them it runs, and which options take a value.
+
+use crate::manifest::schema::value_shape::Shape;
+
+/// How a program reads its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Program {
+    pub(super) names: &'static [&'static str],
+    /// Options that a value of their own follows.
+    pub(super) valued: &'static [&'static str],
+    /// Options whose value is a program, a text that is run, or a setting that names one of these.
+    pub(super) code: &'static [&'static str],
+    /// Those among `code` whose value is harmless beside all of `settled_by`.
+    pub(super) settled: &'static [&'static str],
+    /// Settings without which a value in `settled` could name programs.
+    pub(super) settled_by: &'static [&'static str],
+    /// What its other arguments are.
+    pub(super) rest: Rest,
+    /// Whether `valued` and `code` name every option that takes a value.
+    pub(super) complete: bool,
+    /// Whether its first argument may be a cluster of options without a dash, whose values follow.
+    pub(super) undashed: bool,
+    /// Values that are harmless wherever they stand in what is run.
+    pub(super) harmless: Shape,
+    /// Whether it runs what it reads on standard input, unless an argument says what to run.
+    pub(super) runs_stdin: bool,
+    /// Where a value can stand instead.
+    pub(super) instead: &'static str,
+}
+
+/// What the arguments of a program are that belong to no option.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rest {
+    /// Nothing that is run.
+    Plain,
+    /// The one at this position is a program, and the rest are that program's arguments.
+    Program(usize),
+    /// Settings `NAME=value`, then a program and its arguments.
+    Assignments,
+    /// From this position on they are one line for a shell.
+    Shell(usize),
+    /// The one at this position is a text that is run, unless an option gave one.
+    Code(usize),
+    /// Each may be a setting `NAME=value`, one of which names a program.
+    Settings,
+    /// From this position on each is run, or sets what names a program.
+    Each(usize),
+    /// A text that is run, unless an option gave one; then files, or settings `name=value` of
+    /// variables that the text uses.
+    Awk,
+    /// The first is a file or a text that is run, unless an option gave one; the rest is handed to it.
+    Script,
+    /// Files, or what begins in another way and is run: `@options`, `|command`, `!command`.
+    Bare,
+    /// The expression of `find`.
+    Expression,
+    /// The first chooses what is done, and may have a grammar of its own.
+    Commands(&'static [Program]),
+}
+
+/// A program without anything to say about it, for updates of single fields.
+pub(super) const NONE: Program = Program {
+    names: &[],
+    valued: &[],
+    code: &[],
+    settled: &[],
+    settled_by: &[],
+    rest: Rest::Plain,
+    complete: false,
+    undashed: false,
+    harmless: Shape::Fixed,
+    runs_stdin: false,
+    instead: "",
+};
+
+/// What to do about a value that would choose the program that a wrapper starts.
+pub(super) const WRAPPED: &str =
+    "write the program as a text of its own and give it the value as an argument";
+
+/// A program that starts the one at position `at` among its arguments.
+pub(super) const fn wrapper(
+    names: &'static [&'static str],
+    at: usize,
+    valued: &'static [&'static str],
+) -> Program {
+    Program { names, valued, rest: Rest::Program(at), instead: WRAPPED, ..NONE }
+}
+
+/// A program that starts no other, with every option that takes a value.
+pub(super) const fn known(
+    names: &'static [&'static str],
+    valued: &'static [&'static str],
+) -> Program {
+    Program { names, valued, complete: true, ..NONE }
+}

@@ -1,0 +1,206 @@
+//! Programs that act on containers, clusters and other machines.
+
+use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED};
+use crate::manifest::schema::value_shape::Shape;
+
+const CONTAINER_EXEC: Program = Program {
+    names: &["exec"],
+    valued: &[
+        "-e",
+        "--env",
+        "--env-file",
+        "-u",
+        "--user",
+        "-w",
+        "--workdir",
+        "--detach-keys",
+        "-c",
+        "--container",
+        "-n",
+        "--namespace",
+        "--context",
+        "--pod-running-timeout",
+        "-f",
+        "--filename",
+        "--index",
+    ],
+    rest: Rest::Program(1),
+    instead: WRAPPED,
+    ..NONE
+};
+
+const CONTAINER_RUN: Program = Program {
+    names: &["run", "create"],
+    valued: &[
+        "-e",
+        "--env",
+        "--env-file",
+        "-u",
+        "--user",
+        "-w",
+        "--workdir",
+        "--name",
+        "-v",
+        "--volume",
+        "-p",
+        "--publish",
+        "--network",
+        "--net",
+        "-m",
+        "--memory",
+        "--cpus",
+        "-l",
+        "--label",
+        "--mount",
+        "-h",
+        "--hostname",
+        "--pull",
+        "--platform",
+        "--restart",
+        "--tmpfs",
+        "--cap-drop",
+        "--cap-add",
+        "--security-opt",
+        "--ulimit",
+        "--add-host",
+        "--dns",
+        "--log-driver",
+        "--gpus",
+        "--pids-limit",
+        "--shm-size",
+        "--ip",
+        "--link",
+    ],
+    code: &["--entrypoint"],
+    rest: Rest::Program(0),
+    instead: "write the image as a text of its own and give its program the value as an argument",
+    ..NONE
+};
+
+const KUBERNETES_APPLY: Program = Program {
+    names: &["apply", "create", "replace", "run", "debug", "config"],
+    valued: &["-n", "--namespace", "--context"],
+    code: &[
+        "-f",
+        "--filename",
+        "-k",
+        "--kustomize",
+        "--image",
+        "--overrides",
+        "--kubeconfig",
+        "--exec-command",
+        "--exec-arg",
+    ],
+    instead: "write it as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const COMPOSE: Program = Program {
+    names: &["compose"],
+    valued: &["-p", "--project-name", "--profile"],
+    code: &["-f", "--file", "--project-directory", "--env-file"],
+    rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
+    instead: "write the file as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const CONTAINER_BUILD: Program = Program {
+    names: &["build"],
+    valued: &["-t", "--tag", "--build-arg", "--target", "--platform"],
+    code: &["-f", "--file"],
+    rest: Rest::Code(0),
+    instead: "write the folder as a text: what its Dockerfile says is run",
+    ..NONE
+};
+
+const ANSIBLE: &str = "Ansible runs `{{ lookup('pipe', …) }}` of what stands there: list the values in \
+    an `enum`, or give their strings a pattern such as `^[a-z0-9.]+$`";
+
+pub(super) const PROGRAMS: &[Program] = &[
+    Program {
+        names: &["kubectl", "oc"],
+        valued: &[
+            "-n",
+            "--namespace",
+            "--context",
+            "--cluster",
+            "-s",
+            "--server",
+            "--as",
+            "--user",
+            "-o",
+            "--output",
+            "-l",
+            "--selector",
+            "--field-selector",
+            "-c",
+            "--container",
+            "--since",
+            "--since-time",
+            "--tail",
+            "-f",
+            "--filename",
+            "--request-timeout",
+            "--sort-by",
+            "--limit-bytes",
+            "-L",
+            "--label-columns",
+            "--chunk-size",
+            "--timeout",
+            "--replicas",
+            "--grace-period",
+        ],
+        // A plugin that such a file names is run.
+        code: &["--kubeconfig"],
+        rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY]),
+        instead: "write it as a text, or list what it may be in an `enum`",
+        ..NONE
+    },
+    Program {
+        names: &["docker", "podman", "nerdctl", "lxc"],
+        valued: &["-H", "--host", "-c", "--context", "--config", "-l", "--log-level"],
+        rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN, CONTAINER_BUILD, COMPOSE]),
+        ..NONE
+    },
+    Program {
+        names: &["ansible"],
+        valued: &[
+            "-i",
+            "--inventory",
+            "-m",
+            "--module-name",
+            "-l",
+            "--limit",
+            "-u",
+            "--user",
+            "-f",
+        ],
+        code: &["-a", "--args", "-e", "--extra-vars", "-M"],
+        harmless: Shape::Word,
+        instead: ANSIBLE,
+        ..NONE
+    },
+    Program {
+        names: &["ansible-playbook", "ansible-pull"],
+        valued: &[
+            "-i",
+            "--inventory",
+            "-l",
+            "--limit",
+            "-u",
+            "--user",
+            "-f",
+            "--forks",
+            "-t",
+            "--tags",
+            "--skip-tags",
+            "--start-at-task",
+            "--vault-password-file",
+        ],
+        code: &["-e", "--extra-vars", "-M"],
+        rest: Rest::Code(0),
+        harmless: Shape::Word,
+        instead: ANSIBLE,
+        ..NONE
+    },
+];

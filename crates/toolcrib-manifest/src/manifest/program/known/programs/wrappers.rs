@@ -1,0 +1,192 @@
+//! Programs that start another program, which their arguments name.
+
+use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
+
+pub(super) const PROGRAMS: &[Program] = &[
+    wrapper(&["timeout"], 1, &["-k", "--kill-after", "-s", "--signal"]),
+    wrapper(&["nice"], 0, &["-n", "--adjustment"]),
+    wrapper(
+        &["ionice"],
+        0,
+        &["-c", "--class", "-n", "--classdata", "-p", "--pid", "-P", "--pgid", "-u", "--uid"],
+    ),
+    wrapper(&["stdbuf"], 0, &["-i", "--input", "-o", "--output", "-e", "--error"]),
+    wrapper(&["time"], 0, &["-f", "--format", "-o", "--output"]),
+    wrapper(&["chrt", "taskset", "chroot", "faketime", "runcon"], 1, &["-T", "-P", "-D"]),
+    // The name of a machine, which may stand before the program, is a wrapper too.
+    wrapper(
+        &["setarch", "linux32", "linux64", "x86_64", "i386", "i486", "i586", "i686", "uname26"],
+        0,
+        &[],
+    ),
+    wrapper(&["prlimit"], 0, &["-p", "--pid", "--output"]),
+    wrapper(&["ssh-agent"], 0, &["-a", "-t", "-E", "-P", "-O"]),
+    Program {
+        names: &[
+            "ld.so",
+            "ld-linux.so",
+            "ld-linux-x86-64.so",
+            "ld-linux-aarch64.so",
+            "ld-linux-armhf.so",
+            "ld-musl-x86_64.so",
+            "ld-musl-aarch64.so",
+        ],
+        valued: &["--argv0", "--inhibit-rpath", "--glibc-hwcaps-mask"],
+        code: &["--library-path", "--preload", "--audit", "--glibc-hwcaps-prepend"],
+        rest: Rest::Program(0),
+        instead: WRAPPED,
+        ..NONE
+    },
+    Program {
+        names: &["capsh", "run-parts"],
+        code: &["--shell"],
+        rest: Rest::Each(0),
+        instead: "write what is run as a text",
+        ..NONE
+    },
+    Program {
+        names: &["start-stop-daemon"],
+        code: &["-x", "--exec", "-a", "--startas"],
+        rest: Rest::Each(0),
+        instead: "write what is run as a text",
+        ..NONE
+    },
+    Program {
+        names: &["man"],
+        code: &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
+        instead: "write the pager as a text",
+        ..NONE
+    },
+    Program {
+        names: &["split", "gsplit"],
+        valued: &["-a", "--suffix-length", "-b", "--bytes", "-l", "--lines", "-n", "--number"],
+        code: &["--filter"],
+        instead: "write the program that is started as a text",
+        ..NONE
+    },
+    Program {
+        names: &["zip"],
+        code: &["-TT", "-TmTT", "--unzip-command"],
+        instead: "write the program that is started as a text",
+        ..NONE
+    },
+    Program {
+        code: &["-o", "--output"],
+        ..wrapper(&["strace", "ltrace"], 0, &["-e", "-p", "-u", "-E", "-s", "-S", "-O", "-I", "-P"])
+    },
+    wrapper(&["nsenter"], 0, &["-t", "--target", "-S", "--setuid", "-G", "--setgid"]),
+    wrapper(
+        &["setpriv", "unshare"],
+        0,
+        &["--reuid", "--regid", "--groups", "-S", "-G", "-R", "-w"],
+    ),
+    wrapper(&["runuser"], 0, &["-u", "--user", "-g", "--group"]),
+    wrapper(&["gosu", "su-exec"], 1, &[]),
+    wrapper(
+        &[
+            "nohup",
+            "setsid",
+            "busybox",
+            "tini",
+            "dumb-init",
+            "catchsegv",
+            "unbuffer",
+            "firejail",
+            "torsocks",
+            "torify",
+            "proxychains",
+            "proxychains4",
+            "xvfb-run",
+            "dbus-run-session",
+            "chronic",
+            "ts",
+            "command",
+            "exec",
+            "systemd-inhibit",
+            "systemd-cat",
+            "caffeinate",
+        ],
+        0,
+        &["-n", "-s", "-g", "-t", "-p", "--what", "--who", "--why", "--mode"],
+    ),
+    wrapper(
+        &["systemd-run"],
+        0,
+        &[
+            "-u",
+            "--unit",
+            "-p",
+            "--property",
+            "-M",
+            "--machine",
+            "-H",
+            "--host",
+            "-E",
+            "--setenv",
+            "--uid",
+            "--gid",
+            "--description",
+            "--slice",
+            "--service-type",
+            "--nice",
+            "--working-directory",
+            "--on-active",
+            "--on-calendar",
+        ],
+    ),
+    wrapper(
+        &["xargs"],
+        0,
+        &[
+            "-a",
+            "--arg-file",
+            "-d",
+            "--delimiter",
+            "-E",
+            "-I",
+            "--process-slot-var",
+            "-L",
+            "--max-lines",
+            "-n",
+            "--max-args",
+            "-P",
+            "--max-procs",
+            "-s",
+            "--max-chars",
+        ],
+    ),
+    Program {
+        names: &["env"],
+        valued: &["-u", "--unset", "-C", "--chdir", "-a", "--argv0"],
+        code: &["-S", "--split-string"],
+        rest: Rest::Assignments,
+        instead: "set variables with `run: {env: {NAME: \"${args.x}\"}}`, and write the program as a \
+                  text of its own",
+        ..NONE
+    },
+    Program {
+        names: &["sudo", "doas"],
+        valued: &[
+            "-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "-r", "-t",
+            "-U", "-D", "-R", "-T",
+        ],
+        rest: Rest::Assignments,
+        instead: WRAPPED,
+        ..NONE
+    },
+    Program {
+        names: &["flock"],
+        valued: &["-w", "--wait", "--timeout", "-E", "--conflict-exit-code"],
+        code: &["-c", "--command"],
+        rest: Rest::Program(1),
+        instead: WRAPPED,
+        ..NONE
+    },
+    Program {
+        names: &["script"],
+        code: &["-c", "--command"],
+        rest: Rest::Each(1),
+        instead: "write the command as a text",
+        ..NONE
+    },
+];

@@ -42,15 +42,22 @@
 //!
 //! A number beyond 64 bits or double precision stays as it is written in the text. [`exact`] carries
 //! such numbers through types that would round them.
+//!
+//! # Canonical text
+//!
+//! [`write_canonical`] and [`canonical_json`] write one text for a value, from which cache keys and stored
+//! digests are made.
 
 #![forbid(unsafe_code)]
 
+mod canonical;
 mod error;
 pub mod exact;
 mod parse;
 mod read;
 mod tape;
 
+pub use canonical::{Numbers, canonical_json, write_canonical};
 pub use error::{ParseError, ReadError};
 pub use parse::{MAX_DEPTH, MAX_TEXT, parse, parse_owned};
 pub use tape::{Cursor, Items, Kind, Members, Number, Tape};

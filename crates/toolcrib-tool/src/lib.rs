@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod call;
-mod canonical_json;
 mod definition;
 mod identity;
 mod result;
@@ -21,7 +20,6 @@ pub use crate::call::input::{Ask, InputPart, InputRequest};
 pub use crate::call::plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
 pub use crate::call::services::Services;
 pub use crate::call::status::{Phase, StatusUpdate};
-pub use crate::canonical_json::canonical_json;
 pub use crate::definition::annotations::Annotations;
 pub use crate::definition::icon::{Icon, IconTheme, InvalidIcon};
 pub use crate::definition::limits::{
@@ -45,7 +43,7 @@ pub use definition::{
 pub use identity::Identity;
 pub use result::{ToolResult, shown_name};
 pub use tool::{BoxFuture, Constraint, Tool};
-pub use toolcrib_json::exact;
+pub use toolcrib_json::{canonical_json, exact};
 pub use visible::{
     HiddenCharacter, fully_visible, hidden_character, hidden_characters, is_unseen, visible,
 };

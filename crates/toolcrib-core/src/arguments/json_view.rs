@@ -10,10 +10,9 @@ use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp};
 use jsonschema_value::LazyInstance;
 use serde::Deserialize as _;
 use serde_json::Value;
-use toolcrib_json::{Cursor, Items, Kind, Members, Tape};
+use toolcrib_json::{Cursor, Items, Kind, Members, Numbers, Tape, write_canonical};
 
 use crate::arguments::number_view::{NumberView, SchemaNumbers};
-use crate::cache::canonical;
 
 /// The representation: instances are places in a tape.
 #[derive(Debug)]
@@ -348,8 +347,8 @@ impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
         }
         let mut seen = HashSet::with_capacity(self.0.len());
         self.0.items().all(|item| {
-            let mut spelling = Vec::new();
-            canonical::write(item, &mut spelling);
+            let mut spelling = String::new();
+            write_canonical(item, Numbers::ByValue, &mut spelling);
             seen.insert(spelling)
         })
     }

@@ -5,10 +5,9 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use hashbrown::DefaultHashBuilder;
-use toolcrib_json::Cursor;
+use toolcrib_json::{Cursor, Numbers, write_canonical};
 use toolcrib_tool::{ContextValues, Layer, ToolDefinition, ToolEntry, canonical_json};
 
-use super::canonical;
 use crate::identity::fingerprint::Fingerprint;
 
 /// The tool a call is for, made once per registry entry; cloning it is cheap.
@@ -64,14 +63,14 @@ pub(crate) struct Key {
     /// Arguments, injected values and identity, one after another. It reads in one way only: a
     /// comma ends every value but the last, the definition says how many there are, and in JSON a
     /// comma stands between brackets or quotes.
-    text: Arc<[u8]>,
+    text: Arc<str>,
     callee: Callee,
 }
 
 thread_local! {
     /// Where texts are written before their length is known, so that a key is one allocation of
     /// just its size.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
 }
 
 /// Bytes a thread holds on to for the next text.
@@ -93,20 +92,20 @@ impl Key {
         let mut text = SCRATCH.try_with(Cell::take).unwrap_or_default();
         text.clear();
         text.reserve(arguments.source().len() + identity.len() + 64);
-        canonical::write(arguments, &mut text);
-        text.push(b',');
+        write_canonical(arguments, Numbers::ByValue, &mut text);
+        text.push(',');
         for injection in callee.definition().injections() {
             // In the definition's order and without names: the definition is part of the key. An
             // absent value is empty, which no JSON text is.
             if let Some(value) = values.get(injection.context_key()) {
-                text.extend_from_slice(canonical_json(value).as_bytes());
+                text.push_str(&canonical_json(value));
             }
-            text.push(b',');
+            text.push(',');
         }
-        text.extend_from_slice(identity.as_bytes());
+        text.push_str(identity);
 
-        let hash = SEED.hash_one((callee.definition().name(), text.as_slice()));
-        let key = Self { hash, text: text.as_slice().into(), callee: callee.clone() };
+        let hash = SEED.hash_one((callee.definition().name(), text.as_str()));
+        let key = Self { hash, text: text.as_str().into(), callee: callee.clone() };
         if text.capacity() <= SCRATCH_KEPT {
             // If the thread ends, the text is dropped here.
             let _ = SCRATCH.try_with(|scratch| scratch.set(text));
@@ -121,7 +120,7 @@ impl Key {
 
     /// Stands for the key outside of this process; `callee` is the fingerprint of its tool.
     pub(crate) fn fingerprint(&self, callee: Fingerprint) -> Fingerprint {
-        callee.with(&self.text)
+        callee.with(self.text.as_bytes())
     }
 
     /// The bytes it takes beyond a fixed size.

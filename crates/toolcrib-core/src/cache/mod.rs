@@ -11,7 +11,6 @@
 //!
 //! A tool that has declared neither goes straight through.
 
-pub(crate) mod canonical;
 mod entries;
 mod key;
 pub(crate) mod lru;

@@ -4,11 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
+use toolcrib_json::{Numbers, write_canonical};
 use toolcrib_tool::{
     Arguments, ContextValues, Injection, ToolDefinition, ToolEntry, canonical_json,
 };
-
-use crate::cache::canonical;
 
 /// 256 bits (BLAKE3) that stand for a definition or for arguments. Written as 64 hexadecimal
 /// digits.
@@ -86,9 +85,9 @@ impl Fingerprint {
         let text = arguments.as_str();
         match arguments.tape() {
             Ok(tape) => {
-                let mut spelling = Vec::with_capacity(text.len());
-                canonical::write(tape.root(), &mut spelling);
-                Self(blake3::hash(&spelling))
+                let mut spelling = String::with_capacity(text.len());
+                write_canonical(tape.root(), Numbers::ByValue, &mut spelling);
+                Self(blake3::hash(spelling.as_bytes()))
             }
             // Not what a tool is ever given; the bytes stand for themselves.
             Err(_) => Self(blake3::hash(text.as_bytes())),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use toolcrib_json::{Cursor, Kind, Number};
+use toolcrib_json::{Cursor, Kind, Number, Numbers, write_canonical};
 use toolcrib_tool::canonical_json;
 
 /// An argument as text: strings as they are, numbers as they were written, lists and objects as compact
@@ -24,40 +24,8 @@ pub(crate) fn text_of(value: Cursor<'_>) -> Cow<'_, str> {
 /// An argument as compact JSON with sorted keys and numbers as they were written.
 pub(crate) fn json_of(value: Cursor<'_>) -> String {
     let mut out = String::with_capacity(value.source().len());
-    write_json(value, &mut out);
+    write_canonical(value, Numbers::AsWritten, &mut out);
     out
-}
-
-fn write_json(value: Cursor<'_>, out: &mut String) {
-    match value.kind() {
-        Kind::Array => {
-            out.push('[');
-            for (position, item) in value.items().enumerate() {
-                if position > 0 {
-                    out.push(',');
-                }
-                write_json(item, out);
-            }
-            out.push(']');
-        }
-        Kind::Object => {
-            let mut members: Vec<_> =
-                value.members().map(|(key, value)| (key.key_text(), value)).collect();
-            members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            out.push('{');
-            for (position, (key, value)) in members.into_iter().enumerate() {
-                if position > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key).to_string());
-                out.push(':');
-                write_json(value, out);
-            }
-            out.push('}');
-        }
-        Kind::EscapedString => out.push_str(&Value::from(value.key_text()).to_string()),
-        _ => out.push_str(value.source()),
-    }
 }
 
 /// A value of the host's context as text, likewise.

@@ -3,12 +3,13 @@
 
 mod sensitive;
 
+use std::cmp::Ordering;
+
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toolcrib_json::{Cursor, Kind};
 use toolcrib_tool::{Arguments, ToolDefinition};
 
-use crate::cache::canonical;
 use crate::output::masking::Mask;
 use sensitive::Place;
 
@@ -128,12 +129,7 @@ fn exact(value: Cursor<'_>) -> Value {
 
 /// Whether a text spells the same number, to the last digit.
 fn same_number(number: Cursor<'_>, text: &str) -> bool {
-    let (mut one, mut other) = (Vec::new(), Vec::new());
-    canonical::write(number, &mut one);
-    toolcrib_json::parse(text).is_ok_and(|tape| {
-        canonical::write(tape.root(), &mut other);
-        one == other
-    })
+    toolcrib_json::exact::compare(number.source(), text) == Some(Ordering::Equal)
 }
 
 /// The texts of everything sensitive in the arguments, the longest first: what must not be shown of

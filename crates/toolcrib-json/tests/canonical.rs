@@ -1,16 +1,54 @@
-//! One spelling per value, whatever way it is written.
+//! Canonical JSON: one text for a value, whatever way it is written.
 
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use serde_json::{Map, Number, Value};
-use toolcrib_json::parse;
+use serde_json::{Map, Number, Value, json};
+use toolcrib_json::{Numbers, canonical_json, exact, parse, write_canonical};
+
+fn written(text: &str, numbers: Numbers) -> String {
+    let mut out = String::new();
+    write_canonical(parse(text).unwrap().root(), numbers, &mut out);
+    out
+}
 
 fn canonical(text: &str) -> String {
-    let tape = parse(text).unwrap();
-    let mut out = Vec::new();
-    super::write(tape.root(), &mut out);
-    String::from_utf8(out).unwrap()
+    written(text, Numbers::ByValue)
+}
+
+/// Digests of these texts are stored: of values in locks and in fingerprints of definitions, of arguments in
+/// approvals and waiting calls.
+#[test]
+fn stored_spellings_do_not_change() {
+    let values = [
+        (
+            json!({"é": [0.5, 1.0, 1e20, -0.0, 5e-324], "A": {"b": null, "a": true}}),
+            r#"{"A":{"a":true,"b":null},"é":[0.5,1.0,1e+20,-0.0,5e-324]}"#,
+        ),
+        (json!("a/\u{7f}\u{1}\n\"\\"), "\"a/\u{7f}\\u0001\\n\\\"\\\\\""),
+        (json!([u64::MAX, i64::MIN, [], {}]), "[18446744073709551615,-9223372036854775808,[],{}]"),
+    ];
+    for (value, text) in values {
+        assert_eq!(canonical_json(&value), text);
+    }
+    let arguments = r#"{"b": [1, 1.50, 2e1, -0, 123456789012345678901], "a": "\/\u00e9\u0001"}"#;
+    assert_eq!(
+        written(arguments, Numbers::ByValue),
+        "{\"a\":\"/é\\u0001\",\"b\":[1,15e-1,2e1,0,123456789012345678901]}"
+    );
+    assert_eq!(
+        written(arguments, Numbers::AsWritten),
+        "{\"a\":\"/é\\u0001\",\"b\":[1,1.50,2e1,-0,123456789012345678901]}"
+    );
+}
+
+#[test]
+fn a_stand_in_is_written_as_its_number() {
+    let protected = exact::protect("[123456789012345678901, 0.1000000000000000055]");
+    let value: Value = serde_json::from_str(&protected).unwrap();
+    assert_eq!(canonical_json(&value), "[123456789012345678901,0.1000000000000000055]");
+    let changed: Value = serde_json::from_str(&protected.replacen("2345", "[masked]", 1)).unwrap();
+    assert_eq!(canonical_json(&changed), r#"["1[masked]6789012345678901",0.1000000000000000055]"#);
 }
 
 #[test]

@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Content, ErrorKind, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, ToolResult};
 
+use super::Leave;
+use super::suspend::waits;
 use crate::cache::SpillMemo;
 use crate::call::nested::NestedWait;
-use crate::output::budget::Whole;
+use crate::call::turn::State;
+use crate::events::Voice;
+use crate::observability::audit::AuditOutcome;
+use crate::output::budget::{OutputLimits, Place, Whole, allows, fit_outcome};
+use crate::output::spill::Owner;
+use crate::registry::Slot;
 use crate::suspension::{Answer, Suspension};
 
 /// A call's answer, and what its batch needs to know of it.
@@ -28,6 +35,66 @@ pub(crate) struct SideOutput {
     pub(crate) suspension: Option<Box<Suspension>>,
     /// A nested call waits, and its maker with it.
     pub(crate) wait: Option<Box<NestedWait>>,
+}
+
+/// What the answer to a call of this tool may hold.
+pub(super) fn limits(state: &State, slot: Option<&Arc<Slot>>) -> OutputLimits {
+    let config = &state.shared.config;
+    let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
+    OutputLimits { chars: own_chars.unwrap_or(config.output_chars), data_bytes: config.data_bytes }
+}
+
+impl SideOutput {
+    /// The outcome of a call that left the pipeline, and what belongs to its answer beside it.
+    pub(super) fn of(
+        leave: Leave,
+        spilled: Option<Arc<SpillMemo>>,
+    ) -> (Result<ToolOutput, ToolError>, Self) {
+        let side = Self { spilled, ..Self::default() };
+        match leave {
+            Leave::Answered(output) => (Ok(output), side),
+            Leave::Failed(error) => (Err(error), side),
+            Leave::Suspended(suspension, wait) => {
+                let error = waits(&suspension);
+                (Err(error), Self { suspension: Some(suspension), wait, ..side })
+            }
+        }
+    }
+
+    /// Cuts an outcome that is longer than it may be, and keeps the whole.
+    pub(super) async fn fit(
+        &mut self,
+        state: &State,
+        outcome: Result<ToolOutput, ToolError>,
+        limits: OutputLimits,
+    ) -> Result<ToolOutput, ToolError> {
+        if allows(&outcome, limits) {
+            return outcome;
+        }
+        let owner = Owner::known(&state.identity, state.session.as_ref());
+        let memo = self.spilled.as_deref();
+        let place = state.spill().map(|store| Place { store, owner: &owner, memo });
+        let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
+        self.whole = fitted.whole;
+        fitted.outcome
+    }
+
+    /// What the audit log says has become of the call.
+    pub(super) fn audited(&self, outcome: &Result<ToolOutput, ToolError>) -> AuditOutcome {
+        match outcome {
+            Ok(_) => AuditOutcome::Success,
+            Err(_) if self.suspension.is_some() => AuditOutcome::Waiting,
+            Err(error) => AuditOutcome::Failure(error.kind()),
+        }
+    }
+
+    /// Tells those who listen how the call ended.
+    pub(super) fn announce(&self, voice: &Voice, result: &ToolResult) {
+        match &self.suspension {
+            None => voice.record(result),
+            Some(suspension) => voice.suspend(suspension.waiting().as_str()),
+        }
+    }
 }
 
 /// The part of an answer that does not pass through middleware.

@@ -6,18 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, ErrorKind, Plan, RawArguments,
-    Tool, ToolDefinition, ToolError, shown_name,
+    Arguments, CallContext, CallHost, CallId, Dedupe, ErrorKind, Plan, RawArguments, Tool,
+    ToolDefinition, ToolError, shown_name,
 };
 
+use super::Origin;
 use crate::arguments::corrections::Mending;
 use crate::arguments::preparation::checked_arguments;
 use crate::cache::Key;
+use crate::call::host::Host;
 use crate::call::panics::PanicMessage;
 use crate::call::tool_run::validate;
 use crate::call::turn::Turn;
+use crate::events::Voice;
 use crate::identity::fingerprint::Fingerprint;
+use crate::output::redaction::{exact_value, redact};
 use crate::registry::{Compiled, Slot};
+use crate::suspension::Granted;
 
 /// The tool's own check of its arguments.
 #[derive(Clone, Copy)]
@@ -59,44 +64,46 @@ pub(crate) struct Checked<'t> {
     pub(super) key: Option<Key>,
 }
 
-/// Reads and checks the arguments of a call. What had to be mended is noted in `mending`, also where
-/// the call is refused.
+/// Reads and checks the arguments of a call: parse or repair, strip, fill in defaults, validate or coerce;
+/// then the context and the tool's rules. What had to be mended is noted in `mending`, also where the call
+/// is refused.
 pub(crate) fn checked<'t>(
     turn: &Turn,
     slot: &'t Slot,
     raw: RawArguments,
     mending: &mut Mending,
 ) -> Result<Checked<'t>, ToolError> {
-    let compiled = slot.compiled();
-    let definition = &slot.entry.definition;
-    let may_close = definition.annotations().read_only;
+    let may_close = slot.entry.definition.annotations().read_only;
     let schemas = turn.state.shared.registry.schemas();
     let arguments = checked_arguments(slot, schemas, raw, may_close, mending)?;
-    let may_be_spared = definition.cache().is_some() || definition.dedupe() != Dedupe::None;
-    let key = may_be_spared
-        .then(|| {
-            let (values, identity) = (&turn.state.values, &turn.state.identity);
-            Ok::<_, ToolError>(Key::of(
-                &compiled.callee,
-                arguments.tape()?.root(),
-                values,
-                identity,
-            ))
-        })
-        .transpose()?;
-    let checked = Checked { compiled, arguments, key };
+    let key = key(turn, slot, &arguments)?;
     require_context(turn, slot)?;
-    if let Some(constraint) = &slot.entry.constraint {
-        // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
-        let arguments = &checked.arguments;
-        let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
-        let checked = catch_unwind(checked).unwrap_or_else(|panic| {
+    require_constraint(turn, slot, &arguments)?;
+    Ok(Checked { compiled: slot.compiled(), arguments, key })
+}
+
+/// Which call it is; `None` for tools whose calls always run.
+fn key(turn: &Turn, slot: &Slot, arguments: &Arguments) -> Result<Option<Key>, ToolError> {
+    let definition = &slot.entry.definition;
+    if definition.cache().is_none() && definition.dedupe() == Dedupe::None {
+        return Ok(None);
+    }
+    let (values, identity) = (&turn.state.values, &turn.state.identity);
+    let callee = &slot.compiled().callee;
+    Ok(Some(Key::of(callee, arguments.tape()?.root(), values, identity)))
+}
+
+/// Fails if the arguments break a rule of the tool. Whatever the rule calls its refusal, and if it panics:
+/// what cannot be checked does not hold.
+fn require_constraint(turn: &Turn, slot: &Slot, arguments: &Arguments) -> Result<(), ToolError> {
+    let Some(constraint) = &slot.entry.constraint else { return Ok(()) };
+    let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
+    catch_unwind(checked)
+        .unwrap_or_else(|panic| {
             let text = "a rule of this tool failed while it was checked";
             Err(PanicMessage::of(panic.as_ref()).into_error(ErrorKind::Constraint, text))
-        });
-        checked.map_err(|error| error.with_kind(ErrorKind::Constraint))?;
-    }
-    Ok(checked)
+        })
+        .map_err(|error| error.with_kind(ErrorKind::Constraint))
 }
 
 /// The definition of a tool, or what a call of it would fail with.
@@ -147,10 +154,42 @@ fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-pub(super) fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
-    let output_chars =
-        slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
-    CallContext::builder(id.clone(), Arc::clone(&slot.entry.definition))
-        .values(turn.state.values.clone())
-        .output_chars(output_chars)
+/// A call that came in, or a dry run of one.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming<'c> {
+    pub(super) turn: &'c Turn,
+    pub(super) origin: &'c Origin<'c>,
+    pub(super) id: &'c CallId,
+    /// Where somebody listens.
+    pub(super) voice: Option<&'c Voice>,
+}
+
+impl Incoming<'_> {
+    /// What the tool sees of the call, and what the executor knows of it.
+    pub(super) fn context(self, slot: &Arc<Slot>) -> (CallContext, Arc<Host>) {
+        let Self { turn, origin, id, voice } = self;
+        let host = Arc::new(Host::new(turn, origin, slot, id, voice.map(Voice::handle)));
+        let definition = &slot.entry.definition;
+        let output_chars =
+            definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+        let mut builder = CallContext::builder(id.clone(), Arc::clone(definition))
+            .values(turn.state.values.clone())
+            .output_chars(output_chars);
+        if let Some(grant) = origin.grant
+            && let Granted::Answer(answer) = grant.granted()
+        {
+            let remembered = grant.suspension().waiting().remembered().cloned();
+            builder = builder.answer(answer.clone()).remembered(remembered);
+        }
+        (builder.host(Arc::clone(&host) as Arc<dyn CallHost>).build(), host)
+    }
+
+    /// Tells those who listen what the tool would get.
+    pub(super) fn announce(self, slot: &Slot, arguments: &Arguments) {
+        if let Some(voice) = self.voice {
+            let mask = self.turn.state.shared.mask.load();
+            let arguments = exact_value(arguments);
+            voice.prepare(Some(redact(&slot.entry.definition, &arguments, &mask)));
+        }
+    }
 }

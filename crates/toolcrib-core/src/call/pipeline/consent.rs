@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Arguments, Body, CallContext, RawArguments, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, Body, RawArguments, ToolError, ToolOutput};
 
-use super::checks::{Checked, OwnCheck, checked};
-use super::{ApprovedCode, Leave, PipelineRun};
+use super::checks::{OwnCheck, checked};
+use super::pipeline_run::ApprovedCode;
+use super::{Candidate, Leave, PipelineRun};
 use crate::approval::policy::{DecidedBy, Verdict};
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
@@ -23,20 +24,18 @@ use crate::suspension::{Grant, Granted, Waiting, client_output};
 
 impl<'a> PipelineRun<'a> {
     /// Passes a call that may run. Whoever approves it may change its arguments, which are checked
-    /// like any others. `shared` is the instance of a tool that all calls share.
+    /// like any others.
     pub(super) async fn consent(
         &mut self,
         slot: &'a Slot,
-        checked: &mut Checked<'a>,
-        shared: Option<&Instance<'_>>,
-        context: &CallContext,
+        call: &mut Candidate<'a>,
     ) -> Result<(), Leave> {
         let state = self.state();
         if self.origin.grant.is_none() && !state.needs_look(&slot.entry.definition) {
             self.record.decision = Decision::Allowed;
             return Ok(());
         }
-        let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
+        let (by, reason) = match state.verdict(&slot.entry, &call.checked.arguments) {
             Verdict::Deny { by, message } => {
                 let refusal = self.denied(&by, &message);
                 if let (Some(grant), Decision::Denied { by, shown, .. }) =
@@ -55,40 +54,25 @@ impl<'a> PipelineRun<'a> {
             Verdict::Allow { by } => (by, String::new()),
             Verdict::Ask { by, reason } => (by, reason),
         };
-        if self.is_decided(slot, &checked.arguments)? {
+        if self.is_decided(slot, &call.checked.arguments)? {
             return Ok(());
         }
-        // Whoever decides sees what would run; a call that could not run is not asked about.
-        let limit = state.shared.config.limit(slot.entry.definition.timeout());
-        let shown = match (shared, &slot.entry.body) {
-            (Some(instance), _) => {
-                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
-                self.shown(slot, &checked.arguments, Some(own))?
-            }
-            (None, Body::PerUse(factory)) if factory.is_asked_first() => {
-                // Closed before anybody is asked: nothing is held open while a person thinks.
-                let instance = Instance::own(&slot.entry.body, context, limit).await?;
-                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
-                own.passes(&checked.arguments).await?;
-                self.shown(slot, &checked.arguments, Some(own))?
-            }
-            (None, _) => self.shown(slot, &checked.arguments, None)?,
-        };
+        let shown = self.shown_to_a_person(slot, call).await?;
         let Some(approver) = state.approver() else {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
-            let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
+            let leave = self.suspend_showing(slot, &call.checked.arguments, waiting, shown).await;
             self.record.decision = match &leave {
-                Leave::Suspended(..) => Decision::Waiting,
                 Leave::Failed(error) => {
                     let reason = format!("{by}: {}", error.message());
                     Decision::Denied { reason, by: None, shown: None }
                 }
+                _ => Decision::Waiting,
             };
             return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
         self.approved_code = Some(ApprovedCode(shown.code.clone()));
-        let request = self.request(slot, &checked.arguments, shown, &by, reason);
+        let request = self.request(slot, &call.checked.arguments, shown, &by, reason);
         let asked = Asked {
             who: approver.name().to_owned(),
             rule: by.to_string(),
@@ -96,7 +80,7 @@ impl<'a> PipelineRun<'a> {
         };
         match approval::ask(approver.as_ref(), &request, timeout).await {
             Decided::Approve { remember } => {
-                self.remember(slot, &checked.arguments, remember, true);
+                self.remember(slot, &call.checked.arguments, remember, true);
                 self.record.decision = asked.approved(false);
             }
             Decided::ApproveChanged { arguments } => {
@@ -107,14 +91,13 @@ impl<'a> PipelineRun<'a> {
                 });
                 self.mending = Mending::default();
                 let arguments = RawArguments::from(arguments);
-                *checked = self::checked(self.turn, slot, arguments, &mut self.mending)?;
-                if let Some(instance) = shared {
-                    let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
-                    own.passes(&checked.arguments).await?;
+                call.checked = checked(self.turn, slot, arguments, &mut self.mending)?;
+                if let Some(own_check) = call.own_check() {
+                    own_check.passes(&call.checked.arguments).await?;
                 }
                 // Whoever approves may not allow what a rule denies.
                 if let Verdict::Deny { by, message } =
-                    state.verdict(&slot.entry, &checked.arguments)
+                    state.verdict(&slot.entry, &call.checked.arguments)
                 {
                     self.record.decision = asked.denied(&format!("{by}: {message}"));
                     return Err(approval::refused(&message).into());
@@ -127,6 +110,25 @@ impl<'a> PipelineRun<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What is shown to whoever decides: what would run. A call that could not run is not asked about.
+    async fn shown_to_a_person(
+        &self,
+        slot: &Slot,
+        call: &Candidate<'_>,
+    ) -> Result<ShownCall, ToolError> {
+        let arguments = &call.checked.arguments;
+        match &slot.entry.body {
+            Body::PerUse(factory) if factory.is_asked_first() => {
+                // Closed before anybody is asked: nothing is held open while a person thinks.
+                let instance = Instance::own(&slot.entry.body, &call.cx, call.limit).await?;
+                let own_check = call.check_of(&instance);
+                own_check.passes(arguments).await?;
+                self.shown(slot, arguments, Some(own_check))
+            }
+            _ => self.shown(slot, arguments, call.own_check()),
+        }
     }
 
     /// Whether the call has been decided on already: by a grant, or by an approval in its session.
@@ -163,8 +165,10 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// Fails if the code that would run is not the code that was approved.
-    pub(super) fn check_code(&self, own: OwnCheck<'_>) -> Result<(), ToolError> {
-        let Some(ApprovedCode(approved)) = &self.approved_code else { return Ok(()) };
+    pub(super) fn check_code(&self, own: Option<OwnCheck<'_>>) -> Result<(), ToolError> {
+        let (Some(own), Some(ApprovedCode(approved))) = (own, &self.approved_code) else {
+            return Ok(());
+        };
         if own.code() == *approved {
             return Ok(());
         }
@@ -172,13 +176,32 @@ impl<'a> PipelineRun<'a> {
         Err(ToolError::denied(message).with_hint("Make the call again."))
     }
 
+    /// Ends a call that was suspended and decided on, where the decision was about another tool or needs no
+    /// run. Comes first: what was decided on must still be what it was, before anything else is said about
+    /// the call.
+    pub(super) fn apply_decision(&mut self, slot: &Slot) -> Result<(), Leave> {
+        let fingerprint = slot.fingerprint();
+        if let Some(repetition) = self.origin.repetition {
+            repetition.check_definition(fingerprint)?;
+        }
+        let Some(grant) = self.origin.grant else { return Ok(()) };
+        if grant.is_approved() {
+            // The audit log names who approved a call that is refused after all.
+            self.record.decision = approved_by(grant);
+        }
+        grant.check_definition(fingerprint)?;
+        match self.settled(slot, grant) {
+            None => Ok(()),
+            Some(outcome) => {
+                self.worked = Some(self.started.elapsed());
+                Err(outcome.into())
+            }
+        }
+    }
+
     /// The end of a suspended call that needs no run any more: it was refused, or somebody else has
     /// done the work.
-    pub(super) fn settled(
-        &mut self,
-        slot: &Slot,
-        grant: &Grant,
-    ) -> Option<Result<ToolOutput, ToolError>> {
+    fn settled(&mut self, slot: &Slot, grant: &Grant) -> Option<Result<ToolOutput, ToolError>> {
         let kept = grant.suspension();
         if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
         {
@@ -333,7 +356,7 @@ impl Asked {
 }
 
 /// What was decided on a call that waited, for the audit log.
-pub(super) fn approved_by(grant: &Grant) -> Decision {
+fn approved_by(grant: &Grant) -> Decision {
     let rule = match grant.suspension().waiting() {
         Waiting::Approval { rule, .. } => Some(rule.clone()),
         _ => None,

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
+use toolcrib_tool::{Arguments, CallContext, Plan, ToolCall, ToolError};
 
-use super::Origin;
-use super::checks::{available, checked, context, unknown};
+use super::checks::{Incoming, unknown};
+use super::{Candidate, Origin};
 use crate::admission::Lineage;
 use crate::approval::policy::Verdict;
 use crate::arguments::corrections::Mending;
-use crate::call::host::Host;
-use crate::call::tool_run::validate;
 use crate::call::turn::Turn;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::redaction::{exact_value, redact, sensitive_texts};
@@ -99,29 +97,19 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let (id, name, raw) = call.into_parts();
     let state = &turn.state;
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
-    available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
-    let mut mending = Mending::default();
-    let checked = checked(turn, slot, raw, &mut mending)?;
-    let lineage = Lineage::root();
-    let host = Host::new(turn, &Origin::alone(&lineage), slot, &id, None);
-    let cx = context(turn, slot, &id).host(Arc::new(host)).build();
-    let timeout = state.shared.config.limit(definition.timeout());
-    // A factory's instance would have to be made, which is the beginning of a run.
-    let body = match &slot.entry.body {
-        Body::Shared(body) => Some(body.as_ref()),
-        _ => None,
-    };
-    if let Some(body) = body {
-        validate(body, &checked.arguments, &cx, timeout).await?;
-    }
-    let verdict = state.verdict(&slot.entry, &checked.arguments);
-    let answer = checked.key.as_ref().map(|key| {
+    let (lineage, mut mending) = (Lineage::root(), Mending::default());
+    let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, voice: None };
+    let call = incoming.before_consent(slot, raw, &mut mending).await?;
+    let verdict = state.verdict(&slot.entry, &call.checked.arguments);
+    let answer = call.checked.key.as_ref().map(|key| {
         let is_there = state.shared.answers.is_there(key, state.session.as_deref());
         let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
         KeptAnswer { key, is_there }
     });
-    let plan = body.map(|body| body.plan(&checked.arguments, &cx)).transpose()?.flatten();
+    let own_check = call.own_check();
+    let plan = own_check.map(|own| own.plan(&call.checked.arguments)).transpose()?.flatten();
+    let Candidate { checked, cx, limit: timeout, .. } = call;
     let mask = state.shared.mask.load();
     let shown = exact_value(&checked.arguments);
     let sensitive = sensitive_texts(&definition, &shown);

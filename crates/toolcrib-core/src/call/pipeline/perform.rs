@@ -3,11 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
-use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, CallContext, ErrorKind, ToolError, ToolOutput};
 
-use super::{Interruption, Interrupts, Leave, PipelineRun, Reached, Ready};
+use super::{Candidate, Interruption, Interrupts, Leave, PipelineRun, Reached, Ready};
 use crate::admission::Permit;
-use crate::cache::Run;
 use crate::call::host::Host;
 use crate::call::pipeline::output::{check_data, finished};
 use crate::call::retry;
@@ -19,28 +18,17 @@ use crate::suspension::Waiting;
 impl<'a> PipelineRun<'a> {
     /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
     /// (a person, another call, a permit, an instance, a store) is no part of it.
-    pub(super) fn perform<'s>(
-        &'s mut self,
-        slot: &'a Arc<Slot>,
-        ready: Box<Ready<'a>>,
-    ) -> BoxFuture<'s, Result<ToolOutput, Leave>>
-    where
-        'a: 's,
-    {
-        Box::pin(self.performed(slot, ready))
-    }
-
-    async fn performed(
+    pub(super) async fn perform(
         &mut self,
         slot: &'a Arc<Slot>,
         ready: Box<Ready<'a>>,
     ) -> Result<ToolOutput, Leave> {
-        let Ready { checked, cx, host, instance, permit, presence, run } = *ready;
+        let Ready { call, instance, permit, presence, run } = *ready;
+        let Candidate { checked, cx, host, limit, .. } = call;
         let arguments = checked.arguments;
         let (state, definition) = (self.state(), &slot.entry.definition);
         let host = &*host;
         let begun = Instant::now();
-        let limit = state.shared.config.limit(definition.timeout());
         let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
         let at_work = host.at_work();
         let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
@@ -122,20 +110,6 @@ impl<'a> PipelineRun<'a> {
             Some(run) => self.publish(run, outcome, !host.has_left_key()),
         };
         Ok(outcome?)
-    }
-
-    /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond
-    /// its key.
-    fn publish(
-        &mut self,
-        run: Run,
-        outcome: Result<ToolOutput, ToolError>,
-        shareable: bool,
-    ) -> Result<ToolOutput, ToolError> {
-        let outcome = outcome.map(Arc::new).map_err(Arc::new);
-        let answers = &self.state().shared.answers;
-        self.spilled = Some(answers.publish(run, self.scope(), &outcome, shareable));
-        outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
     /// Runs the tool once and checks what it hands back.

@@ -2,7 +2,7 @@
 
 use toolcrib_tool::{Arguments, ErrorKind, ToolError};
 
-use super::{Leave, PipelineRun};
+use super::{Candidate, Leave, PipelineRun};
 use crate::approval::{self, ShownCall};
 use crate::call::nested::{NestedWait, Paused};
 use crate::registry::Slot;
@@ -10,6 +10,18 @@ use crate::storage::bounds::Full;
 use crate::suspension::{StoreError, Suspension, Waiting, Within};
 
 impl PipelineRun<'_> {
+    /// Suspends the call of a tool that runs at the client.
+    pub(super) async fn leave_to_client(
+        &self,
+        slot: &Slot,
+        call: &Candidate<'_>,
+    ) -> Result<(), Leave> {
+        if !slot.entry.definition.client() {
+            return Ok(());
+        }
+        Err(self.suspend(slot, Some(&call.checked.arguments), Waiting::Client).await)
+    }
+
     /// Puts the call away until somebody resolves it; or it fails, where nobody could.
     pub(super) async fn suspend(
         &self,

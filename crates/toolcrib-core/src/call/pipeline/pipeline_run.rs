@@ -1,0 +1,221 @@
+//! What is known of a call on its way through the pipeline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolcrib_tool::{CallContext, CallId, ToolError, ToolOutput};
+
+use super::checks::{Checked, Incoming, OwnCheck};
+use super::interruption::{Interrupts, Reached};
+use super::record::Record;
+use super::{Interruption, Origin, checks};
+use crate::admission::Permit;
+use crate::arguments::corrections::Mending;
+use crate::cache::{Run, SpillMemo};
+use crate::call::batch::Presence;
+use crate::call::host::Host;
+use crate::call::nested::NestedWait;
+use crate::call::turn::{State, Turn};
+use crate::events::Voice;
+use crate::lifecycle::Instance;
+use crate::observability::statistics::{Ending, InFlight};
+use crate::registry::Slot;
+use crate::suspension::Suspension;
+
+/// One call on its way through the pipeline.
+pub(super) struct PipelineRun<'a> {
+    pub(super) turn: &'a Turn,
+    /// Where somebody listens.
+    pub(super) voice: Option<&'a Voice>,
+    pub(super) origin: Origin<'a>,
+    pub(super) id: &'a CallId,
+    pub(super) name: &'a str,
+    pub(super) started: Instant,
+    pub(super) interrupts: Interrupts<'a>,
+    /// Its place in the statistics.
+    counted: Option<InFlight>,
+    /// How long the tool was at work, if it was.
+    pub(super) worked: Option<Duration>,
+    /// How long it took from when the call came in until the tool had done its work.
+    pub(super) spent: Option<Duration>,
+    pub(super) source: Source,
+    /// What was done to the model's text.
+    pub(super) mending: Mending,
+    /// The digest of the code that was approved, if somebody was asked.
+    pub(super) approved_code: Option<ApprovedCode>,
+    /// What is written down of it, also if it is dropped halfway.
+    pub(super) record: Record<'a>,
+    /// Where the text of an answer that others get too was spilled, if it was.
+    pub(super) spilled: Option<Arc<SpillMemo>>,
+}
+
+/// A call that has passed every station before consent.
+pub(super) struct Candidate<'a> {
+    pub(super) checked: Checked<'a>,
+    pub(super) cx: CallContext,
+    pub(super) host: Arc<Host>,
+    /// The instance that all calls of the tool share; `None` if each call gets its own, which is made when
+    /// it is certain that the call runs.
+    pub(super) shared: Option<Instance<'a>>,
+    /// How long the tool may take, for its own check and for its run.
+    pub(super) limit: Option<Duration>,
+}
+
+/// A call that only has to run.
+pub(super) struct Ready<'a> {
+    pub(super) call: Candidate<'a>,
+    pub(super) instance: Instance<'a>,
+    pub(super) permit: Permit<'a>,
+    pub(super) presence: Presence,
+    /// Whoever waits for its answer.
+    pub(super) run: Option<Run>,
+}
+
+/// How a call leaves the pipeline.
+pub(super) enum Leave {
+    /// With an output: its own, or one that was there already.
+    Answered(ToolOutput),
+    /// With a failure.
+    Failed(ToolError),
+    /// It waits, and is kept; with the wait of a nested call whose maker stays at work.
+    Suspended(Box<Suspension>, Option<Box<NestedWait>>),
+}
+
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The tool ran, or the call was refused.
+    Own,
+    /// An earlier call.
+    Cache,
+    /// The same call, made at the same time.
+    SameCall,
+}
+
+/// The digest of the code that was approved; `None` for code that cannot change while the host runs.
+pub(super) struct ApprovedCode(pub(super) Option<String>);
+
+/// What is left of a call's way through the pipeline once its outcome is known.
+pub(super) struct Left<'a> {
+    pub(super) source: Source,
+    pub(super) spent: Option<Duration>,
+    pub(super) mending: Mending,
+    pub(super) record: Record<'a>,
+    pub(super) spilled: Option<Arc<SpillMemo>>,
+}
+
+impl From<ToolError> for Leave {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Result<ToolOutput, ToolError>> for Leave {
+    fn from(outcome: Result<ToolOutput, ToolError>) -> Self {
+        outcome.map_or_else(Self::Failed, Self::Answered)
+    }
+}
+
+impl Candidate<'_> {
+    /// The tool's own check, where an instance is there that could answer it.
+    pub(super) fn own_check(&self) -> Option<OwnCheck<'_>> {
+        self.shared.as_ref().map(|instance| self.check_of(instance))
+    }
+
+    /// The own check of an instance.
+    pub(super) fn check_of<'c>(&'c self, instance: &'c Instance<'_>) -> OwnCheck<'c> {
+        OwnCheck::new(instance.tool().as_ref(), &self.cx, self.limit)
+    }
+}
+
+impl<'a> PipelineRun<'a> {
+    pub(super) fn new(
+        turn: &'a Turn,
+        origin: Origin<'a>,
+        (id, name): (&'a CallId, &'a str),
+        voice: Option<&'a Voice>,
+        record: Record<'a>,
+    ) -> Self {
+        let interrupts = Interrupts {
+            cancellation: origin.cancellation(),
+            shutdown: &turn.state.shared.shutdown,
+            lineage: origin.lineage,
+            own: None,
+        };
+        Self {
+            turn,
+            voice,
+            origin,
+            id,
+            name,
+            started: record.started(),
+            interrupts,
+            counted: None,
+            worked: None,
+            spent: None,
+            source: Source::Own,
+            mending: Mending::default(),
+            approved_code: None,
+            record,
+            spilled: None,
+        }
+    }
+
+    pub(super) fn state(&self) -> &'a State {
+        &self.turn.state
+    }
+
+    /// What the stations before consent need of the call, and where they note what was mended.
+    pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Mending) {
+        let Self { turn, origin, id, voice, mending, .. } = self;
+        (Incoming { turn, origin, id, voice: *voice }, mending)
+    }
+
+    pub(super) fn left(self) -> Left<'a> {
+        let Self { source, spent, mending, record, spilled, .. } = self;
+        Left { source, spent, mending, record, spilled }
+    }
+
+    /// Counts the call, also if it is interrupted before its first station.
+    pub(super) fn begin_count(&mut self, slot: Option<&Arc<Slot>>) {
+        let statistics = &self.state().shared.statistics;
+        match slot {
+            None => statistics.unknown(),
+            Some(slot) => {
+                let counted = statistics.begin(&slot.entry.definition, self.started.into_std());
+                self.counted = Some(counted);
+            }
+        }
+    }
+
+    /// Counts what became of the call.
+    pub(super) fn count(&mut self, leave: &Leave) {
+        let Some(counted) = self.counted.take() else { return };
+        match (leave, self.worked) {
+            (Leave::Suspended(..), _) => counted.wait(),
+            _ if self.source != Source::Own => counted.cache_hit(),
+            (Leave::Answered(output), worked) => {
+                counted.finish(Ending::of(output), worked.unwrap_or_default());
+            }
+            (Leave::Failed(error), Some(worked)) => {
+                counted.finish(Ending::Failure(error.kind()), worked);
+            }
+            (Leave::Failed(error), None) => counted.refuse(error.kind()),
+        }
+    }
+
+    /// The tool of the call, if there is one of its name.
+    pub(super) fn known(&self, slot: Option<&'a Arc<Slot>>) -> Result<&'a Arc<Slot>, ToolError> {
+        slot.ok_or_else(|| match self.interrupts.pending() {
+            Some(interruption) => self.interrupted(None, interruption),
+            None => checks::unknown(self.turn, self.name),
+        })
+    }
+
+    /// The failure of a call that was interrupted before its tool began.
+    pub(super) fn interrupted(&self, slot: Option<&Slot>, why: Interruption) -> ToolError {
+        let definition = slot.map(|slot| &*slot.entry.definition);
+        why.error(Reached::Nothing, self.started, definition)
+    }
+}

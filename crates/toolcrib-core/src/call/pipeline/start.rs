@@ -1,0 +1,47 @@
+//! What a call needs before its tool can run: an instance, a permit, its place in its batch.
+
+use toolcrib_tool::ToolError;
+
+use super::pipeline_run::{Candidate, PipelineRun};
+use crate::admission::Permit;
+use crate::call::batch::Presence;
+use crate::lifecycle::Instance;
+use crate::registry::Slot;
+
+impl<'a> PipelineRun<'a> {
+    /// The instance the call runs on: the shared one, or one of its own, which has to pass the checks that
+    /// the shared one has passed before consent.
+    pub(super) async fn instance(
+        &self,
+        slot: &'a Slot,
+        call: &mut Candidate<'a>,
+    ) -> Result<Instance<'a>, ToolError> {
+        if let Some(shared) = call.shared.take() {
+            return Ok(shared);
+        }
+        let own = Instance::own(&slot.entry.body, &call.cx, call.limit).await?;
+        let check = call.check_of(&own);
+        check.passes(&call.checked.arguments).await?;
+        self.check_code(Some(check))?;
+        Ok(own)
+    }
+
+    /// The permit of the call: the breaker is closed, a slot is free, the rate allows it.
+    pub(super) async fn admit(
+        &self,
+        slot: &'a Slot,
+        call: &Candidate<'a>,
+    ) -> Result<Permit<'a>, ToolError> {
+        let (state, edition) = (self.state(), call.checked.compiled.edition);
+        let definition = &slot.entry.definition;
+        let admission = &state.shared.admission;
+        admission.admit(definition, edition, &state.identity, self.origin.lineage).await
+    }
+
+    /// Waits until the calls that must not run beside this one have ended.
+    pub(super) async fn take_its_turn(&self, slot: &Slot) -> Presence {
+        let lineage = self.origin.lineage;
+        let alone = lineage.runs_alone(&slot.entry.definition);
+        Presence::enter(lineage.barrier(), alone).await
+    }
+}

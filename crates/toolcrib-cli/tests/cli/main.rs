@@ -10,63 +10,13 @@ macro_rules! screen {
     };
 }
 
-mod approval;
-mod approvals;
-mod bounds;
-mod broken_lines;
 mod calls;
-mod catalogue;
-mod checks;
-mod command_lines;
-mod confined;
-mod constraints;
-mod control_plane;
-mod crib;
-mod cuts;
-mod deciding;
-mod doctor;
-mod dry_runs;
-mod export_notes;
-mod fairness;
-mod finding;
-mod finding_servers;
-mod http;
-mod joints;
-mod keep_alive;
-mod listings;
+mod harness;
 mod load;
-mod lock;
-mod lock_besides;
-mod lock_files;
+mod machine;
 mod manifests;
-mod meta_tools;
-mod numbers;
-mod own_process;
-mod pauses;
-mod processes;
-mod programs;
-mod reloads;
-mod requests;
-mod run_places;
-mod running;
-mod sarif;
-mod scaffolds;
-mod served_files;
-mod settings;
-mod settings_files;
-mod showing;
-mod state;
-mod stations;
-mod stopping;
-mod storm;
-mod tests_in_manifests;
-mod told;
-mod toolsets;
-mod trust;
-mod two_servers;
-mod upstream_revisions;
-mod upstreams;
-mod without_landlock;
+mod screens;
+mod servers;
 
 // The library's own dependencies, which this binary does not name.
 use {

@@ -1,0 +1,13 @@
+//! Calls from the command line: arguments, approval, output, and what programs get.
+
+mod approval;
+mod command;
+mod constraints;
+mod cuts;
+mod dry_runs;
+mod meta_tools;
+mod numbers;
+mod processes;
+mod programs;
+mod requests;
+mod toolsets;

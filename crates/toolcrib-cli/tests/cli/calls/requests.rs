@@ -1,0 +1,141 @@
+//! Tools that send requests, from the command line: a real server, a secret that nobody is shown.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::harness::crib::{Crib, Run, run};
+
+/// A server on loopback that notes every request and answers by its number, from 0.
+struct Server {
+    address: String,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(usize, &str) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address").to_string();
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for (number, socket) in listener.incoming().enumerate() {
+                let mut socket = socket.expect("a connection");
+                let _ = socket.set_read_timeout(Some(Duration::from_secs(5)));
+                let mut asked = [0; 8192];
+                let read = socket.read(&mut asked).unwrap_or(0);
+                let asked = String::from_utf8_lossy(&asked[..read]).into_owned();
+                let answer = answer(number, &asked);
+                noted.lock().expect("no panic").push(asked);
+                let _ = socket.write_all(answer.as_bytes());
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().expect("no panic").clone()
+    }
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{body}",
+        body.len()
+    )
+}
+
+/// A crib with one tool that asks the server.
+fn crib(server: &Server, more: &str) -> Crib {
+    let manifest = format!(
+        r#"
+toolcrib: 1
+tools:
+  - name: ticket
+    description: Show one ticket of the tracker. Read-only.
+    annotations: {{read_only: true, idempotent: true}}
+    input: {{properties: {{id: {{type: string}}}}, required: [id]}}
+    retry: {{max: 2, backoff: 10ms}}
+    http:
+      url: "http://{}/tickets/${{args.id}}"
+      auth: {{bearer: "${{secret.ticket_token}}"}}
+      allow_private: [127.0.0.1]
+{more}"#,
+        server.address
+    );
+    let crib = Crib::new(&[("tickets.yaml", &manifest)]);
+    crib.config("secrets: {ticket_token: {env: TICKET_TOKEN}}\n");
+    crib
+}
+
+fn call(crib: &Crib, arguments: &[&str]) -> Run {
+    run(crib.command(arguments).env("TICKET_TOKEN", "hunter2-secret"))
+}
+
+#[test]
+fn a_request_carries_its_secret_and_no_answer_shows_it() {
+    let server = Server::start(|_, asked| answer("200 OK", "content-type: text/plain\r\n", asked));
+    let crib = crib(&server, "");
+    let shown = call(&crib, &["call", "ticket", "id=a/../b"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let seen = &server.seen()[0];
+    assert!(seen.starts_with("GET /tickets/a%2F..%2Fb HTTP/1.1\r\n"), "{seen}");
+    assert!(seen.contains("authorization: Bearer hunter2-secret\r\n"), "{seen}");
+    // The server sent it back; nobody is shown it.
+    assert!(shown.stdout.contains("authorization: Bearer "), "{shown:?}");
+    assert!(!format!("{shown:?}").contains("hunter2-secret"), "{shown:?}");
+}
+
+#[test]
+fn without_its_secret_a_tool_is_unavailable_and_says_which() {
+    let server = Server::start(|_, _| answer("200 OK", "", ""));
+    let crib = crib(&server, "");
+    let run = crib.run(&["list", "--all"]);
+    assert!(run.stdout.contains("needs the secret `ticket_token`"), "{run:?}");
+    assert_ne!(crib.run(&["call", "ticket", "id=1"]).code, Some(0));
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn a_service_that_asks_for_time_gets_it() {
+    let server = Server::start(|number, _| match number {
+        0 => answer("503 Service Unavailable", "retry-after: 1\r\n", "later"),
+        _ => answer("200 OK", "content-type: application/json\r\n", r#"{"state": "open"}"#),
+    });
+    let crib = crib(&server, "      select: /state\n");
+    let began = Instant::now();
+    let run = call(&crib, &["call", "ticket", "id=7"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "open\n"), "{run:?}");
+    assert_eq!(server.seen().len(), 2);
+    assert!(began.elapsed() >= Duration::from_secs(1), "it waited for less than a second");
+}
+
+#[test]
+fn a_refusal_of_the_service_reaches_the_model_with_what_to_do() {
+    let server = Server::start(|_, _| answer("404 Not Found", "", "no ticket 7"));
+    let crib = crib(&server, "");
+    let run = call(&crib, &["call", "ticket", "id=7"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let said = format!("{}{}", run.stdout, run.stderr);
+    for part in ["answered 404 Not Found", "no ticket 7", "check the arguments"] {
+        assert!(said.contains(part), "{part}: {run:?}");
+    }
+    assert_eq!(server.seen().len(), 1, "a 404 is final");
+}
+
+#[test]
+fn a_server_inside_the_network_has_to_be_allowed() {
+    let server = Server::start(|_, _| answer("200 OK", "", ""));
+    let crib = crib(&server, "");
+    let path = crib.path().join("tools.d/tickets.yaml");
+    let text = std::fs::read_to_string(&path).expect("the manifest");
+    let text = text.replace("      allow_private: [127.0.0.1]\n", "");
+    std::fs::write(&path, text).expect("the manifest");
+    let run = crib.run(&["check"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let said = format!("{}{}", run.stdout, run.stderr);
+    assert!(said.contains("error[private-address]: `127.0.0.1` is a loopback address"), "{said}");
+    assert_ne!(call(&crib, &["call", "ticket", "id=7"]).code, Some(0));
+    assert!(server.seen().is_empty());
+}

@@ -1,0 +1,124 @@
+//! A folder with manifests, and runs of the binary in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with a `tools.d`.
+pub(crate) struct Crib {
+    dir: TempDir,
+    home: TempDir,
+    data: TempDir,
+}
+
+/// What a run said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Crib {
+    /// A crib with these manifests: file name → text.
+    pub(crate) fn new(manifests: &[(&str, &str)]) -> Self {
+        let folder = || tempfile::tempdir().expect("a temporary folder");
+        let crib = Self { dir: folder(), home: folder(), data: folder() };
+        fs::create_dir(crib.path().join("tools.d")).expect("tools.d");
+        for (name, text) in manifests {
+            crib.write(name, text);
+        }
+        crib
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path().join("tools.d").join(name), text).expect("a manifest");
+    }
+
+    pub(crate) fn config(&self, text: &str) {
+        fs::write(self.path().join("config.yml"), text).expect("a config");
+    }
+
+    /// What `XDG_RUNTIME_DIR` is in its runs; not there, unless a test makes it.
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
+    /// What `HOME` is in its runs: its own, so that no run sees or changes that of the developer.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// A folder outside the workspace, for files that are not part of the crib.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// What `XDG_STATE_HOME` is in its runs.
+    pub(crate) fn state_home(&self) -> PathBuf {
+        self.home().join("state")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("toolcrib").expect("built");
+        command.current_dir(self.path()).args(arguments);
+        command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", self.runtime_dir());
+        command.env("HOME", self.home()).env("XDG_STATE_HOME", self.state_home());
+        command.env_remove("STATE_DIRECTORY");
+        // The hard case: programs work in the folder that holds config, manifests and lock. A config
+        // that names a workspace goes first.
+        let config = fs::read_to_string(self.path().join("config.yml")).unwrap_or_default();
+        if !config.contains("workspace:") {
+            command.env("TOOLCRIB__WORKSPACE__ROOT", ".");
+        }
+        command.timeout(Duration::from_secs(60));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        run(&mut self.command(arguments))
+    }
+
+    /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as JSON.
+    pub(crate) fn call(&self, tool: &str, arguments: impl Into<Vec<u8>>, options: &[&str]) -> Run {
+        let whole = [&["call", tool, "--json", "--input", "-"][..], options].concat();
+        run(self.command(&whole).write_stdin(arguments))
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command.output().expect("the binary runs");
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs a command until its output holds something.
+#[track_caller]
+pub(crate) fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let run = crib.run(arguments);
+        if holds(&run) {
+            return run;
+        }
+        assert!(Instant::now() < deadline, "{run:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

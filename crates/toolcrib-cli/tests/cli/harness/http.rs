@@ -1,0 +1,98 @@
+//! A server of the built program with its HTTP API, and requests to it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::connection::{self, Connection};
+use super::crib::Crib;
+use super::server::{Server, command};
+
+/// A server, and how it is asked.
+pub(crate) struct Http {
+    pub(crate) server: Server,
+    pub(crate) address: String,
+    token: String,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl Http {
+    pub(crate) fn start(crib: &Crib, token: &str) -> Self {
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        Self::told(Server::start(crib, &arguments), token)
+    }
+
+    /// A server that is started by a command of its own, which ends in `serve --json`.
+    pub(crate) fn spawn(crib: &Crib, command: Command) -> Self {
+        Self::told(Server::spawn(crib, command), "")
+    }
+
+    /// As [`start`](Self::start), with the log in a file.
+    pub(crate) fn start_with_log(crib: &Crib, token: &str, log: File) -> Self {
+        let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).env_remove("TOOLCRIB_TOKEN");
+        Self::told(Server::spawn_with_log(crib, command, log.into()), token)
+    }
+
+    fn told(mut server: Server, token: &str) -> Self {
+        let said = server.receive();
+        let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
+        let token = said["token"].as_str().unwrap_or(token).to_owned();
+        Self { server, address, token }
+    }
+
+    pub(crate) fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
+        ask(&self.address, &self.token, line, body).expect("an answer")
+    }
+
+    /// As `ask`; `None` where the server does not answer.
+    pub(crate) fn try_ask(&self, line: &str, body: Option<&Value>) -> Option<Reply> {
+        ask(&self.address, &self.token, line, body)
+    }
+
+    /// A call under a key. Fails where the server dies meanwhile.
+    pub(crate) fn ask_under(
+        &self,
+        key: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> io::Result<connection::Reply> {
+        let line = format!("POST /v1/tools/{tool}/call");
+        let body = json!({"arguments": arguments});
+        Connection::open(&self.address, &self.token)?.ask(&line, &[("idempotency-key", key)], &body)
+    }
+}
+
+/// One request on a connection of its own; `None` where the server does not answer.
+pub(crate) fn ask(address: &str, token: &str, line: &str, body: Option<&Value>) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(30))).ok()?;
+    let body = body.map(Value::to_string).unwrap_or_default();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Reply { status, body: body.to_owned() })
+}

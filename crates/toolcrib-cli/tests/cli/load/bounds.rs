@@ -1,0 +1,247 @@
+//! What a program, a server, a helper or a file may use up or hold up: never the server, and no other call.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::crib::{Crib, run};
+use crate::harness::http::Http;
+use crate::harness::server::{Server, command};
+
+/// Reserves up to four gigabytes, none of which it touches.
+const HOG: &str = r"
+toolcrib: 1
+tools:
+  - name: hog
+    description: Take memory.
+    run:
+      argv:
+        - python3
+        - -I
+        - -S
+        - -c
+        - |-
+          import mmap
+          kept = []
+          try:
+              for _ in range(16):
+                  kept.append(mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+          except (OSError, MemoryError):
+              pass
+          print(len(kept) * 256)
+";
+
+#[test]
+fn a_confined_program_has_a_bound_of_memory_that_nobody_had_to_ask_for() {
+    let crib = Crib::new(&[("hog.yaml", HOG)]);
+    let taken = crib.run(&["call", "hog"]);
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let taken: u32 = taken.stdout.trim().parse().expect("a number");
+    assert!((512..2048).contains(&taken), "it took {taken} MiB");
+}
+
+/// A copy of the program, whose helper starts nothing any more once a file is there.
+fn with_a_helper_that_may_hang(folder: &Path, hang: &Path) -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));
+    let (program, real) = (folder.join("toolcrib"), folder.join("real-jail"));
+    for (from, to) in [(built, &program), (&built.with_file_name("toolcrib-jail"), &real)] {
+        // A link, because a copy cannot be started while another test starts something.
+        fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).expect("a copy");
+    }
+    let text = format!(
+        "#!/bin/sh\n[ -e {} ] && exec sleep 300\nexec {} \"$@\"\n",
+        hang.display(),
+        real.display()
+    );
+    let helper = folder.join("toolcrib-jail");
+    fs::write(&helper, text).expect("a helper");
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).expect("a mode");
+    program
+}
+
+/// Kills a process after a time, unless what this returns is dropped before.
+fn kill_after(time: Duration, process: u32) -> Sender<()> {
+    let (sender, over) = channel();
+    thread::spawn(move || {
+        if over.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            let _ = command("kill").args(["-s", "KILL", &process.to_string()]).status();
+        }
+    });
+    sender
+}
+
+#[test]
+fn starts_that_do_not_come_about_hold_up_no_other_call_and_are_given_up() {
+    const STARTS: u64 = 16;
+    let greet = concat!("toolcrib: 1\n", include_str!("../../greet.yaml"));
+    let crib = Crib::new(&[("greet.yaml", greet)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let hang = folder.path().join("hang");
+    let mut program = command(with_a_helper_that_may_hang(folder.path(), &hang));
+    // More starts than threads, each of which waits, as for a grant on a file system that hangs.
+    program.arg("mcp").env("TOKIO_WORKER_THREADS", "2");
+    let mut server = Server::spawn(&crib, program).greeted();
+    let over = kill_after(Duration::from_secs(60), server.id());
+    fs::write(&hang, "").expect("a file");
+    let call = |id: u64, tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    for id in 0..STARTS {
+        server.send(&call(100 + id, "greet", json!({"name": "Ada"})));
+    }
+    thread::sleep(Duration::from_millis(500));
+    server.send(&call(99, "calculator", json!({"expression": "6*7"})));
+    let mut answers = Vec::new();
+    while answers.len() <= usize::try_from(STARTS).expect("few") {
+        let line = server.receive_line();
+        assert!(!line.is_empty(), "after a minute there were these answers only: {answers:?}");
+        let message: Value = serde_json::from_str(&line).expect("a message");
+        if let Some(id) = message["id"].as_u64() {
+            assert!(id == 99 || message["result"]["isError"] == json!(true), "{message}");
+            answers.push(id);
+        }
+    }
+    assert_eq!(answers[0], 99, "the sum waited for the starts: {answers:?}");
+    drop(over);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_secrets_file_is_waited_for_by_nobody() {
+    let crib = Crib::new(&[]);
+    let (file, pipe) = (crib.data().join("file"), crib.data().join("pipe"));
+    let secret = crib.data().join("secret");
+    fs::write(&file, "a-secret-value").expect("a file");
+    fs::copy(&file, &secret).expect("a file");
+    assert!(command("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    crib.config(&format!("secrets: {{key: {{file: {}}}}}\n", secret.display()));
+    let over = AtomicBool::new(false);
+    let slowest = thread::scope(|scope| {
+        // Now it is the one and now the other, many times while a server looks and opens.
+        scope.spawn(|| {
+            let next = crib.data().join("next");
+            for other in [&pipe, &file].into_iter().cycle() {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                fs::hard_link(other, &next).expect("another name");
+                fs::rename(&next, &secret).expect("ours");
+            }
+        });
+        let attempt = |_| {
+            let begun = Instant::now();
+            let mut call = crib.command(&["call", "calculator", "expression=6*7"]);
+            run(call.timeout(Duration::from_secs(10)));
+            begun.elapsed()
+        };
+        let slowest = (0..40).map(attempt).find(|taken| *taken >= Duration::from_secs(10));
+        over.store(true, Ordering::Relaxed);
+        slowest
+    });
+    assert_eq!(slowest, None, "a start waited for the pipe");
+}
+
+#[test]
+fn folders_within_folders_that_a_command_leaves_behind_do_not_end_the_server() {
+    const DEEP: u32 = 20_000;
+    let crib = Crib::new(&[(
+        "deep.yaml",
+        &format!(
+            r#"
+toolcrib: 1
+tools:
+  - name: deep
+    description: Make folders within folders.
+    run:
+      argv:
+        - python3
+        - -I
+        - -S
+        - -c
+        - |-
+          import os
+          os.chdir(os.environ["HOME"])
+          for _ in range({DEEP}):
+              os.mkdir("d")
+              os.chdir("d")
+          print("made")
+"#
+        ),
+    )]);
+    // In memory, where there is such a folder: on a disk it takes minutes to remove.
+    let scratch = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let scratch = scratch.expect("a folder");
+    let mut program = command(env!("CARGO_BIN_EXE_toolcrib"));
+    program.args(["serve", "--listen", "127.0.0.1:0", "--json"]);
+    program.env_remove("TOOLCRIB_TOKEN").env("TMPDIR", scratch.path());
+    let http = Http::spawn(&crib, program);
+    let made = http.try_ask("POST /v1/tools/deep/call", Some(&json!({"arguments": {}})));
+    // What was left is removed behind the answer.
+    let is_empty = || fs::read_dir(scratch.path()).is_ok_and(|mut left| left.next().is_none());
+    let lives = || http.try_ask("GET /health", None).is_some();
+    let end = Instant::now() + Duration::from_secs(60);
+    while lives() && !is_empty() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let (lives, is_empty) = (lives(), is_empty());
+    drop(http);
+    // What calls itself for each level would not get to its end here either.
+    let removed = command("rm").arg("-rf").arg(scratch.path()).status().expect("rm");
+    assert!(removed.success());
+    assert!(lives, "the server has ended: {:?}", made.map(|made| made.body));
+    assert_eq!(made.map(|made| made.json()["output"].clone()), Some(json!("made\n")));
+    assert!(is_empty, "what the program left is still there");
+}
+
+/// A server that answers each call with one line of 32 MiB.
+const WORDY: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, result = message["method"], {}
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "wordy", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object"}
+        result = {"tools": [{"name": "say", "description": "Say much.", "inputSchema": schema}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "x" * (32 << 20)}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn an_answer_of_a_server_that_is_too_long_fails_its_call_before_its_time_limit() {
+    let crib = Crib::new(&[]);
+    let script = crib.data().join("wordy.py");
+    fs::write(&script, WORDY).expect("a script");
+    crib.write(
+        "wordy.yaml",
+        &format!(
+            "toolcrib: 1\nupstream:\n  - name: wordy\n    command: [python3, -I, -S, {0}]\n    \
+             sandbox: {{read: [{0}]}}\n",
+            script.display()
+        ),
+    );
+    let http = Http::start(&crib, "");
+    let until = Instant::now() + Duration::from_secs(20);
+    while http.ask("GET /v1/tools/wordy_say", None).status != 200 {
+        assert!(Instant::now() < until, "the server did not come up");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let begun = Instant::now();
+    let answer = http.ask("POST /v1/tools/wordy_say/call", Some(&json!({"arguments": {}})));
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    assert!(answer.json()["result"]["error"]["message"].is_string(), "{}", answer.body);
+    let sum = json!({"arguments": {"expression": "6*7"}});
+    assert_eq!(http.ask("POST /v1/tools/calculator/call", Some(&sum)).status, 200);
+}

@@ -1,0 +1,225 @@
+//! Confinement as its users meet it: the examples of the documentation work as they are printed, what a
+//! program lacked is said with the key that gives it, and the examples of operations are right.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::harness::crib::{Crib, Run, run};
+
+const MANUAL: &str = include_str!("../../../../toolcrib-manifest/src/docs/manifest.md");
+
+/// A kubectl that works where it finds its settings and a network, and fails as the real one does.
+const KUBECTL: &str = r#"#!/bin/bash
+if ! cat "$HOME/.kube/config" > /dev/null 2>&1; then
+    echo "The connection to the server localhost:8080 was refused - did you specify the right host?" >&2
+    exit 1
+fi
+if ! (exec 3<> /dev/tcp/127.0.0.1/9) 2>&1 | grep --quiet refused; then
+    echo "Unable to connect to the server: dial tcp: lookup cluster.example.com: no such host" >&2
+    exit 1
+fi
+echo "web-1 Running ($*)"
+"#;
+
+/// An npx that keeps what it fetched in its home, and starts a server with one tool.
+const NPX: &str = r#"#!/bin/bash
+if ! mkdir -p "$HOME/.npm/_cacache"; then
+    echo "npm error code EACCES" >&2
+    exit 1
+fi
+while IFS= read -r line; do
+    [[ $line =~ \"id\":([0-9]+|\"[^\"]*\") ]] || continue
+    id=${BASH_REMATCH[1]}
+    version=2025-06-18
+    [[ $line =~ \"protocolVersion\":\"([^\"]*)\" ]] && version=${BASH_REMATCH[1]}
+    answer='"error":{"code":-32601,"message":"no such method"}'
+    case $line in
+    *'"initialize"'*)
+        answer='"result":{"protocolVersion":"'$version'","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}'
+        ;;
+    *'"tools/list"'*)
+        answer='"result":{"tools":[{"name":"echo","description":"Say it again.","inputSchema":{"type":"object"}}]}'
+        ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done
+"#;
+
+/// The code block of the manual that has a line.
+fn printed(line: &str) -> String {
+    let blocks = MANUAL.split("```yaml\n").skip(1);
+    let mut blocks = blocks.filter_map(|block| block.split("```").next());
+    let found = blocks.find(|block| block.lines().any(|other| other == line));
+    found.unwrap_or_else(|| panic!("no example has the line {line:?}")).to_owned()
+}
+
+/// The kubectl example as a manifest.
+fn kubectl_example() -> String {
+    let tools = printed("  run: {argv: [kubectl, get, pods], pass_env: [HOME]}");
+    let tools: Vec<_> = tools.lines().map(|line| format!("  {line}")).collect();
+    format!("toolcrib: 1\ntools:\n{}\n", tools.join("\n"))
+}
+
+/// A crib beside a folder of programs, with a home that has settings.
+fn crib(manifest: &str) -> Crib {
+    let crib = Crib::new(&[("ours.yaml", manifest)]);
+    crib.config("state: {dir: state}\nmanifests: {trusted: [tools.d/ours.yaml]}\n");
+    for (name, text) in [("kubectl", KUBECTL), ("npx", NPX)] {
+        let path = crib.data().join(name);
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    for folder in [".kube", ".npm"] {
+        fs::create_dir(crib.home().join(folder)).expect("a folder");
+    }
+    fs::write(crib.home().join(".kube/config"), "clusters: []\n").expect("settings");
+    crib
+}
+
+fn with_programs(crib: &Crib, arguments: &[&str]) -> Run {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", crib.data().display());
+    run(crib.command(arguments).env("PATH", path))
+}
+
+#[test]
+fn the_kubectl_example_of_the_manual_works_as_it_is_printed() {
+    let crib = crib(&kubectl_example());
+    let called = with_programs(&crib, &["call", "pods"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert!(called.stdout.contains("web-1 Running (get pods)"), "{called:?}");
+    let check = with_programs(&crib, &["check", "--strict", "--quiet"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+}
+
+#[test]
+fn the_npx_example_of_the_manual_comes_up_as_it_is_printed() {
+    let block = printed("    command: [npx, --yes, \"@modelcontextprotocol/server-everything\"]");
+    let crib = crib(&format!("toolcrib: 1\n{block}"));
+    let listed = with_programs(&crib, &["list", "--connect"]);
+    assert!(listed.stdout.contains("everything_echo"), "{listed:?}");
+    assert!(crib.home().join(".npm/_cacache").is_dir());
+}
+
+#[test]
+fn the_upstream_that_new_makes_comes_up() {
+    let crib = crib("toolcrib: 1\ntools: []\n");
+    let made = crib.run(&["new", "everything", "--template", "upstream"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let listed = with_programs(&crib, &["list", "--connect"]);
+    assert!(listed.stdout.contains("everything_echo"), "{listed:?}");
+}
+
+#[test]
+fn a_program_that_fails_for_want_of_its_home_or_the_network_is_told_which_key_gives_it() {
+    let without_home = kubectl_example().replace(", pass_env: [HOME]", "");
+    let without_network = kubectl_example().replace("workspace+net", "workspace");
+    for (manifest, key) in [
+        (without_home, "`pass_env: [HOME]` in `run`"),
+        (without_network, "`sandbox: {profile: workspace+net}`"),
+    ] {
+        let crib = crib(&manifest);
+        let called = with_programs(&crib, &["call", "pods"]);
+        assert_eq!(called.code, Some(1), "{called:?}");
+        assert!(called.stderr.contains(key), "{called:?}");
+        let check = with_programs(&crib, &["check", "--strict"]);
+        assert_eq!(check.code, Some(1), "{check:?}");
+        assert!(check.stderr.contains("[needs-"), "{check:?}");
+    }
+}
+
+#[test]
+fn a_program_that_may_not_open_a_file_is_told_how_it_is_granted() {
+    let crib = Crib::new(&[]);
+    let secret = crib.data().join("numbers.csv");
+    fs::write(&secret, "1\n").expect("a file");
+    crib.write(
+        "ours.yaml",
+        &format!(
+            "toolcrib: 1\ntools:\n  - name: numbers\n    description: Show our numbers. Read-only.\n    \
+             run: {{argv: [cat, {}]}}\n",
+            secret.display()
+        ),
+    );
+    let called = crib.run(&["call", "numbers"]);
+    assert_eq!(called.code, Some(1), "{called:?}");
+    let key = format!("sandbox: {{read: [\"{}\"]}}", secret.display());
+    assert!(called.stderr.contains(&key), "{called:?}");
+}
+
+/// A crib with the examples of operations.
+fn operations() -> Crib {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/operations/tools.d");
+    let crib = Crib::new(&[]);
+    for file in fs::read_dir(folder).expect("the examples") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), crib.path().join("tools.d").join(file.file_name())).expect("a copy");
+    }
+    let secret = |name: &str| {
+        fs::write(crib.data().join(name), "T0/B0/x").expect("a secret");
+        format!("  {name}: {{file: {}}}\n", crib.data().join(name).display())
+    };
+    crib.config(&format!(
+        "state: {{dir: state}}\nmanifests: {{trusted: [tools.d/services.yaml, tools.d/cluster.yaml]}}\n\
+         secrets:\n{}{}",
+        secret("shop_reader"),
+        secret("slack_hook")
+    ));
+    crib
+}
+
+#[test]
+fn the_examples_of_operations_pass_the_strictest_check_and_their_tests() {
+    let crib = operations();
+    let check = crib.run(&["check", "--strict", "--quiet"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    let test = crib.run(&["test", "--mock", "--json"]);
+    assert_eq!(test.code, Some(0), "{test:?}");
+    assert_eq!(test.json()["failed"], 0, "{test:?}");
+}
+
+#[test]
+fn the_scripts_of_the_examples_run() {
+    let crib = operations();
+    let arguments =
+        "measurements=[{\"name\": \"cpu\", \"value\": 1}, {\"name\": \"cpu\", \"value\": 3}]";
+    let called = crib.run(&["call", "summarize", arguments, "--json"]);
+    assert_eq!(called.json()["data"], json!({"cpu": 2.0}), "{called:?}");
+    let called = crib.run(&["call", "network_of", "address=10.20.3.4", "--json"]);
+    assert_eq!(called.json()["data"], json!({"network": "office"}), "{called:?}");
+}
+
+#[test]
+fn the_slashes_of_a_secret_at_the_end_of_a_path_stay() {
+    let crib = operations();
+    let planned = crib.run(&["call", "tell_operations", "text=deployed", "--dry-run"]);
+    assert!(
+        planned.stdout.contains("https://hooks.slack.com/services/${secret.slack_hook}"),
+        "{planned:?}"
+    );
+}
+
+#[test]
+fn list_show_and_json_name_a_tool_whose_author_insists() {
+    let crib = Crib::new(&[(
+        "ours.yaml",
+        "toolcrib: 1\ntools:\n  - name: run_check\n    description: Run one of our checks. Read-only.\n    \
+         input: {properties: {check: {type: string}}, required: [check]}\n    run:\n      \
+         argv: [timeout, '5', \"${args.check}\"]\n      unsafe_argv: only our own jobs call it\n",
+    )]);
+    for arguments in [&["list", "--all"][..], &["show", "run_check"], &["list", "--json"]] {
+        let run = crib.run(arguments);
+        assert!(run.stdout.contains("only our own jobs call it"), "{run:?}");
+        assert!(run.stdout.contains("unsafe_argv"), "{run:?}");
+    }
+    let before = crib.run(&["lock"]);
+    assert_eq!(before.code, Some(0), "{before:?}");
+    let path = crib.path().join("tools.d/ours.yaml");
+    let text = fs::read_to_string(&path).expect("the manifest");
+    fs::write(&path, text.replace("only our own", "all")).expect("the manifest");
+    let diff = crib.run(&["lock", "--diff"]);
+    assert!(diff.stdout.contains("unsafe_argv"), "the lock shows it: {diff:?}");
+}

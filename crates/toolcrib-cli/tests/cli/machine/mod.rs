@@ -1,0 +1,7 @@
+//! What the machine enforces, and what a server leaves on it.
+
+mod confined;
+mod control_plane;
+mod own_process;
+mod state;
+mod without_landlock;

@@ -1,0 +1,266 @@
+//! `toolcrib check` as people and programs read it.
+
+use serde_json::Value;
+
+use crate::harness::crib::Crib;
+
+/// Every kind of severity, in two files that want the same name.
+const FIRST: &str = r#"toolcrib: 1
+tools:
+  - name: say_hello
+    description: Say hello to somebody. Read-only.
+    annotations: {read_only: true, open_world: false}
+    input: {properties: {name: {type: string, pattern: '[A-Z]', description: Whom to greet.}}}
+    run: {argv: [printf, "--", "Hello, %s", "${args.name}"]}
+    tests:
+      - {name: Ada, args: {name: Ada}, expect: {text_contains: ["Hello, Ada"]}}
+      - {name: nobody, args: {nam: Ada}, expect: {error: invalid_args}}
+"#;
+const SECOND: &str = "toolcrib: 1
+tools:
+  - name: say_hello
+    description: Hello.
+    version: 1.10
+    run: {argv: [printf, hello]}
+";
+
+pub(crate) fn crib() -> Crib {
+    Crib::new(&[("a.yaml", FIRST), ("b c.yaml", &SECOND.replace("1.10", "'1.10'"))])
+}
+
+#[test]
+fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
+    let crib = crib();
+    let run = crib.run(&["check"]);
+    assert_eq!(run.code, Some(0));
+    insta::assert_snapshot!(run.stderr, @"
+    warning[shadowed-name]: the name `say_hello` is taken already, so this tool is never called
+     --> tools.d/b c.yaml:3:11
+      |
+    3 |   - name: say_hello
+      |           ^^^^^^^^^
+      |
+      = note: the name belongs to the tool declared first: tools.d/a.yaml:3:11
+      = help: rename the tool, or set a `namespace` for the file
+
+    warning[short-description]: the description is too short to choose the tool by
+     --> tools.d/b c.yaml:4:18
+      |
+    4 |     description: Hello.
+      |                  ^^^^^^
+      |
+      = help: say in a sentence or two what the tool does, when to use it, and what it is not for
+
+    hint[unanchored-pattern]: the pattern matches anywhere in the value: what stands around is not checked
+     --> tools.d/a.yaml:6:56
+      |
+    6 |     input: {properties: {name: {type: string, pattern: '[A-Z]', description: Whom to greet.}}}
+      |                                                        ^^^^^^^
+      |
+      = help: anchor it: '^(?:[A-Z])$'
+
+    hint[unannotated]: the tool does not say what a call does to the world, so clients take it for destructive
+     --> tools.d/b c.yaml:3:11
+      |
+    3 |   - name: say_hello
+      |           ^^^^^^^^^
+      |
+      = help: add for example `annotations: {read_only: true, idempotent: true}`
+
+    hint[untested]: the tool has no tests
+     --> tools.d/b c.yaml:3:11
+      |
+    3 |   - name: say_hello
+      |           ^^^^^^^^^
+      |
+      = help: add one that must succeed and one that must be refused: `tests: [{name: plain, args: {…}, expect: {argv_contains: […]}}]`; `toolcrib test` runs them
+    ");
+    insta::assert_snapshot!(run.stdout, @"2 tools in 2 files: 0 errors, 2 warnings, 3 hints");
+    assert_eq!(crib.run(&["check", "--strict"]).code, Some(1));
+    assert_eq!(
+        crib.run(&["check", "--strict", "tools.d/a.yaml"]).code,
+        Some(0),
+        "hints never fail"
+    );
+}
+
+#[test]
+fn the_shipped_tools_pass_the_strictest_check_and_quiet_leaves_out_hints() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools.d");
+    let run = Crib::new(&[]).run(&["check", "--strict", "--quiet", shipped]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let quiet = crib().run(&["check", "--quiet"]);
+    assert!(!quiet.stderr.contains("hint["), "{quiet:?}");
+    assert!(quiet.stderr.contains("warning[short-description]"), "{quiet:?}");
+}
+
+#[test]
+fn the_json_report_holds_everything_the_text_says() {
+    let json = crib().run(&["check", "--json"]).json();
+    assert_eq!((&json["ok"], &json["errors"]), (&true.into(), &0.into()));
+    let found = json["diagnostics"].as_array().expect("a list");
+    let shadowed = found.iter().find(|found| found["code"] == "shadowed-name").expect("found");
+    assert_eq!(shadowed["file"], "tools.d/b c.yaml");
+    assert_eq!((&shadowed["line"], &shadowed["column"]), (&3.into(), &11.into()));
+    assert_eq!(shadowed["related"][0]["file"], "tools.d/a.yaml");
+    assert_eq!(shadowed["related"][0]["line"], 3);
+}
+
+#[test]
+fn fix_edits_the_file_says_what_it_did_and_does_nothing_the_second_time() {
+    let crib = Crib::new(&[("b.yaml", SECOND)]);
+    let path = crib.path().join("tools.d/b.yaml");
+    let before = crib.run(&["check"]);
+    assert_eq!(before.code, Some(1));
+    assert!(before.stderr.contains("`--fix` mends up to 1 of them"), "{before:?}");
+    let run = crib.run(&["check", "--fix", "--quiet"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    insta::assert_snapshot!(run.stderr, @"
+    fixed tools.d/b.yaml:5:14: quote `1.10` [wrong-type]
+
+    warning[short-description]: the description is too short to choose the tool by
+     --> tools.d/b.yaml:4:18
+      |
+    4 |     description: Hello.
+      |                  ^^^^^^
+      |
+      = help: say in a sentence or two what the tool does, when to use it, and what it is not for
+    ");
+    let text = std::fs::read_to_string(&path).expect("the file");
+    assert_eq!(text, SECOND.replace("1.10", "\"1.10\""));
+    let again = crib.run(&["check", "--fix", "--json"]).json();
+    assert_eq!(again["fixed"], Value::Array(Vec::new()));
+    let left: Vec<_> = std::fs::read_dir(crib.path().join("tools.d")).expect("a folder").collect();
+    assert_eq!(left.len(), 1, "nothing is left beside it: {left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fixed_file_keeps_its_permissions_and_a_link_stays_a_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let crib = Crib::new(&[]);
+    let real = crib.path().join("real.yaml");
+    std::fs::write(&real, format!("\u{feff}{SECOND}")).expect("a file");
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).expect("permissions");
+    let link = crib.path().join("tools.d/b.yaml");
+    symlink(&real, &link).expect("a link");
+    let json = crib.run(&["check", "--fix", "--json"]).json();
+    assert_eq!(json["fixed"][0]["code"], "wrong-type");
+    assert!(link.is_symlink());
+    assert_eq!(real.metadata().expect("there").permissions().mode() & 0o777, 0o640);
+    let text = std::fs::read_to_string(&real).expect("the file");
+    assert!(text.starts_with('\u{feff}') && text.contains("\"1.10\""), "{text:?}");
+}
+
+#[test]
+fn a_directory_of_many_problems_shows_the_worst_and_says_how_many_are_left() {
+    let mut manifests: Vec<(String, String)> = (0..40)
+        .map(|number| {
+            let text = SECOND.replace("say_hello", &format!("tool_{number}"));
+            (format!("{number:02}.yaml"), text.replace("1.10", "'1.10'"))
+        })
+        .collect();
+    manifests.push(("zz.yaml".to_owned(), SECOND.to_owned()));
+    let crib = Crib::new(&[]);
+    for (name, text) in &manifests {
+        crib.write(name, text);
+    }
+    let run = crib.run(&["check", "--limit", "3"]);
+    assert!(run.stderr.starts_with("error[wrong-type]"), "{run:?}");
+    assert_eq!(run.stderr.matches("\n  --> ").count() + run.stderr.matches("\n --> ").count(), 3);
+    assert!(run.stderr.contains("more problems not shown; `--limit 0` shows all"), "{run:?}");
+}
+
+#[test]
+fn wrong_input_is_told_apart_from_wrong_manifests() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["check", "nowhere.yaml"]);
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!(run.stderr, @"
+    error[unreadable]: there is no such file or directory
+    --> nowhere.yaml
+     = help: check the spelling of the path
+    ");
+    assert_eq!(crib.run(&["check", "--format", "xml"]).code, Some(2));
+    assert_eq!(crib.run(&["check", "--json", "--format", "sarif"]).code, Some(2));
+}
+
+#[test]
+fn names_of_built_in_tools_are_taken_as_the_config_offers_them() {
+    let tool = |name: &str| {
+        format!(
+            "toolcrib: 1\ntools:\n  - name: {name}\n    description: Read a file of ours.\n    run: {{argv: [cat, own.txt]}}\n"
+        )
+    };
+    let crib = Crib::new(&[("a.yaml", &tool("file_read")), ("b.yaml", &tool("read_file"))]);
+    let taken = |arguments: &[&str]| {
+        let found = crib.run(&[arguments, &["--json"]].concat()).json();
+        let found = found["diagnostics"].as_array().expect("a list").clone();
+        let shadowed = found.into_iter().filter(|found| found["code"] == "shadowed-name");
+        shadowed.map(|found| found["file"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(taken(&["check"]), ["tools.d/a.yaml"]);
+    crib.config("builtins: {profile: harness}\n");
+    assert_eq!(taken(&["check"]), ["tools.d/b.yaml"]);
+    assert_eq!(taken(&["check", "tools.d"]), ["tools.d/b.yaml"]);
+}
+
+#[test]
+fn where_there_are_no_manifests_that_is_said_with_what_to_do() {
+    let crib = Crib::new(&[]);
+    std::fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
+    for command in ["check", "test"] {
+        let run = crib.run(&[command]);
+        assert_eq!(run.code, Some(0), "nobody asked for the directory: {run:?}");
+        let said = "there is no tools.d here: `toolcrib new NAME` makes a first manifest in it, and a \
+                    config (`manifests.dirs`) or `--tools-dir` names another place";
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
+    let doctor = crib.run(&["doctor"]);
+    assert!(doctor.stdout.contains("there is no tools.d"), "{doctor:?}");
+    // Whoever is named and is not there is a mistake.
+    for arguments in [["check", "nowhere"], ["test", "nowhere"]] {
+        let run = crib.run(&arguments);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.stderr.contains("there is no such file or directory"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_catalogue_is_checked_and_counted_and_never_loaded() {
+    let crib = crib();
+    let folder = crib.path().join("tools.d/available");
+    std::fs::create_dir(&folder).unwrap();
+    // It has the name of a tool that is loaded, and does not compete with it.
+    std::fs::write(folder.join("c.yaml"), FIRST).unwrap();
+    let other = FIRST.replace("say_hello", "say_goodbye");
+    std::fs::write(folder.join("d.yaml"), other.replace("tools:", "toolz:")).unwrap();
+    let check = crib.run(&["check"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stderr.contains("--> tools.d/available/d.yaml:2:1"), "{check:?}");
+    assert_eq!(check.stderr.matches("shadowed-name").count(), 1, "{check:?}");
+
+    std::fs::write(folder.join("d.yaml"), other).unwrap();
+    assert_eq!(crib.run(&["check"]).code, Some(0));
+    let list = crib.run(&["list", "--all"]);
+    assert!(!list.stdout.contains("say_goodbye"), "{list:?}");
+    assert!(list.stderr.contains("2 more tools in "), "{list:?}");
+    let json = crib.run(&["list", "--all", "--json"]).json();
+    assert_eq!(json["catalogues"][0]["tools"], 2);
+}
+
+#[test]
+fn a_secret_that_a_config_without_secrets_lacks_is_a_warning_and_without_a_config_is_not() {
+    let crib = Crib::new(&[(
+        "fetch.yaml",
+        "toolcrib: 1\ntools:\n  - name: fetch\n    description: Fetch the state of our service. Read-only.\n    \
+         annotations: {read_only: true}\n    run: {argv: [uptime], env: {KEY: \"${secret.key}\"}}\n",
+    )]);
+    let without = crib.run(&["check", "tools.d"]);
+    assert!(!without.stderr.contains("unknown-secret"), "{without:?}");
+    crib.config("toolcrib: 1\nserver: {toolset: reader}\n");
+    let told = crib.run(&["check"]).stderr.replace("\n ", " ");
+    assert!(told.contains("unknown-secret") && told.contains("`secrets` in config.yml"), "{told}");
+    assert!(told.contains("`server.toolset` names `reader`"), "{told}");
+    assert_eq!(crib.run(&["check", "--strict"]).code, Some(1));
+}

@@ -1,0 +1,16 @@
+//! Running servers, their clients and their operators.
+
+mod broken_lines;
+mod deciding;
+mod finding_servers;
+mod http;
+mod joints;
+mod reloads;
+mod run_places;
+mod running;
+mod served_files;
+mod stations;
+mod stopping;
+mod two_servers;
+mod upstream_revisions;
+pub(crate) mod upstreams;

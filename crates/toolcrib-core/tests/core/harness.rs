@@ -7,7 +7,8 @@ use toolcrib_core::{
     Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
 };
 use toolcrib_tool::{
-    Layer, Source, Tool, ToolCall, ToolDefinition, ToolDefinitionBuilder, ToolEntry, ToolResult,
+    IntoOutcome, Layer, Source, Tool, ToolCall, ToolDefinition, ToolDefinitionBuilder, ToolEntry,
+    ToolResult, tool_fn,
 };
 
 pub(crate) fn define(name: &str) -> ToolDefinitionBuilder {
@@ -32,7 +33,15 @@ pub(crate) fn registry(entries: impl IntoIterator<Item = ToolEntry>) -> Registry
 }
 
 pub(crate) fn executor(entries: impl IntoIterator<Item = ToolEntry>) -> Executor {
-    Executor::new(registry(entries), ExecutorConfig::default())
+    configured(entries, ExecutorConfig::default())
+}
+
+/// An executor with settings of its own.
+pub(crate) fn configured(
+    entries: impl IntoIterator<Item = ToolEntry>,
+    config: ExecutorConfig,
+) -> Executor {
+    Executor::new(registry(entries), config)
 }
 
 pub(crate) fn turn(entries: impl IntoIterator<Item = ToolEntry>) -> Turn {
@@ -41,4 +50,17 @@ pub(crate) fn turn(entries: impl IntoIterator<Item = ToolEntry>) -> Turn {
 
 pub(crate) async fn call(turn: &Turn, name: &str, arguments: Value) -> ToolResult {
     turn.call(ToolCall::new("call_1", name, arguments)).await
+}
+
+/// A tool that answers with its arguments.
+pub(crate) fn echo(definition: ToolDefinitionBuilder) -> ToolEntry {
+    entry(definition, tool_fn(|args: Value, _| async move { args }))
+}
+
+/// A tool that always answers with this.
+pub(crate) fn says<R: IntoOutcome + Clone + Send + Sync + 'static>(
+    name: &str,
+    result: R,
+) -> ToolEntry {
+    entry(define(name), tool_fn(move |_: Value, _| std::future::ready(result.clone())))
 }

@@ -8,11 +8,103 @@ use serde_json::{Value, json};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
 use toolcrib_core::{Executor, ExecutorConfig, TurnOptions};
 use toolcrib_tool::{
-    CachePolicy, CallContext, ContextValues, Dedupe, IntoOutcome, Services, ToolCall,
-    ToolDefinitionBuilder, ToolEntry, ToolOutput, tool_factory, tool_fn,
+    CachePolicy, CallContext, ContextValues, Dedupe, ErrorKind, Resources, Services, ToolCall,
+    ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutput, ToolResult, tool_factory, tool_fn,
 };
 
-use crate::harness::{call, define, entry, executor, registry, source};
+use crate::harness::{call, define, entry, executor, registry, source, turn};
+
+/// A tool that counts how often it runs, and says so.
+fn counting(definition: ToolDefinitionBuilder) -> (ToolEntry, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let body = tool_fn(move |_: Value, _| {
+        let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            format!("run {run}")
+        }
+    });
+    (entry(definition, body), runs)
+}
+
+fn reading(name: &str) -> ToolDefinitionBuilder {
+    define(name).read_only(true).idempotent(true)
+}
+
+#[tokio::test]
+async fn a_cached_answer_is_used_again_for_the_same_arguments_and_identity_only() {
+    let schema = json!({"properties": {"a": {}, "b": {}}});
+    let (tool, runs) = counting(reading("find").input_schema(schema).cache(CachePolicy::new()));
+    let executor = executor([tool]);
+    let ada =
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", "ada")));
+    let first = ada.call(ToolCall::new("1", "find", r#"{"a": 1, "b": "x"}"#)).await;
+    let again = ada.call(ToolCall::new("2", "find", r#"{"b":"\u0078","a":1.0}"#)).await;
+    assert_eq!((first.cached(), again.cached()), (false, true));
+    assert_eq!((again.text().as_ref(), again.call_id().as_str()), ("run 1", "2"));
+    let bob =
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
+    assert!(!bob.call(ToolCall::new("3", "find", r#"{"a": 1, "b": "x"}"#)).await.cached());
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_identical_calls_at_once_run_the_tool_once() {
+    let (tool, runs) = counting(reading("find").cache(CachePolicy::new()));
+    let turn = turn([tool]);
+    let calls = (0..1000).map(|n| {
+        let turn = turn.clone();
+        tokio::spawn(async move { turn.call(ToolCall::new(n.to_string(), "find", "{}")).await })
+    });
+    for (n, answer) in calls.collect::<Vec<_>>().into_iter().enumerate() {
+        let answer = answer.await.expect("answered");
+        assert_eq!(
+            (answer.text().as_ref(), answer.call_id().as_str()),
+            ("run 1", n.to_string().as_str())
+        );
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_same_call_twice_in_a_batch_runs_once_and_in_a_session_is_remembered() {
+    let (tool, runs) = counting(reading("look").dedupe(Dedupe::Session));
+    let executor = executor([tool]);
+    let turn = executor.turn(TurnOptions::default().session("s1").max_concurrency(1));
+    let calls = (0..3).map(|n| ToolCall::new(n.to_string(), "look", "{}")).collect();
+    let answers = turn.call_batch(calls).await;
+    let skipped: Vec<_> = answers.iter().map(ToolResult::skipped).collect();
+    assert_eq!(skipped, [false, true, true]);
+    assert!(turn.call(ToolCall::new("4", "look", "{}")).await.cached());
+    let other = executor.turn(TurnOptions::default().session("s2"));
+    assert!(!other.call(ToolCall::new("5", "look", "{}")).await.cached());
+    let none = executor.turn(TurnOptions::default());
+    assert!(!none.call(ToolCall::new("6", "look", "{}")).await.cached(), "no session, no history");
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_writer_makes_others_forget_what_they_read_and_failures_are_never_kept() {
+    let reads = Resources::new().reads("tickets");
+    let (reader, runs) = counting(reading("list").cache(CachePolicy::new()).resources(reads));
+    let (writer, _) = counting(define("add").resources(Resources::new().writes("tickets")));
+    let failing = entry(
+        reading("fails").cache(CachePolicy::new()),
+        tool_fn(|_: Value, _| async { Err::<String, _>(ToolError::execution("no")) }),
+    );
+    let turn = turn([reader, writer, failing]);
+    for expected in ["run 1", "run 1"] {
+        assert_eq!(call(&turn, "list", json!({})).await.text(), expected);
+    }
+    assert!(call(&turn, "add", json!({})).await.is_success());
+    assert_eq!(call(&turn, "list", json!({})).await.text(), "run 2");
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    for _ in 0..2 {
+        let failed = call(&turn, "fails", json!({})).await;
+        assert_eq!((failed.error_kind(), failed.cached()), (Some(ErrorKind::Execution), false));
+    }
+}
 
 fn cached(name: &str) -> ToolDefinitionBuilder {
     define(name).read_only(true).idempotent(true).cache(CachePolicy::new())

@@ -1,5 +1,4 @@
 //! Arguments: what is refused, what is changed, and that nothing else is.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

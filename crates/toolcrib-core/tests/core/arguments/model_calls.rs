@@ -12,7 +12,7 @@ use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn}
 
 #[tokio::test]
 async fn verdicts_agree_and_rescues_are_right() {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/model_calls.jsonl");
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/arguments/model_calls.jsonl");
     let path = std::env::var("TOOLCRIB_MODEL_CALLS").unwrap_or_else(|_| sample.to_owned());
     let text = std::fs::read_to_string(&path).expect("the calls");
     let mut rows = 0;

@@ -1,0 +1,6 @@
+//! Calls that wait for approval, an answer or a client.
+
+mod approval;
+mod awaiting;
+mod bound_consent;
+mod suspending;

@@ -1,0 +1,6 @@
+//! Names, toolsets, and finding tools.
+
+mod finding;
+mod names;
+mod owners;
+mod toolsets;

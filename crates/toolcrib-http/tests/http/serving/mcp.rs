@@ -247,7 +247,7 @@ async fn over_mcp_a_call_through_tool_call_asks_and_goes_on() {
 
 #[tokio::test]
 async fn over_mcp_a_tool_whose_own_call_needs_approval_asks_and_goes_on_where_it_was() {
-    let server = start_with(config(), [crate::runs::cleaning()]).await;
+    let server = start_with(config(), [crate::api::runs::cleaning()]).await;
     let cleaned = call_by_an_eager_client(&server, None, "clean", json!({})).await;
     assert_eq!(cleaned["content"][0]["text"], r#"1: removed {"path":"a"}"#, "{cleaned}");
     server.end().await;
@@ -264,7 +264,7 @@ async fn over_mcp_a_tool_that_waits_is_not_begun_again_when_its_call_is_repeated
         client("person", rights(&[Right::Call, Right::Approve])),
     ];
     let config = ServerConfig { tokens: tokens.into(), ..config() };
-    let server = start_with(config, [crate::runs::cleaning()]).await;
+    let server = start_with(config, [crate::api::runs::cleaning()]).await;
     let refused = call_by_an_eager_client(&server, Some("agent"), "clean", json!({})).await;
     assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
     let list = Ask::api(server.address, "GET /v1/approvals").of("person").send().await.json();

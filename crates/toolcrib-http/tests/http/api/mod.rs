@@ -1,0 +1,11 @@
+//! Routes of the API: calls, runs, events, and what they promise.
+
+mod calls;
+mod contract;
+mod events;
+mod idempotency;
+mod openapi;
+mod operations;
+pub(crate) mod runs;
+mod streams;
+mod tools;

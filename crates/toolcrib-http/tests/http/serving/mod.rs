@@ -1,0 +1,8 @@
+//! Connections: their life, sockets, limits, and MCP over HTTP.
+
+mod lifetime;
+mod mcp;
+mod mcp_checks;
+mod owner;
+mod robustness;
+mod unix_sockets;

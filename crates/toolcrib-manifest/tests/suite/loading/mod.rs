@@ -1,0 +1,15 @@
+//! Loading: what a manifest declares, from which folders and layers, and at which cost.
+
+mod complete;
+mod config;
+mod constraints;
+mod directories;
+mod files;
+mod http;
+mod layers;
+mod memory;
+mod policies;
+mod programs;
+mod robustness;
+pub(crate) mod schemas;
+mod upstreams;

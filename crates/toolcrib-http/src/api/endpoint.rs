@@ -117,15 +117,12 @@ impl Endpoint {
         self.parameter("query", false, name, description, schema)
     }
 
-    /// What the query has to say.
-    pub(crate) fn required_query(
-        mut self,
-        name: &'static str,
-        description: &'static str,
-        schema: SchemaOf,
-    ) -> Self {
-        self.problems.insert(422);
-        self.parameter("query", true, name, description, schema)
+    /// Makes the parameter that was added last a required one.
+    pub(crate) fn required(mut self) -> Self {
+        if let Some(parameter) = self.parameters.last_mut() {
+            parameter.required = true;
+        }
+        self
     }
 
     /// The key under which an answer is kept.

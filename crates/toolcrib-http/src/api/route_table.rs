@@ -157,7 +157,8 @@ fn called() -> Vec<Endpoint> {
             .answers::<tools::Described>(OK, "The tool."),
         Endpoint::new("get", "/v1/search", "searchTools", call, get(tools::search))
             .summary("The tools that words fit, the best first")
-            .required_query("q", "What the tool is for.", words)
+            .query("q", "What the tool is for.", words)
+            .required()
             .query("limit", "At most so many. Default 10.", thousand)
             .answers::<tools::Found>(OK, "What was found."),
         Endpoint::new("post", "/v1/tools/{name}/call", "callTool", call, post(calls::call))

@@ -4,3 +4,4 @@ pub(crate) mod connection;
 pub(crate) mod crib;
 pub(crate) mod http;
 pub(crate) mod server;
+pub(crate) mod upstream;

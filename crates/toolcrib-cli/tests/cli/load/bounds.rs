@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::crib::{Crib, run};
 use crate::harness::http::Http;
 use crate::harness::server::{Server, command};
+use crate::harness::upstream::add_server;
 
 /// Reserves up to four gigabytes, none of which it touches.
 const HOG: &str = r"
@@ -199,39 +200,12 @@ tools:
     assert!(is_empty, "what the program left is still there");
 }
 
-/// A server that answers each call with one line of 32 MiB.
-const WORDY: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    method, result = message["method"], {}
-    if method == "initialize":
-        version = message["params"]["protocolVersion"]
-        result = {"protocolVersion": version, "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "wordy", "version": "1"}}
-    elif method == "tools/list":
-        schema = {"type": "object"}
-        result = {"tools": [{"name": "say", "description": "Say much.", "inputSchema": schema}]}
-    elif method == "tools/call":
-        result = {"content": [{"type": "text", "text": "x" * (32 << 20)}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
-
 #[test]
 fn an_answer_of_a_server_that_is_too_long_fails_its_call_before_its_time_limit() {
     let crib = Crib::new(&[]);
-    let script = crib.data().join("wordy.py");
-    fs::write(&script, WORDY).expect("a script");
-    crib.write(
-        "wordy.yaml",
-        &format!(
-            "toolcrib: 1\nupstream:\n  - name: wordy\n    command: [python3, -I, -S, {0}]\n    \
-             sandbox: {{read: [{0}]}}\n",
-            script.display()
-        ),
-    );
+    // One line of 32 MiB.
+    let call = r#"result = {"content": [{"type": "text", "text": "x" * (32 << 20)}]}"#;
+    add_server(&crib, "wordy", "say", call);
     let http = Http::start(&crib, "");
     let until = Instant::now() + Duration::from_secs(20);
     while http.ask("GET /v1/tools/wordy_say", None).status != 200 {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::harness::crib::Crib;
 use crate::harness::http::{Http, ask};
 use crate::harness::server::{Server, command};
+use crate::harness::upstream::add_server;
 
 const TOOLS: &str = r"
 toolcrib: 1
@@ -154,42 +155,15 @@ fn a_long_name_that_no_tool_has_is_not_repeated_in_messages() {
     assert!(answer.body.len() < 1_020_000, "{} bytes", answer.body.len());
 }
 
-/// A server that does something and dies before it answers.
-const DIES: &str = r#"
-import json, os, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    method, result = message["method"], {}
-    if method == "initialize":
-        version = message["params"]["protocolVersion"]
-        result = {"protocolVersion": version, "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "frail", "version": "1"}}
-    elif method == "tools/list":
-        schema = {"type": "object"}
-        result = {"tools": [{"name": "pay", "description": "Pay.", "inputSchema": schema}]}
-    elif method == "tools/call":
-        with open(os.path.dirname(os.path.abspath(__file__)) + "/paid", "a") as file:
-            file.write("paid\n")
-        os._exit(1)
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
+/// What a server does that dies before it answers.
+const DIES: &str = r#"with open(os.path.dirname(os.path.abspath(__file__)) + "/paid", "a") as file:
+    file.write("paid\n")
+os._exit(1)"#;
 
 #[test]
 fn a_request_whose_outcome_nobody_knows_is_not_done_again_under_its_key() {
     let crib = crib("");
-    let script = crib.data().join("dies.py");
-    fs::write(&script, DIES).expect("a script");
-    crib.write(
-        "frail.yaml",
-        &format!(
-            "toolcrib: 1\nupstream:\n  - name: frail\n    command: [python3, -I, -S, {}]\n    \
-             sandbox: {{write: [{}]}}\n",
-            script.display(),
-            crib.data().display()
-        ),
-    );
+    add_server(&crib, "frail", "pay", DIES);
     let http = Http::start(&crib, "");
     let wait = || {
         let until = Instant::now() + Duration::from_secs(20);

@@ -1,0 +1,179 @@
+//! Places that belong to the control plane, through links and under several names.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    (dir, path)
+}
+
+#[test]
+fn a_place_is_listed_as_written_and_without_links_with_each_link_on_the_way() {
+    let (_dir, top) = folder();
+    std::fs::create_dir(top.join("real")).unwrap();
+    symlink("real", top.join("middle")).unwrap();
+    symlink(top.join("middle"), top.join("first")).unwrap();
+    let places = Places::resolve([top.join("first/config.yml")], [top.join("real/../x.sh")]);
+    assert_eq!(places.hidden, [top.join("first/config.yml"), top.join("real/config.yml")]);
+    assert_eq!(places.read_only, [top.join("x.sh")]);
+    assert_eq!(places.links, [top.join("first"), top.join("middle")]);
+}
+
+#[test]
+fn a_loop_of_links_ends_and_the_place_stays_listed() {
+    let (_dir, top) = folder();
+    symlink("b", top.join("a")).unwrap();
+    symlink("a", top.join("b")).unwrap();
+    let places = Places::resolve([top.join("a")], [""; 0]);
+    assert_eq!((places.hidden, places.links.len()), (vec![top.join("a")], 2));
+}
+
+#[test]
+fn only_new_places_within_the_grants_have_a_program_started_again() {
+    let before = Places::resolve([""; 0], ["/srv/w/a.sh"]);
+    let now = Places::resolve(["/srv/state"], ["/srv/w/a.sh", "/srv/elsewhere/b.sh"]);
+    let program = Confinement::new(Profile::Workspace).workspace("/srv/w");
+    assert!(!now.adds_for(&before, &program));
+    assert!(now.adds_for(&before, &program.clone().read("/srv")));
+    assert!(now.adds_for(&before, &program.write("/srv/elsewhere")));
+    assert!(!now.adds_for(&before, &Confinement::new(Profile::Trusted).workspace("/srv")));
+    assert!(!now.adds_for(&before, &Confinement::new(Profile::Pure).workspace("/srv")));
+}
+
+#[test]
+fn a_missing_script_that_a_program_could_create_is_exposed_until_it_is_forgiven() {
+    let (_dir, top) = folder();
+    std::fs::write(top.join("there.sh"), "").unwrap();
+    let [there, missing] = ["there.sh", "missing.sh"].map(|name| top.join(name));
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&there, &missing]));
+    let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
+    pure.expose().unwrap();
+    assert_eq!((pure.read_only, plane.exposed([&missing])), (Vec::new(), None));
+
+    let program = Confinement::new(Profile::Workspace).workspace(&top);
+    let confined = program.clone().control_plane(&plane);
+    assert_eq!(confined.read_only, std::slice::from_ref(&there));
+    confined.expose().unwrap();
+    std::fs::write(&missing, "evil").unwrap();
+    assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
+    assert!(program.control_plane(&plane).read_only.contains(&missing));
+    plane.forgive();
+    assert_eq!(plane.exposed([&missing]), None);
+}
+
+#[test]
+fn what_is_missing_in_a_folder_that_is_withheld_is_not_exposed() {
+    let (_dir, top) = folder();
+    let manifests = top.join("tools.d");
+    std::fs::create_dir(&manifests).unwrap();
+    let missing = manifests.join("x.yaml");
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&manifests, &missing]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    program.expose().unwrap();
+    assert_eq!(plane.exposed([&missing]), None);
+}
+
+#[test]
+fn a_place_that_goes_while_a_program_starts_is_left_out_and_what_was_asked_for_stays() {
+    let (_dir, top) = folder();
+    let [script, other] = ["run.sh", "other.sh"].map(|name| top.join(name));
+    std::fs::write(&script, "true").unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&script]));
+    let mut program = Confinement::new(Profile::Workspace).workspace(&top).read_only(&other);
+    program = program.control_plane(&plane);
+    program.leave_out_missing();
+    assert_eq!(program.read_only, [other.clone(), script.clone()]);
+    std::fs::remove_file(&script).unwrap();
+    program.leave_out_missing();
+    assert_eq!(program.read_only, [other]);
+    program.expose().unwrap();
+    // It is back before the program runs, which could change it.
+    std::fs::write(&script, "true").unwrap();
+    assert_eq!(plane.exposed([&script]), Some(script));
+}
+
+#[test]
+fn what_comes_after_the_places_were_taken_out_of_the_grants_is_exposed() {
+    let (_dir, top) = folder();
+    let script = top.join("run.sh");
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&script]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    std::fs::write(&script, "true").unwrap();
+    program.expose().unwrap();
+    assert_eq!(plane.exposed([&script]), Some(script));
+}
+
+#[test]
+fn a_program_that_could_make_a_guarded_place_is_refused_until_the_place_exists() {
+    let (_dir, top) = folder();
+    let plane = ControlPlane::new();
+    let manifests = top.join("tools.d");
+    plane.set(Places::resolve([""; 0], [&manifests]).guarded([&manifests]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top);
+    let why = program.clone().control_plane(&plane).expose().unwrap_err();
+    assert!(why.contains("tools.d` does not exist"), "{why}");
+    std::fs::create_dir(&manifests).unwrap();
+    let program = program.control_plane(&plane);
+    program.expose().unwrap();
+    assert_eq!(program.read_only, [manifests]);
+}
+
+#[tokio::test]
+async fn a_kept_program_is_told_when_a_place_comes_into_its_grants() {
+    let plane = ControlPlane::new();
+    let before = plane.places();
+    let program = Confinement::new(Profile::Workspace).workspace("/srv/w");
+    plane.set(Places::resolve([""; 0], ["/srv/elsewhere"]));
+    let told = plane.outgrown(&before, &program);
+    tokio::pin!(told);
+    assert!(now_or_never(told.as_mut()).await.is_none());
+    plane.set(Places::resolve([""; 0], ["/srv/w/run.sh"]));
+    told.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_program_is_told_when_a_file_is_replaced_by_another() {
+    let (_dir, top) = folder();
+    let script = top.join("run.sh");
+    std::fs::write(&script, "true").unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&script]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top);
+    let before = plane.places();
+    let told = plane.outgrown(&before, &program);
+    tokio::pin!(told);
+    assert!(now_or_never(told.as_mut()).await.is_none());
+    std::fs::write(top.join("new"), "false").unwrap();
+    std::fs::rename(top.join("new"), &script).unwrap();
+    told.await;
+}
+
+async fn now_or_never<F: Future + Unpin>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+#[test]
+fn a_link_that_a_program_could_replace_is_an_objection() {
+    let (_dir, top) = folder();
+    symlink("/srv/tools.d", top.join("tools.d")).unwrap();
+    std::fs::create_dir(top.join("below")).unwrap();
+    symlink("/srv/x.yaml", top.join("below/x.yaml")).unwrap();
+    let below = Places::resolve([""; 0], [top.join("below"), top.join("below/x.yaml")]);
+    assert_eq!(below.links, [""; 0].map(PathBuf::from));
+    let places = Places::resolve([""; 0], [top.join("tools.d")]);
+    let program = Confinement::new(Profile::Workspace).workspace(&top);
+    let why = places.objection(&program).unwrap();
+    assert!(why.contains("could replace the link"), "{why}");
+    assert_eq!(places.objection(&Confinement::new(Profile::Pure).workspace(&top)), None);
+}

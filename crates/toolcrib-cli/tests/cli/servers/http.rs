@@ -1,16 +1,15 @@
 //! The HTTP API of the built program: tokens, calls, runs, what operators see, and what survives.
 
 use std::fs::{self, DirBuilder};
-use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::connection::{self, Connection};
 use crate::harness::crib::{Crib, run};
+use crate::harness::http::{Http, Reply, ask};
 use crate::harness::server::Server;
 
 const TOOLS: &str = concat!(

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
 use toolcrib_core::{Executor, ExecutorConfig, TurnOptions};
 use toolcrib_tool::{
-    CachePolicy, CallContext, ContextValues, Dedupe, ErrorKind, Resources, Services, ToolCall,
-    ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutput, ToolResult, tool_factory, tool_fn,
+    CachePolicy, CallContext, ContextValues, Dedupe, ErrorKind, IntoOutcome as _, Resources,
+    Services, ToolCall, ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutput, ToolResult,
+    tool_factory, tool_fn,
 };
 
 use crate::harness::{call, define, entry, executor, registry, source, turn};

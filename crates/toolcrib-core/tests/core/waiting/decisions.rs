@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use toolcrib_core::TurnOptions;
 use toolcrib_core::approval::Decision;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::run::{Run, RunState};
 use toolcrib_core::suspension::{RedeemError, Resolution, Submission};
-use toolcrib_core::{Answer, TurnOptions};
 use toolcrib_tool::{ContextValues, ErrorKind, ToolCall};
 
 use super::host::{

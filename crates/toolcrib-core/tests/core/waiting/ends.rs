@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 use toolcrib_core::TurnOptions;
 use toolcrib_core::approval::{CallerRights, Decision, Standing};
 use toolcrib_core::run::Run;
-use toolcrib_core::suspension::{Caller, MemorySuspensions, RedeemError, Resolution, Suspension};
+use toolcrib_core::suspension::{
+    Caller, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore as _,
+};
 use toolcrib_tool::{Approval, ErrorKind, ToolCall, tool_fn};
+
+use crate::harness::{define, entry};
 
 use super::host::{Counts, Host, approve, call, done, outcome, resolve, suspended};
 

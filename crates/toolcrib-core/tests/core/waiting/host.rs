@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::meta::meta_entries;
-use toolcrib_core::suspension::{MemorySuspensions, Resolution, Suspension};
+use toolcrib_core::suspension::{MemorySuspensions, Resolution, Suspension, SuspensionStore as _};
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, Turn, TurnOptions};
 use toolcrib_tool::{
     Approval, CachePolicy, CallContext, ContextValues, InputRequest, ToolCall,

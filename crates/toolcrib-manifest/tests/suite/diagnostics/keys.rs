@@ -1,6 +1,6 @@
 //! Keys: unknown and missing ones, values of the wrong type, names and descriptions.
 
-use super::{run, yaml};
+use super::{run, tail, yaml};
 
 #[test]
 fn keys_and_types() {

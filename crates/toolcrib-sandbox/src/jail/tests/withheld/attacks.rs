@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use super::{Places, can_withhold};
-use crate::jail::tests::{LIMIT, is_here, on};
+use crate::jail::tests::{LIMIT, is_here};
 use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
 /// Each tries to change or replace a place.

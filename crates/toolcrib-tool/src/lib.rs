@@ -36,6 +36,7 @@ pub use crate::tool::entry::{Availability, Body, Layer, Origin, Source, ToolEntr
 pub use crate::tool::factory::{FnFactory, ToolFactory, tool_factory};
 pub use crate::tool::function::{FnTool, NoArguments, tool_fn};
 pub use crate::tool::native::{NativeTool, native_tools};
+pub use crate::tool::shared::SharedTool;
 pub use call::{CallId, ToolCall};
 pub use definition::{
     DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition, ToolDefinitionBuilder,

@@ -81,7 +81,7 @@ impl Lease {
                 .into_error(ErrorKind::Panic, "the tool crashed while it was made ready")
                 .with_hint("Try another tool."))
         })?;
-        Ok(Self(LiveBody::of(&tool, cx.definition().tool_name())))
+        Ok(Self(LiveBody::of_call(tool, cx.definition().tool_name())))
     }
 }
 

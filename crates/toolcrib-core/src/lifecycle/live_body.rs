@@ -1,143 +1,135 @@
 //! One instance of a tool, shared by everything that holds it, closed once.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use toolcrib_tool::{Tool, ToolName};
+use toolcrib_tool::{SharedTool, Tool, ToolName};
 
-use super::reaper;
-use crate::lifecycle::known_bodies;
+use super::closer;
 
-/// One instance of a tool. Made by [`of`](Self::of) only, so that one instance has one of these.
+/// One instance of a tool.
 ///
 /// Its placements are counted: a registry places a body once for each entry of its current snapshot
 /// that has it, and withdraws it when the snapshot is replaced. A body that has lost its last
 /// placement is closed after a grace period, even if old turns still hold it.
 pub(crate) struct LiveBody {
-    state: AtomicU64,
     tool: Arc<dyn Tool>,
     /// The name it first had, for logs.
     name: ToolName,
+    state: Mutex<State>,
+    /// Whether it is closed and in no current snapshot; calls read this without the lock.
+    refuses_calls: AtomicBool,
 }
 
-/// Changes whenever somebody takes a body up or lets it go, so that a grace period that was begun
-/// before does not end it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Epoch(u64);
-
-/// The state as one word: two flags, an epoch, and how many placements there are.
-mod word {
-    /// The body has been handed over for closing.
-    pub(super) const CLOSED: u64 = 1 << 63;
-    /// The instance was closed in an earlier life: never again.
-    pub(super) const SPENT: u64 = 1 << 62;
-    const PLACED: u64 = u32::MAX as u64;
-    const EPOCH: u64 = !(CLOSED | SPENT | PLACED);
-    const ONE_EPOCH: u64 = PLACED + 1;
-
-    pub(super) fn placed(state: u64) -> u64 {
-        state & PLACED
-    }
-
-    pub(super) fn epoch(state: u64) -> u64 {
-        state & EPOCH
-    }
-
-    pub(super) fn next_epoch(state: u64) -> u64 {
-        (state & !EPOCH) | (state.wrapping_add(ONE_EPOCH) & EPOCH)
-    }
+#[derive(Debug)]
+struct State {
+    /// How many entries of current snapshots have it.
+    placements: usize,
+    /// When it lost its last placement, if that began a grace period.
+    removed_at: Option<Instant>,
+    /// It was handed over for closing, which happens once.
+    closed: bool,
 }
 
 impl LiveBody {
-    /// The body of an instance: the one that others already hold, or a new one. `name` is for logs.
+    /// The body of an instance that all entries with this instance share. `name` is for logs.
     ///
     /// An instance that was closed before is not closed again; what calls of it do then is its own
     /// affair.
-    pub(crate) fn of(tool: &Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {
-        known_bodies::unify(tool, name)
+    pub(crate) fn of(instance: &SharedTool, name: &ToolName) -> Arc<Self> {
+        let make = |was_closed| Self::new(Arc::clone(instance.tool()), name.clone(), was_closed);
+        let record: Arc<dyn Any + Send + Sync> =
+            instance.record(|was_closed| Arc::new(make(was_closed)));
+        // Only another version of this library, linked in beside this one, leaves another record.
+        let body = record.downcast::<Self>().unwrap_or_else(|_| Arc::new(make(false)));
+        // A snapshot with it may be published: a grace period that has begun is called off.
+        body.change(|state| state.removed_at = None);
+        body
     }
 
-    pub(super) fn fresh(tool: &Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {
-        Self::with_state(tool, name, 0)
+    /// The body of an instance that one call uses.
+    pub(super) fn of_call(tool: Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {
+        Arc::new(Self::new(tool, name.clone(), false))
     }
 
-    pub(super) fn spent(tool: &Arc<dyn Tool>, name: &ToolName) -> Arc<Self> {
-        Self::with_state(tool, name, word::SPENT)
-    }
-
-    fn with_state(tool: &Arc<dyn Tool>, name: &ToolName, state: u64) -> Arc<Self> {
-        Arc::new(Self { tool: Arc::clone(tool), name: name.clone(), state: AtomicU64::new(state) })
+    fn new(tool: Arc<dyn Tool>, name: ToolName, closed: bool) -> Self {
+        let state = State { placements: 0, removed_at: None, closed };
+        Self { tool, name, state: Mutex::new(state), refuses_calls: AtomicBool::new(closed) }
     }
 
     pub(crate) fn tool(&self) -> &Arc<dyn Tool> {
         &self.tool
     }
 
-    /// Whether it was handed over for closing: a call must not begin on it any more.
+    /// Whether a call must not begin on it any more: it was closed after its removal.
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.load(Ordering::Acquire) & word::CLOSED != 0
+        self.refuses_calls.load(Ordering::Acquire)
     }
 
-    /// Calls off a grace period that has begun. `false`: too late.
-    pub(super) fn take_up(&self) -> bool {
-        self.change(word::next_epoch).is_some()
-    }
-
-    /// Counts a placement. `false`: it is closed already.
+    /// Counts a placement. `false`: it was closed before.
     pub(super) fn place(&self) -> bool {
-        self.change(|state| state + 1).is_some()
+        self.change(|state| {
+            state.placements += 1;
+            state.removed_at = None;
+            !state.closed
+        })
     }
 
-    /// Takes a placement back. `Some`: it was the last, and nothing else has happened since then as
-    /// long as the epoch is this one.
-    pub(super) fn withdraw(&self) -> Option<Epoch> {
-        let withdrawn = |state| match word::placed(state) {
-            0 => state,
-            1 => word::next_epoch(state - 1),
-            _ => state - 1,
-        };
-        let before = self.change(withdrawn)?;
-        (word::placed(before) == 1).then(|| Epoch(word::epoch(withdrawn(before))))
+    /// Takes a placement back. `Some`: it was the last, and this is when it was taken.
+    pub(super) fn withdraw(&self) -> Option<Instant> {
+        self.change(|state| {
+            state.placements = state.placements.checked_sub(1)?;
+            state.removed_at = (state.placements == 0).then(Instant::now);
+            state.removed_at
+        })
     }
 
-    /// Closes the body if it has no placement; with an epoch, only if nothing happened since.
-    pub(super) fn close_unplaced(&self, since: Option<Epoch>) {
-        let closed = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-            let untouched = since.is_none_or(|since| word::epoch(state) == since.0);
-            let open = state & (word::CLOSED | word::SPENT) == 0;
-            (open && untouched && word::placed(state) == 0).then_some(state | word::CLOSED)
+    /// Closes the body if it has no placement.
+    pub(super) fn close_unplaced(&self) {
+        self.close_if(|_| true);
+    }
+
+    /// Closes the body if it was removed that long ago and nobody has taken it up since.
+    pub(super) fn end_grace(&self, grace: Duration) {
+        self.close_if(|state| state.removed_at.is_some_and(|at| at.elapsed() >= grace));
+    }
+
+    fn close_if(&self, condition: impl FnOnce(&State) -> bool) {
+        let closes = self.change(|state| {
+            let closes = state.placements == 0 && !state.closed && condition(state);
+            state.closed |= closes;
+            closes
         });
-        if closed.is_ok() {
-            reaper::close(Arc::clone(&self.tool), self.name.clone());
+        if closes {
+            closer::close(Arc::clone(&self.tool), self.name.clone());
         }
     }
 
-    /// Applies a change unless the body is closed; the state before it.
-    fn change(&self, change: impl Fn(u64) -> u64) -> Option<u64> {
-        self.state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-                (state & word::CLOSED == 0).then(|| change(state))
-            })
-            .ok()
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        // Nothing panics under this lock that could leave the state half changed.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut state);
+        self.refuses_calls.store(state.closed && state.placements == 0, Ordering::Release);
+        changed
     }
 }
 
 impl Drop for LiveBody {
     fn drop(&mut self) {
-        if *self.state.get_mut() & (word::CLOSED | word::SPENT) == 0 {
-            reaper::close(Arc::clone(&self.tool), self.name.clone());
+        if !self.state.get_mut().unwrap_or_else(PoisonError::into_inner).closed {
+            closer::close(Arc::clone(&self.tool), self.name.clone());
         }
     }
 }
 
 impl fmt::Debug for LiveBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.load(Ordering::Relaxed);
         f.debug_struct("LiveBody")
             .field("name", &self.name)
-            .field("placed", &word::placed(state))
-            .field("closed", &(state & word::CLOSED != 0))
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }

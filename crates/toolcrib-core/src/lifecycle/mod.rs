@@ -1,8 +1,9 @@
 //! The life of a tool's body: who uses an instance, when its definition is asked for again, and
 //! when it is let go.
 //!
-//! Every instance that a registry or a call holds is one [`LiveBody`], however many snapshots and
-//! names it has. [`Tool::close`](toolcrib_tool::Tool::close) is called once for each:
+//! Every instance that registries hold is one [`LiveBody`], however many snapshots, names and registries
+//! it has: clones of an entry share it through their [`SharedTool`](toolcrib_tool::SharedTool).
+//! [`Tool::close`](toolcrib_tool::Tool::close) is called once for each:
 //!
 //! - when the last snapshot, turn and call that hold it are gone ([`LiveBody`]'s drop), or
 //! - when it has been in no current snapshot for the grace period ([`Bodies`]), or
@@ -12,11 +13,10 @@
 //! instance made for one call has a [`Lease`] of its own.
 
 mod bodies;
+mod closer;
 mod instance;
-mod known_bodies;
 mod live_body;
 mod poll_watch;
-mod reaper;
 mod refresh;
 mod shutdown;
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        self.bodies.withdraw(self.current.load().bodies());
+        self.bodies.end(self.current.load().bodies());
     }
 }
 

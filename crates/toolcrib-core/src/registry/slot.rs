@@ -163,7 +163,7 @@ enum Class {
 
 fn same_body(one: &Body, other: &Body) -> bool {
     match (one, other) {
-        (Body::Shared(one), Body::Shared(other)) => Arc::ptr_eq(one, other),
+        (Body::Shared(one), Body::Shared(other)) => one.is_same(other),
         (Body::PerUse(one), Body::PerUse(other)) => Arc::ptr_eq(one, other),
         (Body::Client, Body::Client) => true,
         _ => false,

@@ -137,7 +137,7 @@ impl Mock {
     }
 
     pub(crate) fn body(&self) -> Body {
-        Body::Shared(Arc::clone(&self.script) as _)
+        Body::shared(Arc::clone(&self.script) as _)
     }
 }
 

@@ -37,7 +37,7 @@ impl Recorder {
 
     fn body(&self, body: &Body) -> Body {
         match body {
-            Body::Shared(tool) => Body::Shared(self.recorded(Arc::clone(tool))),
+            Body::Shared(tool) => Body::shared(self.recorded(Arc::clone(tool.tool()))),
             Body::PerUse(factory) => Body::PerUse(Arc::new(RecordedFactory {
                 factory: Arc::clone(factory),
                 recorder: self.clone(),

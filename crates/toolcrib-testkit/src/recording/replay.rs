@@ -36,7 +36,7 @@ impl Replay {
     pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
         snapshot.with_bodies(|entry| match entry.body {
             Body::Client => None,
-            _ => Some(Body::Shared(Arc::new(self.clone()) as _)),
+            _ => Some(Body::shared(Arc::new(self.clone()))),
         })
     }
 

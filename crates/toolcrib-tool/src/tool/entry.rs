@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Constraint, Tool, ToolDefinition, ToolFactory};
+use crate::{Constraint, SharedTool, Tool, ToolDefinition, ToolFactory};
 
 /// Where a tool came from, in the order that decides names: the first wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,11 +98,18 @@ impl fmt::Display for Source {
 #[non_exhaustive]
 pub enum Body {
     /// One instance for all calls.
-    Shared(Arc<dyn Tool>),
+    Shared(SharedTool),
     /// An instance per call.
     PerUse(Arc<dyn ToolFactory>),
     /// None: the client runs the tool.
     Client,
+}
+
+impl Body {
+    /// One instance for all calls.
+    pub fn shared(tool: Arc<dyn Tool>) -> Self {
+        Self::Shared(SharedTool::new(tool))
+    }
 }
 
 impl fmt::Debug for Body {
@@ -157,13 +164,14 @@ pub struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// An available tool with one shared instance.
+    /// An available tool with one shared instance. Clones of the entry have the same instance; see
+    /// [`SharedTool`].
     pub fn new(
         definition: impl Into<Arc<ToolDefinition>>,
         body: Arc<dyn Tool>,
         source: Source,
     ) -> Self {
-        Self::with_body(definition.into(), Body::Shared(body), source)
+        Self::with_body(definition.into(), Body::shared(body), source)
     }
 
     /// An available tool with an instance per call.

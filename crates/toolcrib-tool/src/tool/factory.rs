@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::{BoxFuture, CallContext, Tool, ToolError};
 
 /// Makes an instance for one call, with the call's context: opens the user's database, for example.
-/// The instance is closed ([`Tool::close`]) when the call is over, however it ended.
+/// The instance is closed ([`Tool::close`]) when the call is over, however it ended, so each call needs a
+/// new one.
 ///
 /// ```
 /// use std::sync::Arc;

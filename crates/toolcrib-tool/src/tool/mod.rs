@@ -4,6 +4,7 @@ pub(crate) mod entry;
 pub(crate) mod factory;
 pub(crate) mod function;
 pub(crate) mod native;
+pub(crate) mod shared;
 
 use std::fmt;
 use std::future::Future;

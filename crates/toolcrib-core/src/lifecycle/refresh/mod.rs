@@ -176,7 +176,7 @@ impl Refresher {
             let snapshot = shared.registry.snapshot();
             let Some(entry) = snapshot.get(name) else { return Refreshed::NotAsked };
             let Body::Shared(tool) = &entry.body else { return Refreshed::NotAsked };
-            let (definition, tool) = (Arc::clone(&entry.definition), Arc::clone(tool));
+            let (definition, tool) = (Arc::clone(&entry.definition), Arc::clone(tool.tool()));
             // While the tool answers, neither the snapshot nor the executor is held.
             drop((snapshot, shared));
 

@@ -8,7 +8,7 @@ use toolcrib_tool::{
     CachePolicy, ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError, tool_fn,
 };
 
-use super::{counted, definition, entry, quiet, settled, snapshot, until};
+use super::{counted, definition, entry, entry_of, quiet, settled, snapshot, until};
 use crate::lifecycle::LiveBody;
 use crate::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 
@@ -147,11 +147,7 @@ async fn losers_are_closed_like_owners() {
     let ((winner, _), (loser, counts)) = (counted(quiet), counted(quiet));
     let mut builder = RegistryBuilder::new();
     let _ = builder.register(entry("a", &winner));
-    let _ = builder.register(ToolEntry::new(
-        definition("a"),
-        Arc::clone(&loser),
-        Source::new(Layer::Manifest, "a.yaml"),
-    ));
+    let _ = builder.register(entry_of("a", &loser, Source::new(Layer::Manifest, "a.yaml")));
     let registry = Registry::new(builder.build());
     settled().await;
     assert_eq!(counts.closed(), 0, "it may win another day");

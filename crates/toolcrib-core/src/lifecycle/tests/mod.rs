@@ -4,9 +4,9 @@ mod closing;
 mod leases;
 mod placements;
 mod polls;
-mod reaping;
 mod refreshing;
 mod shutting_down;
+mod stubborn;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Layer, Source, Tool, ToolDefinition, ToolEntry, ToolError,
-    ToolOutcome,
+    Arguments, Body, BoxFuture, CallContext, Layer, SharedTool, Source, Tool, ToolDefinition,
+    ToolEntry, ToolError, ToolOutcome,
 };
 
 use super::Bodies;
@@ -42,9 +42,9 @@ impl Counts {
     }
 }
 
-fn counted(work: Work) -> (Arc<dyn Tool>, Arc<Counts>) {
+fn counted(work: Work) -> (SharedTool, Arc<Counts>) {
     let counts = Arc::new(Counts::default());
-    (Arc::new(Counted { work, counts: Arc::clone(&counts) }), counts)
+    (SharedTool::new(Arc::new(Counted { work, counts: Arc::clone(&counts) })), counts)
 }
 
 fn quiet(_: CallContext) -> BoxFuture<'static, Result<ToolOutcome, ToolError>> {
@@ -78,11 +78,17 @@ fn definition(name: &str) -> ToolDefinition {
     ToolDefinition::builder(name).description("A test.").build().unwrap()
 }
 
-fn entry(name: &str, tool: &Arc<dyn Tool>) -> ToolEntry {
-    ToolEntry::new(definition(name), Arc::clone(tool), Source::new(Layer::Host, "test"))
+fn entry(name: &str, tool: &SharedTool) -> ToolEntry {
+    entry_of(name, tool, Source::new(Layer::Host, "test"))
 }
 
-fn snapshot<'a>(tools: impl IntoIterator<Item = (&'a str, &'a Arc<dyn Tool>)>) -> RegistrySnapshot {
+/// An entry of an instance that other entries may have, too.
+fn entry_of(name: &str, tool: &SharedTool, source: Source) -> ToolEntry {
+    let body = Body::Shared(tool.clone());
+    ToolEntry { body, ..ToolEntry::new(definition(name), Arc::clone(tool.tool()), source) }
+}
+
+fn snapshot<'a>(tools: impl IntoIterator<Item = (&'a str, &'a SharedTool)>) -> RegistrySnapshot {
     let mut builder = RegistryBuilder::new();
     for (name, tool) in tools {
         let _ = builder.register(entry(name, tool));

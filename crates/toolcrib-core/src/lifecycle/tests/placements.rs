@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use toolcrib_tool::Tool;
+use toolcrib_tool::SharedTool;
 
 use super::{Counts, counted, quiet, settled, snapshot, until};
 use crate::{Registry, RegistrySnapshot};
@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..24)
 }
 
-fn of(tools: &[(Arc<dyn Tool>, Arc<Counts>)], chosen: &[usize]) -> RegistrySnapshot {
+fn of(tools: &[(SharedTool, Arc<Counts>)], chosen: &[usize]) -> RegistrySnapshot {
     snapshot(NAMES.iter().copied().zip(chosen.iter().map(|&tool| &tools[tool].0)))
 }
 

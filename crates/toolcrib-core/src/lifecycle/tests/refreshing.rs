@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolCall, ToolDefinition, ToolError,
-    ToolOutcome,
+    Arguments, BoxFuture, CallContext, ErrorKind, SharedTool, Tool, ToolCall, ToolDefinition,
+    ToolError, ToolOutcome,
 };
 
 use super::{counted, definition, entry, quiet, snapshot, until};
@@ -54,7 +54,7 @@ fn answers(answer: Answer) -> Arc<Fresh> {
 }
 
 fn executor(tool: &Arc<Fresh>) -> Executor {
-    let tool = Arc::clone(tool) as Arc<dyn Tool>;
+    let tool = SharedTool::new(Arc::clone(tool) as _);
     Executor::new(Registry::new(snapshot([("a", &tool)])), ExecutorConfig::default())
 }
 
@@ -126,7 +126,7 @@ async fn changes_of_the_registry_meanwhile_are_not_lost() {
     let (other, _) = counted(quiet);
     let tool = fresh(move |current| {
         let executor = cell.lock().unwrap().clone().unwrap();
-        let other = Arc::clone(&other);
+        let other = other.clone();
         let round = asked.fetch_add(1, Ordering::SeqCst);
         let fresh = described(&format!("{} Refreshed.", current.description()));
         Box::pin(async move {
@@ -144,7 +144,7 @@ async fn changes_of_the_registry_meanwhile_are_not_lost() {
     executor_cell.lock().unwrap().take();
 }
 
-fn with(current: &RegistrySnapshot, other: &Arc<dyn Tool>, text: &str) -> RegistrySnapshot {
+fn with(current: &RegistrySnapshot, other: &SharedTool, text: &str) -> RegistrySnapshot {
     let mut builder = RegistryBuilder::new();
     for known in current.entries() {
         let mut known = known.clone();
@@ -230,7 +230,7 @@ async fn a_slow_tool_does_not_hold_up_the_periods_of_others() {
     let quick = answers(Ok(None));
     let mut builder = RegistryBuilder::new();
     for (name, tool) in [("slow", &slow), ("quick", &quick)] {
-        let mut entry = entry(name, &(Arc::clone(tool) as Arc<dyn Tool>));
+        let mut entry = entry(name, &SharedTool::new(Arc::clone(tool) as _));
         entry.definition = Arc::new(periodic(name));
         let _ = builder.register(entry);
     }

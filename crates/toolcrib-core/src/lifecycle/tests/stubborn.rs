@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use toolcrib_tool::{Arguments, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
 
 use super::{Counts, counted, definition, quiet, until};
-use crate::lifecycle::{LiveBody, reaper};
+use crate::lifecycle::{LiveBody, closer};
 
 /// Does as the test says when it is closed.
 struct Stubborn(fn() -> BoxFuture<'static, ()>);
@@ -40,9 +40,9 @@ async fn a_close_that_panics_or_blocks_holds_up_no_other() {
     let blocking: Vec<_> = (0..8).map(|_| stubborn(blocks)).collect();
     let name = definition("stubborn");
     for tool in blocking.iter().chain([&stubborn(|| panic!("no"))]) {
-        drop(LiveBody::of(tool, name.tool_name()));
+        drop(LiveBody::of_call(Arc::clone(tool), name.tool_name()));
     }
-    let (tool, counts): (Arc<dyn Tool>, Arc<Counts>) = counted(quiet);
+    let (tool, counts): (_, Arc<Counts>) = counted(quiet);
     drop(LiveBody::of(&tool, name.tool_name()));
     tokio::time::timeout(Duration::from_secs(2), until(async || counts.closed() == 1))
         .await
@@ -55,7 +55,7 @@ async fn a_close_that_never_ends_is_ended_and_its_instance_dropped() {
         let instance = Arc::downgrade(&tool);
         let from = Instant::now();
         let (name, quick) = (definition("stubborn").tool_name().clone(), Semaphore::new(1));
-        reaper::close_one(tool, name, &quick, Duration::from_millis(100)).await;
+        closer::close_one(tool, name, &quick, Duration::from_millis(100)).await;
         assert!(from.elapsed() < Duration::from_secs(2), "it is not waited for beyond its limit");
         // Blocked, its thread lets go of it when it can.
         until(async || instance.strong_count() == 0).await;

@@ -134,7 +134,7 @@ impl ServerHandler for Handler {
         connection.standing.shook_hands(&context.peer);
         let listening = self.sessions.as_ref().and_then(|sessions| {
             let parts = context.extensions.get::<Parts>()?;
-            sessions.shook_hands(session(&parts.headers)?, connection)
+            sessions.shook_hands(session(&parts.headers)?)
         });
         let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();

@@ -86,12 +86,6 @@ pub(crate) fn accepts_answers(headers: &HeaderMap) -> bool {
     json && events
 }
 
-/// Whether the client names JSON before events: where either would do, it gets what it names first.
-pub(crate) fn prefers_json(headers: &HeaderMap) -> bool {
-    let first = headers.get(ACCEPT).and_then(|value| value.to_str().ok()?.split(',').next());
-    first.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
 /// What the request's revision takes as structured data, where the head and the message agree on the
 /// revision and on what the head repeats.
 ///
@@ -156,15 +150,6 @@ mod tests {
         assert!(!admits("a@b") && !admits("b") && !hosts.admit(&HeaderMap::new()));
         assert!(!hosts.admit(&headers(&[("host", "localhost"), ("host", "localhost")])));
         assert!(!hosts.admit(&headers(&[("host", "localhost"), ("origin", "http://localhost")])));
-    }
-
-    #[test]
-    fn what_is_named_first_is_preferred() {
-        let prefers = |value| prefers_json(&headers(&[("accept", value)]));
-        assert!(prefers("application/json, text/event-stream"));
-        assert!(prefers(" Application/JSON"));
-        assert!(!prefers("text/event-stream, application/json"));
-        assert!(!prefers("*/*, application/json") && !prefers_json(&HeaderMap::new()));
     }
 
     #[test]

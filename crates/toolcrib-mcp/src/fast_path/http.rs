@@ -20,13 +20,12 @@ use super::message::{Message, Wanted};
 use crate::McpServer;
 use crate::fast_path::answer_text;
 use crate::fast_path::started_call::{Begun, HandedOver};
-use crate::session::connection::Connection;
 use crate::transport::http::{McpBody, bare_text};
 
 /// Room for most answers, in bytes.
 const ORDINARY: usize = 512;
 
-/// Answers plain messages, alone or in a session.
+/// Answers plain messages that belong to no session.
 pub(crate) struct PlainHttp {
     server: McpServer,
     hosts: Hosts,
@@ -43,25 +42,20 @@ impl PlainHttp {
         Self { server, hosts: Hosts::new(allowed_hosts) }
     }
 
-    /// Answers a POST of JSON; `None` if the protocol library has to, which finds in `parts` what has
-    /// been begun. `session` is the connection of the session that it belongs to, if it does.
+    /// Answers a POST of JSON that names no session; `None` if the protocol library has to, which finds in
+    /// `parts` the call that has been started.
     ///
     /// Dropping the future withdraws the call.
     pub(crate) async fn answer(
         &self,
         parts: &mut Parts,
         body: &[u8],
-        session: Option<&Connection>,
     ) -> Option<Response<McpBody>> {
         let headers = &parts.headers;
         if !self.hosts.admit(headers) || !head::accepts_answers(headers) {
             return None;
         }
-        // In a session either kind of answer would do.
-        if session.is_some() && !head::prefers_json(headers) {
-            return None;
-        }
-        let (id, mut begun, takes) = match self.work(parts, body, session)? {
+        let (id, mut begun, takes) = match self.work(parts, body)? {
             Work::Listed(pieces) => return Some(json(Pieces(pieces.into()).boxed())),
             Work::Call { id, begun, takes } => (id, begun, takes),
         };
@@ -69,10 +63,6 @@ impl PlainHttp {
         let at_once = poll_fn(|cx| Poll::Ready(begun.poll(cx))).await;
         let answer = if let Some(answer) = at_once {
             answer
-        } else if session.is_some() {
-            // In a session a call outlasts its request: the client may come back for the answer.
-            parts.extensions.insert(HandedOver::new(begun));
-            return None;
         } else {
             tokio::select! {
                 biased;
@@ -95,16 +85,10 @@ impl PlainHttp {
     }
 
     /// Apart from the answer, so that what is read is let go before a call is waited for.
-    fn work(&self, parts: &Parts, body: &[u8], session: Option<&Connection>) -> Option<Work> {
+    fn work(&self, parts: &Parts, body: &[u8]) -> Option<Work> {
         let tape = toolcrib_json::parse(std::str::from_utf8(body).ok()?).ok()?;
         let message = Message::of(&tape)?;
         let takes = head::takes(&parts.headers, &message)?;
-        // In a session it is known what the client takes, and whether it wants to be told more.
-        if session.is_some_and(|session| {
-            session.standing.takes(&message) != Some(takes) || session.level().is_some()
-        }) {
-            return None;
-        }
         match message.wanted {
             Wanted::List => {
                 let page = self.server.tools(&self.server.turn()).written(takes)?;

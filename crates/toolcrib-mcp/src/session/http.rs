@@ -12,7 +12,6 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::McpServer;
 use crate::handler::Handler;
-use crate::session::connection::Connection;
 use crate::session::registry::{KnownSessions, McpSessions};
 use crate::session::streams::SessionStreams;
 use crate::transport::http::{McpBody, bare_text};
@@ -95,11 +94,6 @@ impl HttpSessions {
 
     async fn is_there(&self, id: &str) -> bool {
         self.manager.has_session(&id.to_owned().into()).await.unwrap_or(false)
-    }
-
-    /// The connection of the session that a message belongs to, if the message may be plain.
-    pub(crate) fn plain(&self, headers: &HeaderMap) -> Option<Arc<Connection>> {
-        self.known.used(session(headers)?)
     }
 }
 

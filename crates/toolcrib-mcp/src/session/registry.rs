@@ -1,5 +1,4 @@
-//! The sessions of one client over HTTP: how many there may be, which is over, and in which messages may
-//! be plain.
+//! The sessions of one client over HTTP: how many there may be, and which have ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,7 +7,6 @@ use std::time::{Duration, Instant};
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use tokio::sync::watch;
 
-use crate::session::connection::Connection;
 use crate::session::streams::SessionStreams;
 
 /// Sessions of one client at once, where nothing else is said.
@@ -100,8 +98,6 @@ struct Known {
     open: usize,
     /// How many of these are streams of what the session tells without being asked.
     listening: watch::Sender<usize>,
-    /// Its client's, once hands have been shaken. It lives as long as the session does.
-    connection: Weak<Connection>,
     /// Where it can be ended.
     manager: Weak<SessionStreams>,
 }
@@ -146,31 +142,14 @@ impl KnownSessions {
         let ended = oldest.flatten().and_then(|id| state.end(&id));
         let manager = Arc::downgrade(manager);
         let listening = watch::Sender::new(0);
-        let session = Known { used: now, open: 0, listening, connection: Weak::new(), manager };
+        let session = Known { used: now, open: 0, listening, manager };
         state.sessions.insert(id.into(), session);
         ended
     }
 
     /// Notes that a client has shaken hands in a session; gives how many streams it listens to.
-    pub(crate) fn shook_hands(
-        &self,
-        id: &str,
-        connection: &Arc<Connection>,
-    ) -> Option<watch::Receiver<usize>> {
-        let mut state = self.state();
-        let session = state.sessions.get_mut(id)?;
-        session.connection = Arc::downgrade(connection);
-        Some(session.listening.subscribe())
-    }
-
-    /// Notes another use of a session: the connection of its client, if the protocol library need not
-    /// hear of it.
-    pub(crate) fn used(&self, id: &str) -> Option<Arc<Connection>> {
-        let mut state = self.state();
-        let session = state.sessions.get_mut(id)?;
-        let connection = session.connection.upgrade()?;
-        session.used = Instant::now();
-        Some(connection)
+    pub(crate) fn shook_hands(&self, id: &str) -> Option<watch::Receiver<usize>> {
+        Some(self.state().sessions.get(id)?.listening.subscribe())
     }
 
     /// A session is over.
@@ -266,16 +245,7 @@ impl Drop for Reading {
 
 #[cfg(test)]
 mod tests {
-    use toolcrib_core::{Executor, Registry};
-
     use super::*;
-    use crate::{McpOptions, McpServer};
-
-    fn connection() -> Arc<Connection> {
-        let registry: Registry = Registry::scratch().build().unwrap();
-        let executor = Executor::builder(registry).build();
-        Arc::new(Connection::new(&McpServer::new(executor, McpOptions::default())))
-    }
 
     fn manager() -> Arc<SessionStreams> {
         Arc::new(SessionStreams::new(Duration::from_secs(1), None))
@@ -295,9 +265,8 @@ mod tests {
         }
         // Used again, the first two are not the oldest any more; and somebody listens to the third.
         assert!(known.heard("0", &manager).is_none());
-        let connection = connection();
-        assert!(known.shook_hands("1", &connection).is_some());
-        assert!(known.used("1").is_some());
+        assert!(known.shook_hands("1").is_some());
+        assert!(known.heard("1", &manager).is_none());
         let listening = known.reading("2", true);
         assert_eq!(ended(known.heard("new", &manager)).as_deref(), Some("3"));
         drop(listening);
@@ -308,22 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_may_be_plain_from_the_handshake_to_the_end_of_the_session() {
+    fn a_handshake_counts_from_the_beginning_to_the_end_of_its_session() {
         let (manager, sessions) = (manager(), McpSessions::default());
         let known = sessions.known();
-        let own = connection();
-        assert!(known.shook_hands("unknown", &own).is_none());
-        assert!(known.used("unknown").is_none());
+        assert!(known.shook_hands("unknown").is_none());
         known.heard("a", &manager);
-        assert!(known.used("a").is_none());
-        assert!(known.shook_hands("a", &own).is_some());
-        assert!(known.used("a").is_some_and(|found| Arc::ptr_eq(&found, &own)));
+        assert!(known.shook_hands("a").is_some());
         known.ended("a");
-        assert!(known.used("a").is_none());
-        known.heard("b", &manager);
-        assert!(known.shook_hands("b", &own).is_some());
-        drop(own);
-        assert!(known.used("b").is_none());
+        assert!(known.shook_hands("a").is_none());
     }
 
     #[test]

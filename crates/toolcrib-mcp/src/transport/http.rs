@@ -126,9 +126,8 @@ impl McpHttpOptions {
 ///
 /// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
 /// can be asked and told things. Sessions are bounded, and end when they are not used ([`McpSessions`]):
-/// a client that names one that has ended gets status 404. What needs no
-/// waiting is answered with JSON there, all else with a stream of events. A client whose
-/// connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
+/// a client that names one that has ended gets status 404. Each request
+/// is answered with a stream of events there. A client whose connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
 /// and gets the rest; answers are kept for five minutes. All other
 /// requests stand alone and are answered with plain JSON, or with a stream of events where there is
 /// something to tell before the answer. It checks `Host` and `Origin` but knows no authentication: put
@@ -208,10 +207,8 @@ impl Inner {
 
     /// Answers a POST of what should be JSON.
     async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
-        let session = self.sessions.plain(&parts.headers);
-        // In a session of which nothing is known there is nothing plain.
-        if session.is_some() == parts.headers.contains_key(SESSION)
-            && let Some(response) = self.plain.answer(&mut parts, &body, session.as_deref()).await
+        if !parts.headers.contains_key(SESSION)
+            && let Some(response) = self.plain.answer(&mut parts, &body).await
         {
             return response;
         }

@@ -131,7 +131,7 @@ impl ServerHandler for Handler {
     /// Clients with a handshake are told without asking, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
-        connection.standing.shook_hands(&context.peer);
+        connection.client_state.shook_hands(&context.peer);
         let listening = self.sessions.as_ref().and_then(|sessions| {
             let parts = context.extensions.get::<Parts>()?;
             sessions.shook_hands(session(&parts.headers)?)
@@ -190,7 +190,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if let Some(connection) = &self.connection {
-            connection.standing.heard(&context);
+            connection.client_state.heard(&context);
         }
         let tools = self.server.tools(&self.server.turn());
         tools.page(revision::takes(&context), request.as_ref())
@@ -210,7 +210,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let connection = self.connection.as_deref();
         if let Some(connection) = connection {
-            connection.standing.heard(&context);
+            connection.client_state.heard(&context);
         }
         call::answer(&self.server, request, &context, connection).await
     }

@@ -1,8 +1,10 @@
 //! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
 
+pub(crate) mod client;
 pub(crate) mod progress;
 pub(crate) mod questions;
 pub(crate) mod result;
+pub(crate) mod revocation;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 
@@ -13,7 +15,7 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult,
-    ErrorData, InputRequiredResult, InputResponses,
+    ErrorData, InputRequiredResult, InputResponses, RequestId,
 };
 use rmcp::service::RequestContext;
 use toolcrib_core::Turn;
@@ -23,18 +25,17 @@ use toolcrib_core::suspension::{
     Waiting,
 };
 use toolcrib_tool::{ErrorKind, ToolCall, ToolError, ToolResult};
-use toolcrib_wire::McpData;
 use tracing::{Instrument as _, Span};
 
 use crate::McpServer;
+use crate::call::client::Client;
 use crate::call::progress::Narration;
 use crate::call::questions::{Questions, Reply, can_ask_for_consent};
 use crate::call::result::call_tool_result;
-use crate::call::tasks::{Fate, NewTask, Tasks, Work, drive};
-use crate::fast_path::{Begun, Ending};
+use crate::call::revocation::RevokedOnDrop;
+use crate::call::tasks::{Fate, NewTask, Work, drive};
 use crate::session::connection::Connection;
 use crate::transport::exact_numbers::arguments_text;
-use crate::transport::revision;
 
 /// More rounds of questions are not asked of one client for one call.
 pub(crate) const ROUNDS_MAX: usize = 16;
@@ -43,40 +44,31 @@ pub(crate) const ROUNDS_MAX: usize = 16;
 /// after which common clients give a request up.
 const REPEATED_CALL_WAITS: Duration = Duration::from_secs(45);
 
-/// Answers one `tools/call`, which may have begun before. `connection` is the client's, where it has one.
+/// Answers one `tools/call`. `connection` is the client's, where it has one.
 pub(crate) async fn answer(
     server: &McpServer,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
     connection: Option<&Connection>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let client = context.client_capabilities().unwrap_or_default();
-    let begun = Begun::of_request(context, connection);
+    let client = Client::of(context);
     let tasks = server.tasks().options();
-    // What has begun is of a client that takes no tasks and wants to be told nothing.
-    let (turn, mut narration, fate) = if let Some(begun) = &begun {
-        (begun.turn.clone(), None, Fate::Answer)
-    } else {
-        let level = connection.and_then(Connection::level);
-        let narration = Narration::of(context, level, tasks.are_offered_to(&client));
-        let turn = match &narration {
-            Some(narration) => server.turn_heard_by(narration.listeners()),
-            None => server.turn(),
-        };
-        let fate = match turn.describe(&request.name) {
-            Some(definition) => tasks.fate(definition, &client)?,
-            None => Fate::Answer,
-        };
-        (turn, narration, fate)
+    let level = connection.and_then(Connection::level);
+    let mut narration = Narration::of(context, level, tasks.are_offered_to(&client.capabilities));
+    let turn = match &narration {
+        Some(narration) => server.turn_heard_by(narration.listeners()),
+        None => server.turn(),
     };
-    let takes = revision::takes(context);
-    let call = Arc::new(Call { server: server.clone(), turn, client, takes });
-    let asked = Request { call: &call, fate, tasks: server.tasks(), context };
+    let fate = match turn.describe(&request.name) {
+        Some(definition) => tasks.fate(definition, &client.capabilities)?,
+        None => Fate::Answer,
+    };
+    let call = Arc::new(Call { server: server.clone(), turn, client: Arc::new(client) });
+    let span = trace::span(trace::named(context, connection.is_some()));
+    let span = span.unwrap_or_else(Span::current);
+    let asked = Request { call: &call, fate };
     // Boxed: what a call may come to need is much more than what most need.
-    // What has begun is part of its trace already.
-    let trace = trace::named(context, connection.is_some()).filter(|_| begun.is_none());
-    let span = trace::span(trace).unwrap_or_else(Span::current);
-    let work = Box::pin(asked.answer(request, begun).instrument(span));
+    let work = Box::pin(asked.answer(&context.id, request).instrument(span));
     let work = async {
         match &mut narration {
             Some(narration) => narration.beside(work).await,
@@ -102,6 +94,21 @@ pub(crate) async fn answer(
     }
 }
 
+/// Answers a call that was started without the protocol library and waits for somebody.
+pub(crate) async fn settle(
+    server: McpServer,
+    turn: Turn,
+    client: Arc<Client>,
+    suspension: Box<Suspension>,
+) -> Result<CallToolResponse, ErrorData> {
+    let call = Arc::new(Call { server, turn, client });
+    let request = Request { call: &call, fate: Fate::Answer };
+    match request.settle(Step::Answer(Answer::Suspended(suspension)), None, false).await? {
+        Outcome::Answered(answer) => Ok(answer),
+        Outcome::Later(..) => Err(ErrorData::internal_error("this client takes no tasks", None)),
+    }
+}
+
 /// What a request comes to.
 enum Outcome {
     Answered(CallToolResponse),
@@ -119,35 +126,40 @@ enum Step {
 pub(crate) struct Call {
     server: McpServer,
     turn: Turn,
-    client: ClientCapabilities,
-    takes: McpData,
+    client: Arc<Client>,
 }
 
 /// A call whose request waits.
 struct Request<'a> {
     call: &'a Arc<Call>,
     fate: Fate,
-    tasks: &'a Tasks,
-    context: &'a RequestContext<RoleServer>,
 }
 
 impl Request<'_> {
     async fn answer(
         &self,
+        id: &RequestId,
         request: CallToolRequestParams,
-        begun: Option<Begun>,
     ) -> Result<Outcome, ErrorData> {
-        // What the client answers, once: a later question wants an answer of its own.
-        let mut given = request.input_responses.clone();
-        let mut asked = request.request_state.is_some();
-        let mut step = match (begun, &request.request_state) {
-            (Some(mut begun), _) => Step::Answer(begun.answer().await),
-            (None, Some(state)) => {
+        let step = match &request.request_state {
+            Some(state) => {
                 let waiting = self.call.waiting(&request.name, state).await?;
                 Step::Answer(Answer::Suspended(Box::new(waiting)))
             }
-            (None, None) => self.wait(self.start(&request)?).await?,
+            None => self.wait(self.start(id, &request)?).await?,
         };
+        self.settle(step, request.input_responses, request.request_state.is_some()).await
+    }
+
+    /// Has the client asked whatever the call waits for, until there is an answer. `given` is what the client
+    /// answers, once: a later question wants an answer of its own. `asked` says whether it was asked.
+    async fn settle(
+        &self,
+        mut step: Step,
+        mut given: Option<InputResponses>,
+        mut asked: bool,
+    ) -> Result<Outcome, ErrorData> {
+        let client = &self.call.client;
         for _ in 0..ROUNDS_MAX {
             let suspension = match step {
                 Step::Answer(Answer::Done(result)) => {
@@ -183,22 +195,21 @@ impl Request<'_> {
             };
             let responses = match given.take() {
                 Some(given) if asked || questions.may_be_answered_ahead() => given,
-                _ if revision::has_input_required(self.context) => InputResponses::new(),
-                _ => match questions.ask(&self.context.peer).await {
-                    Ok(responses) => responses,
-                    Err(error) => {
-                        tracing::debug!(%error, "a client did not answer a question");
+                _ if client.has_input_required() => InputResponses::new(),
+                _ => {
+                    let Some(responses) = self.call.ask(&questions).await else {
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();
                         step = Step::Answer(self.call.resolved(&suspension, deny).await?);
                         continue;
-                    }
-                },
+                    };
+                    responses
+                }
             };
             asked = true;
             let resolution = match questions.reply(&responses) {
                 Reply::Complete(resolution) => resolution,
-                Reply::Missing if revision::has_input_required(self.context) => {
+                Reply::Missing if client.has_input_required() => {
                     let state = suspension.id().as_str().to_owned();
                     let requests = questions.requests()?;
                     let asked = InputRequiredResult::new(Some(requests), Some(state));
@@ -214,18 +225,18 @@ impl Request<'_> {
         Err(ErrorData::internal_error("the tool asks one question after the other", None))
     }
 
-    fn start(&self, request: &CallToolRequestParams) -> Result<Work, ErrorData> {
+    fn start(&self, id: &RequestId, request: &CallToolRequestParams) -> Result<Work, ErrorData> {
         let arguments = match &request.arguments {
             Some(arguments) => arguments_text(arguments).map_err(|error| {
                 ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
             })?,
             None => String::new(),
         };
-        let made = ToolCall::new(self.context.id.to_string(), &*request.name, arguments);
+        let made = ToolCall::new(id.to_string(), &*request.name, arguments);
         let call = Arc::clone(self.call);
         Ok(Box::pin(async move {
             let work = pin!(call.turn.start(made));
-            let _ending = Ending::new(&call.server, &call.turn);
+            let _revoked = RevokedOnDrop::new(&call.server, &call.turn);
             Ok(work.await)
         }))
     }
@@ -247,7 +258,7 @@ impl Request<'_> {
             Some(answer) => return Ok(Step::Answer(answer)),
             None => work,
         };
-        match self.tasks.open().await {
+        match self.call.server.tasks().open().await {
             Some(task) => Ok(Step::Later(task, work)),
             None => Ok(Step::Answer(work.await?)),
         }
@@ -259,7 +270,7 @@ impl Call {
     /// right, or cannot be asked. Others can find the call where it waits.
     pub(crate) fn is_for_others(&self, suspension: &Suspension) -> bool {
         matches!(suspension.waiting(), Waiting::Approval { .. })
-            && !(self.turn.may_approve() && can_ask_for_consent(&self.client))
+            && !(self.turn.may_approve() && can_ask_for_consent(&self.client.capabilities))
     }
 
     /// The answer to a call that waits for somebody else's approval, once there is one.
@@ -311,7 +322,18 @@ impl Call {
         suspension: &Suspension,
     ) -> Option<Result<Questions, ClientCapabilities>> {
         let definition = self.turn.describe(suspension.tool()).map(AsRef::as_ref);
-        Questions::of(suspension, definition, &self.client)
+        Questions::of(suspension, definition, &self.client.capabilities)
+    }
+
+    /// Sends questions to the client and gives its answers; `None` if it did not answer.
+    async fn ask(&self, questions: &Questions) -> Option<InputResponses> {
+        match questions.ask(self.client.peer.as_ref()?).await {
+            Ok(responses) => Some(responses),
+            Err(error) => {
+                tracing::debug!(%error, "a client did not answer a question");
+                None
+            }
+        }
     }
 
     /// The call that a client goes on with.
@@ -368,7 +390,7 @@ impl Call {
         }
         self.server.note_links(result);
         let definition = self.turn.describe(result.tool()).map(AsRef::as_ref);
-        call_tool_result(result, definition, self.takes).map_err(|error| {
+        call_tool_result(result, definition, self.client.takes).map_err(|error| {
             ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
         })
     }

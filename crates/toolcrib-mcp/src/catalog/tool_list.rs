@@ -15,7 +15,7 @@ use toolcrib_tool::{Icon, ToolDefinition};
 use toolcrib_wire::{McpData, mcp_output_schema};
 
 use crate::catalog::paging::page;
-use crate::fast_path::WrittenList;
+use crate::fast_path;
 
 /// What clients see of the tools, each revision's shape made at its first use.
 pub(crate) struct ToolList {
@@ -32,7 +32,8 @@ pub(crate) struct ToolList {
 #[derive(Default)]
 struct Shape {
     tools: OnceLock<Vec<Tool>>,
-    written: WrittenList,
+    /// The first page as text, if it can be written.
+    written: OnceLock<Option<Bytes>>,
 }
 
 impl ToolList {
@@ -58,7 +59,8 @@ impl ToolList {
 
     /// The first page as it is written, if it can be.
     pub(crate) fn written(&self, takes: McpData) -> Option<Bytes> {
-        self.shape(takes).written.get(takes, || self.page(takes, None).ok())
+        let write = || fast_path::page(self.page(takes, None).ok()?, takes);
+        self.shape(takes).written.get_or_init(write).clone()
     }
 
     /// Whether clients are shown the same of both.

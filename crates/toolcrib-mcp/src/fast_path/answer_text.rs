@@ -1,83 +1,109 @@
-//! Answers as they are sent.
-
-use std::sync::OnceLock;
+//! Answers as JSON text.
 
 use bytes::Bytes;
-use rmcp::model::{ErrorData, ListToolsResult, ServerResult};
+use rmcp::model::{CallToolResponse, ErrorCode, ErrorData, ListToolsResult, ServerResult};
 use serde::Serialize;
 use toolcrib_core::Turn;
 use toolcrib_tool::{Data, ToolResult};
 use toolcrib_wire::{McpCallToolResult, McpData};
 
+use super::answer::CallAnswer;
 use crate::call::unknown_name;
 use crate::transport::exact_numbers;
 
-/// Appends the answer to a call, for a client whose revision takes `takes`.
-pub(crate) fn call(text: &mut Vec<u8>, id: &str, turn: &Turn, result: &ToolResult, takes: McpData) {
+/// Room for most answers, in bytes.
+const USUAL_LENGTH: usize = 512;
+
+/// The answer to a call that has ended, for a client whose revision takes `takes`.
+pub(super) fn call(id: &str, turn: &Turn, result: &ToolResult, takes: McpData) -> CallAnswer {
     if let Some(error) = unknown_name(turn, result) {
-        return answer(text, id, "error", &error);
+        return failed(id, &error);
     }
     let schema = turn.describe(result.tool()).and_then(|known| known.output_schema());
-    let said = McpCallToolResult::new(result, schema, takes);
+    let content = McpCallToolResult::new(result, schema, takes);
     if result.exact_data().is_some_and(Data::is_rounded) {
-        let begun = text.len();
-        answer(text, id, "result", &said.protected());
-        if let Some(restored) = exact_numbers::restored(&text[begun..]) {
-            text.truncate(begun);
-            text.extend_from_slice(restored.as_bytes());
+        return with_exact_numbers(succeeded(id, &content.protected()));
+    }
+    succeeded(id, &content)
+}
+
+/// The answer to a call that waited for somebody.
+pub(super) fn settled(
+    id: &str,
+    response: Result<CallToolResponse, ErrorData>,
+    takes: McpData,
+) -> CallAnswer {
+    match response {
+        Ok(response) => {
+            let mut result = ServerResult::from(response);
+            fit(&mut result, takes);
+            with_exact_numbers(succeeded(id, &result))
         }
-        return;
+        Err(error) => {
+            // Clients of earlier revisions do not say with each request what they are capable of.
+            let is_bad_request = takes == McpData::Any
+                && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+            CallAnswer { is_bad_request, ..failed(id, &error) }
+        }
     }
-    answer(text, id, "result", &said);
 }
 
-fn answer(text: &mut Vec<u8>, id: &str, what: &str, said: &impl Serialize) {
-    let begun = text.len();
-    open(text, id, what);
-    if let Err(error) = serde_json::to_writer(&mut *text, said) {
-        text.truncate(begun);
-        open(text, id, "error");
-        let error = ErrorData::internal_error(format!("the result cannot be sent: {error}"), None);
-        // A number and two texts always serialise.
-        let _ = serde_json::to_writer(&mut *text, &error);
+/// The answer to a call that ended with an error of the protocol.
+pub(super) fn failed(id: &str, error: &ErrorData) -> CallAnswer {
+    // A number and two texts always serialise.
+    let text = written(id, "error", error).unwrap_or_default();
+    CallAnswer { text, is_bad_request: false }
+}
+
+fn succeeded(id: &str, result: &impl Serialize) -> CallAnswer {
+    match written(id, "result", result) {
+        Ok(text) => CallAnswer { text, is_bad_request: false },
+        Err(error) => {
+            let error = format!("the result cannot be sent: {error}");
+            failed(id, &ErrorData::internal_error(error, None))
+        }
     }
+}
+
+fn with_exact_numbers(mut answer: CallAnswer) -> CallAnswer {
+    if let Some(restored) = exact_numbers::restored(&answer.text) {
+        answer.text = restored.into_bytes();
+    }
+    answer
+}
+
+fn written(id: &str, member: &str, value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = opening(id, member);
+    serde_json::to_writer(&mut text, value)?;
     text.push(b'}');
+    Ok(text)
 }
 
-/// Appends an answer up to what is said.
-fn open(text: &mut Vec<u8>, id: &str, what: &str) {
-    for part in [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", what, "\":"] {
+/// An answer up to the value of `result` or `error`.
+fn opening(id: &str, member: &str) -> Vec<u8> {
+    let mut text = Vec::with_capacity(USUAL_LENGTH);
+    for part in [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":"] {
         text.extend_from_slice(part.as_bytes());
     }
+    text
 }
 
-/// The first page of a list of tools as it is written, made at its first use.
-#[derive(Debug, Default)]
-pub(crate) struct WrittenList(OnceLock<Option<Bytes>>);
-
-impl WrittenList {
-    /// The page's text; `None` if there is none, or it cannot be written.
-    pub(crate) fn get(
-        &self,
-        takes: McpData,
-        page: impl FnOnce() -> Option<ListToolsResult>,
-    ) -> Option<Bytes> {
-        let write = || {
-            let mut result = ServerResult::ListToolsResult(page()?);
-            // As the library does where an answer passes it.
-            match takes {
-                McpData::Objects => result.strip_result_type_for_legacy_peer(),
-                McpData::Any => result.fill_missing_cache_hints(),
-            }
-            serde_json::to_vec(&result).ok().map(Bytes::from)
-        };
-        self.0.get_or_init(write).clone()
+/// Gives a result the members that the client's revision expects, as the library does.
+fn fit(result: &mut ServerResult, takes: McpData) {
+    match takes {
+        McpData::Objects => result.strip_result_type_for_legacy_peer(),
+        McpData::Any => result.fill_missing_cache_hints(),
     }
 }
 
-/// The answer to a list, in its three pieces.
-pub(crate) fn list(id: &str, page: Bytes) -> [Bytes; 3] {
-    let mut opening = Vec::new();
-    open(&mut opening, id, "result");
-    [opening.into(), page, Bytes::from_static(b"}")]
+/// A page of a list of tools as text, if it can be written.
+pub(crate) fn page(page: ListToolsResult, takes: McpData) -> Option<Bytes> {
+    let mut result = ServerResult::ListToolsResult(page);
+    fit(&mut result, takes);
+    serde_json::to_vec(&result).ok().map(Bytes::from)
+}
+
+/// The answer to a list, in its three pieces: the page is not copied.
+pub(super) fn list(id: &str, page: Bytes) -> [Bytes; 3] {
+    [opening(id, "result").into(), page, Bytes::from_static(b"}")]
 }

@@ -1,27 +1,25 @@
-//! The short way of plain messages: calls and lists that need no protocol library.
+//! The fast path: calls and lists of tools that are answered without the protocol library.
 //!
-//! Nearly all that clients send are calls without progress, log levels or questions, and lists. They
-//! are read in place, worked on where they came in, and answered with what the library would have
-//! answered. Everything else, and everything that turns out to be more while it is worked on, goes
-//! to the library as it came; a call that has begun goes along.
+//! Most of what clients send are plain requests: a call without progress token, log level or task, or the
+//! first page of the list of tools. They are read in place and answered with what the library would have
+//! answered. All other messages go to the library as they came. So do all requests in a session over HTTP:
+//! there an answer outlives the connection, and the library keeps it.
 
+mod answer;
 mod answer_text;
 mod client_state;
 #[cfg(test)]
 mod equivalence;
 #[cfg(test)]
 mod fixture;
-mod head;
 mod http;
-mod line_answers;
+mod http_head;
 mod lines;
-mod message;
-mod slow_tools;
-mod started_call;
+#[cfg(test)]
+mod lines_tests;
+mod request;
 
-pub(crate) use crate::fast_path::answer_text::WrittenList;
-pub(crate) use crate::fast_path::client_state::Standing;
-pub(crate) use crate::fast_path::http::PlainHttp;
-pub(crate) use crate::fast_path::line_answers::Desk;
-pub(crate) use crate::fast_path::lines::Between;
-pub(crate) use crate::fast_path::started_call::{Begun, Ending};
+pub(crate) use crate::fast_path::answer_text::page;
+pub(crate) use crate::fast_path::client_state::ClientState;
+pub(crate) use crate::fast_path::http::HttpFastPath;
+pub(crate) use crate::fast_path::lines::LineFastPath;

@@ -8,7 +8,7 @@ use rmcp::model::LoggingLevel;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::McpServer;
-use crate::fast_path::Standing;
+use crate::fast_path::ClientState;
 use crate::notify::notifier::Changes;
 
 /// Resources that one client may follow.
@@ -23,8 +23,8 @@ pub(crate) struct Connection {
     /// Until somebody tells the client. Noted from the first moment: the message that a client is ready
     /// may be worked on after its first request, and what changes in between must not be lost.
     changes: Mutex<Option<Changes>>,
-    /// For messages that need no protocol library.
-    pub(crate) standing: Standing,
+    /// For requests that need no protocol library.
+    pub(crate) client_state: ClientState,
 }
 
 impl Connection {
@@ -38,7 +38,7 @@ impl Connection {
             level: Mutex::new(None),
             followed: Mutex::default(),
             changes: Mutex::new(Some(Changes::of(server))),
-            standing: Standing::default(),
+            client_state: ClientState::default(),
         }
     }
 

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toolcrib_tool::BoxFuture;
 
-use crate::fast_path::PlainHttp;
+use crate::fast_path::HttpFastPath;
 use crate::handler::Handler;
 use crate::notify::stream::TellingStream;
 use crate::session::http::{HttpSessions, RETRY, SESSION};
@@ -140,7 +140,7 @@ pub struct McpHttpService(Arc<Inner>);
 
 /// Behind one pointer: a router clones its services for each request.
 struct Inner {
-    plain: PlainHttp,
+    fast: HttpFastPath,
     alone: StreamableHttpService<Handler, NeverSessionManager>,
     sessions: HttpSessions,
     body_limit: usize,
@@ -158,7 +158,7 @@ impl McpServer {
             // To the transport an empty list means everybody; this name belongs to nobody.
             allowed_hosts.push("nobody.invalid".to_owned());
         }
-        let plain = PlainHttp::new(self.clone(), &allowed_hosts);
+        let fast = HttpFastPath::new(self.clone(), allowed_hosts.clone());
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -176,7 +176,7 @@ impl McpServer {
             config,
         );
         let silent = self.silent().clone();
-        McpHttpService(Arc::new(Inner { plain, alone, sessions, body_limit, silent }))
+        McpHttpService(Arc::new(Inner { fast, alone, sessions, body_limit, silent }))
     }
 }
 
@@ -208,7 +208,7 @@ impl Inner {
     /// Answers a POST of what should be JSON.
     async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
         if !parts.headers.contains_key(SESSION)
-            && let Some(response) = self.plain.answer(&mut parts, &body).await
+            && let Some(response) = self.fast.answer(&parts, &body).await
         {
             return response;
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod exact_numbers;
 pub(crate) mod http;
+pub(crate) mod lines;
 pub(crate) mod malformed;
 pub(crate) mod revision;
 pub(crate) mod stdio;

@@ -1,10 +1,11 @@
-//! Lines between a client and the protocol library.
+//! Plain requests over byte streams are answered as the protocol library answers them, and in order.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::io::{ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib_core::{Executor, Registry};
@@ -13,6 +14,7 @@ use crate::fast_path::fixture::{define, server};
 use crate::{McpError, McpOptions, McpServer};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
 
 struct Client {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -34,13 +36,7 @@ impl Client {
     /// One of 2025-11-25, whose first calls are known to have been heard after its handshake.
     async fn shaken(server: McpServer) -> Self {
         let mut client = Self::connect(server);
-        let hello = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "0"},
-        });
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
-        client.tell(&hello.to_string()).await;
+        client.tell(HELLO).await;
         client.hear().await;
         client.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         client
@@ -221,8 +217,132 @@ async fn a_call_that_waits_holds_up_no_line_behind_it() {
     client.close().await;
 }
 
+/// A server with a tool that waits until it is let go, told when it begins and when it is dropped.
+fn waiting() -> (McpServer, watch::Sender<bool>, mpsc::UnboundedReceiver<&'static str>) {
+    let (release, released) = watch::channel(false);
+    let (events, seen) = mpsc::unbounded_channel();
+    let registry = Registry::scratch()
+        .tool("wait", move |_, _| {
+            let (mut released, events) = (released.clone(), events.clone());
+            async move {
+                let _ = events.send("begun");
+                let _witness = Witness(events);
+                let _ = released.wait_for(|released| *released).await;
+                "waited"
+            }
+        })
+        .build()
+        .unwrap();
+    let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
+    (server, release, seen)
+}
+
+/// Tells when the call that holds it is dropped.
+struct Witness(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.0.send("dropped");
+    }
+}
+
+/// Calls until calls are plain: the library reads the end of the handshake in a task of its own.
+async fn until_plain(client: &mut Client) {
+    let quick = |id| call(id, "nobody", "{}", "");
+    for id in 0..100 {
+        client.ask(&quick(id)).await;
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
-async fn a_tool_that_keeps_its_thread_is_not_called_between_two_lines() {
+async fn a_call_that_waits_is_cancelled_by_its_id_however_that_is_written() {
+    let (server, _release, mut seen) = waiting();
+    let mut client = Client::shaken(server).await;
+    until_plain(&mut client).await;
+    for (id, cancelled) in [("7", "7"), (r#""seven""#, r#""seven""#), (r#""x""#, r#""\u0078""#)] {
+        let line = call(0, "wait", "{}", "").replace(r#""id":0"#, &format!(r#""id":{id}"#));
+        client.tell(&line).await;
+        assert_eq!(seen.recv().await, Some("begun"));
+        let cancel = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{cancelled}}}}}"#
+        );
+        client.tell(&cancel).await;
+        assert_eq!(timeout(PATIENCE, seen.recv()).await, Ok(Some("dropped")), "{id}");
+    }
+    // Nothing is said of them.
+    assert_eq!(client.ask(&call(1, "nobody", "{}", "")).await["id"], 1);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn two_calls_under_one_id_are_both_answered() {
+    let (server, release, mut seen) = waiting();
+    let mut client = Client::shaken(server).await;
+    until_plain(&mut client).await;
+    for _ in 0..2 {
+        client.tell(&call(7, "wait", "{}", "")).await;
+        assert_eq!(seen.recv().await, Some("begun"));
+    }
+    release.send(true).unwrap();
+    for _ in 0..2 {
+        let answer = client.hear().await;
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(7), &json!(false)));
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_runs_at_the_end_of_input_is_answered() {
+    let (server, release, mut seen) = waiting();
+    let mut client = Client::shaken(server).await;
+    until_plain(&mut client).await;
+    client.tell(&call(1, "wait", "{}", "")).await;
+    assert_eq!(seen.recv().await, Some("begun"));
+    client.writer.shutdown().await.unwrap();
+    tokio::task::yield_now().await;
+    release.send(true).unwrap();
+    assert_eq!(client.hear().await["result"]["content"][0]["text"], "waited");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_drops_the_calls_that_run_and_says_so() {
+    let (server, _release, mut seen) = waiting();
+    let mut client = Client::shaken(server.clone()).await;
+    until_plain(&mut client).await;
+    client.tell(&call(1, "wait", "{}", "")).await;
+    assert_eq!(seen.recv().await, Some("begun"));
+    server.close();
+    assert_eq!(timeout(PATIENCE, seen.recv()).await, Ok(Some("dropped")));
+    let answer = client.hear().await;
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_client_may_send_much_before_it_reads_anything() {
+    let (ours, theirs) = tokio::io::duplex(1024);
+    let (read, write) = tokio::io::split(theirs);
+    let serving =
+        tokio::spawn(async move { server().serve_io(read, write, std::future::pending()).await });
+    let (read, writer) = tokio::io::split(ours);
+    let mut client = Client { lines: BufReader::new(read).lines(), writer, serving };
+    client.tell(HELLO).await;
+    client.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    for id in 1..=2_000 {
+        let line = call(id, "strict", r#"{"path":"a"}"#, "");
+        timeout(PATIENCE, client.tell(&line)).await.expect("a server that reads");
+    }
+    // The greeting is among them.
+    for _ in 0..=2_000 {
+        client.hear().await;
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_keeps_its_thread_is_called_in_a_task_of_its_own() {
     let registry = Registry::scratch()
         .tool("heavy", |_, _| async {
             let began = std::time::Instant::now();
@@ -235,8 +355,7 @@ async fn a_tool_that_keeps_its_thread_is_not_called_between_two_lines() {
         .unwrap();
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
     let mut client = Client::shaken(server).await;
-    // The handshake may not have been heard to its end before the first of these, and a machine may
-    // be so slow that a tool is given another chance: of the others two are called from one task.
+    // Of these only the first is called where its line is read.
     let mut tasks = Vec::new();
     for id in 0..8 {
         let answer = client.ask(&call(id, "heavy", "{}", "")).await;
@@ -311,13 +430,7 @@ async fn a_client_that_closes_the_stream_of_answers_ends_the_connection() {
     let (write, from_server) = tokio::io::duplex(4 * 1024);
     let serving =
         tokio::spawn(async move { server.serve_io(read, write, std::future::pending()).await });
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "0"},
-    });
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
-    to_server.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    to_server.write_all(format!("{HELLO}\n").as_bytes()).await.unwrap();
     let mut answers = BufReader::new(from_server).lines();
     timeout(PATIENCE, answers.next_line()).await.expect("a greeting").unwrap();
     drop(answers);

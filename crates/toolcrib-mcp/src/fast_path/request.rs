@@ -1,11 +1,11 @@
-//! One message that is surely a plain call or a plain list of tools, read in place.
+//! One message that is certainly a plain call or a plain list of tools, read in place.
 //!
-//! Whatever a reader could doubt is no plain message: members that are not named here, other types,
+//! Whatever a reader could doubt is no plain request: members that are not named here, other types,
 //! duplicate keys, escapes in names. The protocol library then says what it is.
 
 use std::borrow::Cow;
 
-use rmcp::model::{ClientCapabilities, ProtocolVersion, RequestId};
+use rmcp::model::{ClientCapabilities, ProtocolVersion};
 use serde::Deserialize as _;
 use toolcrib_core::RemoteTrace;
 use toolcrib_json::{Cursor, Kind, Number, Tape};
@@ -13,24 +13,32 @@ use toolcrib_tool::{RawArguments, ToolCall};
 
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// A plain message.
+/// A plain request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Message<'t> {
+pub(super) struct PlainRequest<'t> {
     id: Cursor<'t>,
-    pub(crate) wanted: Wanted<'t>,
+    pub(super) wanted: Wanted<'t>,
     meta: Meta<'t>,
 }
 
 /// What it asks for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted<'t> {
+pub(super) enum Wanted<'t> {
     /// The first page of the tools.
     List,
     /// A call; its arguments are an object, if there are any.
     Call { name: &'t str, arguments: Option<Cursor<'t>> },
 }
 
-/// What a message says of its client, from revision 2026-07-28 on, and the trace that it is part of.
+/// The parameters of a request.
+#[derive(Debug, Default)]
+struct Params<'t> {
+    name: Option<&'t str>,
+    arguments: Option<Cursor<'t>>,
+    meta: Meta<'t>,
+}
+
+/// What a request says of its client, from revision 2026-07-28 on, and the trace that it is part of.
 #[derive(Debug, Clone, Copy, Default)]
 struct Meta<'t> {
     revision: Option<&'t str>,
@@ -39,9 +47,9 @@ struct Meta<'t> {
     trace_state: Option<&'t str>,
 }
 
-impl<'t> Message<'t> {
-    /// Reads a message; `None` for every one that is not surely plain.
-    pub(crate) fn of(tape: &'t Tape<'_>) -> Option<Self> {
+impl<'t> PlainRequest<'t> {
+    /// Reads a message; `None` for every one that is not certainly plain.
+    pub(super) fn read(tape: &'t Tape<'_>) -> Option<Self> {
         let (mut version, mut id, mut method, mut params) = (None, None, None, None);
         for (key, value) in tape.root().members() {
             let place = match &*key.key_text() {
@@ -54,123 +62,99 @@ impl<'t> Message<'t> {
             *place = Some(value);
         }
         let id = id.filter(|id| is_id(*id))?;
-        if !version?.equals("2.0") {
+        let method = method.filter(|_| version.is_some_and(|version| version.equals("2.0")))?;
+        let is_call = method.equals("tools/call");
+        if !is_call && !method.equals("tools/list") {
             return None;
         }
-        let (wanted, meta) = match plain(method?)? {
-            "tools/call" => call(params?)?,
-            "tools/list" => (Wanted::List, params.map_or(Some(Meta::default()), list)?),
-            _ => return None,
+        let Params { name, arguments, meta } = match params {
+            Some(params) => Params::read(params, is_call)?,
+            None => Params::default(),
         };
+        let wanted = if is_call { Wanted::Call { name: name?, arguments } } else { Wanted::List };
         Some(Self { id, wanted, meta })
     }
 
     /// The id as it is written in JSON.
-    pub(crate) fn id(&self) -> &'t str {
+    pub(super) fn id(&self) -> &'t str {
         self.id.source()
     }
 
-    /// The id as the protocol library has it.
-    pub(crate) fn request_id(&self) -> RequestId {
-        match self.id.number() {
-            Some(Number::Unsigned(number)) => RequestId::Number(number.cast_signed()),
-            Some(Number::Negative(number)) => RequestId::Number(number),
-            _ => RequestId::String(self.id.key_text().into()),
-        }
-    }
-
     /// The call it makes of `name`.
-    pub(crate) fn call(&self, name: &str, arguments: Option<Cursor<'_>>) -> ToolCall {
+    pub(super) fn call(&self, name: &str, arguments: Option<Cursor<'_>>) -> ToolCall {
         let arguments = arguments.map(|arguments| RawArguments::from(arguments.to_tape()));
         // Of a text; a number is called as it is written.
         let id = self.id.as_str().unwrap_or(Cow::Borrowed(self.id.source()));
         ToolCall::new(&*id, name, arguments.unwrap_or_default())
     }
 
-    /// The method's name.
-    pub(crate) fn method(&self) -> &'static str {
-        match self.wanted {
-            Wanted::List => "tools/list",
-            Wanted::Call { .. } => "tools/call",
-        }
-    }
-
     /// Whether it says nothing of its client: what is known of it was said before.
-    pub(crate) fn is_bare(&self) -> bool {
+    pub(super) fn is_bare(&self) -> bool {
         self.meta.revision.is_none() && self.meta.capabilities.is_none()
     }
 
     /// The trace that it is part of, if it names one.
-    pub(crate) fn trace(&self) -> Option<RemoteTrace<'t>> {
+    pub(super) fn trace(&self) -> Option<RemoteTrace<'t>> {
         let state = self.meta.trace_state;
         self.meta.trace_parent.map(|parent| RemoteTrace { parent, state })
     }
 
     /// What the client can, where the message says all that revision 2026-07-28 wants to be said.
-    pub(crate) fn client(&self) -> Option<ClientCapabilities> {
+    pub(super) fn client(&self) -> Option<ClientCapabilities> {
         let Meta { revision, capabilities, .. } = self.meta;
         if revision? != ProtocolVersion::V_2026_07_28.as_str() {
             return None;
         }
-        let capabilities = capabilities?;
-        if capabilities.kind() == Kind::Object && capabilities.is_empty() {
-            return Some(ClientCapabilities::default());
-        }
-        ClientCapabilities::deserialize(capabilities).ok()
+        ClientCapabilities::deserialize(capabilities?).ok()
     }
 }
 
-fn call(params: Cursor<'_>) -> Option<(Wanted<'_>, Meta<'_>)> {
-    let (mut name, mut arguments, mut said) = (None, None, Meta::default());
-    for (key, value) in params.members() {
-        match &*key.key_text() {
-            "name" => name = Some(plain(value)?),
-            "arguments" => match value.kind() {
-                Kind::Object => arguments = Some(value),
-                Kind::Null => {}
+impl<'t> Params<'t> {
+    fn read(params: Cursor<'t>, of_call: bool) -> Option<Self> {
+        if params.kind() != Kind::Object {
+            return None;
+        }
+        let mut read = Self::default();
+        for (key, value) in params.members() {
+            match &*key.key_text() {
+                "_meta" => read.meta = Meta::read(value)?,
+                "name" if of_call => read.name = Some(plain(value)?),
+                "arguments" if of_call && value.kind() == Kind::Object => {
+                    read.arguments = Some(value);
+                }
+                "arguments" if of_call && value.kind() == Kind::Null => {}
                 _ => return None,
-            },
-            "_meta" => said = meta(value)?,
-            _ => return None,
+            }
         }
+        Some(read)
     }
-    Some((Wanted::Call { name: name?, arguments }, said))
 }
 
-fn list(params: Cursor<'_>) -> Option<Meta<'_>> {
-    if params.kind() != Kind::Object {
-        return None;
-    }
-    let mut said = Meta::default();
-    for (key, value) in params.members() {
-        said = if key.equals("_meta") { meta(value)? } else { return None };
-    }
-    Some(said)
-}
-
-/// What is reserved for the protocol and not known here may mean anything; a client that wants to be
-/// told of progress, or of what is logged, is not plain. Other keys are nobody's here.
-fn meta(meta: Cursor<'_>) -> Option<Meta<'_>> {
-    if meta.kind() != Kind::Object {
-        return None;
-    }
-    let mut said = Meta::default();
-    for (key, value) in meta.members() {
-        let key = key.key_text();
-        match key.strip_prefix(RESERVED) {
-            Some("protocolVersion") => said.revision = Some(plain(value)?),
-            Some("clientCapabilities") => said.capabilities = Some(value),
-            Some("clientInfo") => {}
-            Some(_) => return None,
-            None => match &*key {
-                "progressToken" => return None,
-                "traceparent" => said.trace_parent = plain(value),
-                "tracestate" => said.trace_state = plain(value),
-                _ => {}
-            },
+impl<'t> Meta<'t> {
+    /// What is reserved for the protocol and not known here may mean anything; a client that wants to be
+    /// told of progress, or of what is logged, is told by the library. Other keys mean nothing here.
+    fn read(meta: Cursor<'t>) -> Option<Self> {
+        if meta.kind() != Kind::Object {
+            return None;
         }
+        let mut read = Self::default();
+        for (key, value) in meta.members() {
+            let key = key.key_text();
+            match key.strip_prefix(RESERVED) {
+                Some("protocolVersion") => read.revision = Some(plain(value)?),
+                Some("clientCapabilities") => read.capabilities = Some(value),
+                Some("clientInfo") => {}
+                Some(_) => return None,
+                None => match &*key {
+                    "progressToken" => return None,
+                    "traceparent" => read.trace_parent = plain(value),
+                    "tracestate" => read.trace_state = plain(value),
+                    _ => {}
+                },
+            }
+        }
+        Some(read)
     }
-    Some(said)
 }
 
 /// A string without escapes.
@@ -195,7 +179,7 @@ mod tests {
     use super::*;
 
     fn is_plain(text: &str) -> bool {
-        toolcrib_json::parse(text).is_ok_and(|tape| Message::of(&tape).is_some())
+        toolcrib_json::parse(text).is_ok_and(|tape| PlainRequest::read(&tape).is_some())
     }
 
     fn call_with(params: &str) -> String {
@@ -260,7 +244,7 @@ mod tests {
         let client = |meta: &str| {
             let text = call_with(&format!(r#"{{"name":"a","_meta":{meta}}}"#));
             let tape = toolcrib_json::parse(&text).unwrap();
-            Message::of(&tape).unwrap().client()
+            PlainRequest::read(&tape).unwrap().client()
         };
         let revision = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
         let can = |what: &str| {

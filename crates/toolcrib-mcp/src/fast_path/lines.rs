@@ -1,0 +1,139 @@
+//! Plain requests over a pair of byte streams, one a line.
+
+use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use rmcp::model::ErrorData;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use toolcrib_json::Tape;
+use toolcrib_tool::BoxFuture;
+
+use super::answer::{CallAnswer, PlainAnswer, answer};
+use super::answer_text::failed;
+use super::request::{PlainRequest, Wanted};
+use crate::McpServer;
+use crate::session::connection::Connection;
+use crate::transport::lines::Outbox;
+
+/// A tool whose call keeps its thread for longer gets a task of its own for the next call.
+const HEAVY: Duration = Duration::from_millis(1);
+/// More tools are not remembered for that.
+const HEAVY_MAX: usize = 1_000;
+
+/// Answers the plain requests of one connection. Dropping it cancels the calls that are running.
+///
+/// A call that is answered at once is answered where its line is read. Any other call goes on in a task of
+/// its own, so that it holds up no line behind it.
+pub(crate) struct LineFastPath {
+    server: McpServer,
+    connection: Arc<Connection>,
+    outbox: Outbox,
+    /// Cancelled when the connection ends otherwise than by the end of input.
+    ended: CancellationToken,
+    tasks: JoinSet<EndedCall>,
+    /// The calls in `tasks`, by their ids as they are written in JSON.
+    running: HashMap<Box<str>, AbortHandle>,
+    heavy: HashSet<Box<str>>,
+}
+
+/// A call whose task has ended.
+struct EndedCall {
+    id: Box<str>,
+    tool: Box<str>,
+    is_light: bool,
+}
+
+impl LineFastPath {
+    pub(crate) fn new(
+        server: McpServer,
+        connection: Arc<Connection>,
+        outbox: Outbox,
+        ended: CancellationToken,
+    ) -> Self {
+        let (tasks, running, heavy) = Default::default();
+        Self { server, connection, outbox, ended, tasks, running, heavy }
+    }
+
+    /// Answers a line, or begins to; false if the protocol library has to.
+    pub(crate) async fn answer(&mut self, line: &Tape<'_>) -> bool {
+        self.forget_ended_calls();
+        let Some(request) = PlainRequest::read(line) else { return self.cancel(line) };
+        match self.read(&request) {
+            Some(PlainAnswer::List(pieces)) => self.outbox.send(pieces.concat()).await,
+            Some(PlainAnswer::Call(call)) => self.call(&request, call).await,
+            None => return false,
+        }
+        true
+    }
+
+    /// Waits until the calls that are running have been answered.
+    pub(crate) async fn finish(&mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn read(&self, request: &PlainRequest<'_>) -> Option<PlainAnswer> {
+        let client = self.connection.client_state.sender(request)?;
+        answer(&self.server, request, client, |_, _| {
+            // A client that has set a log level is told of its calls, which the library does.
+            self.connection.level().is_none() && !self.running.contains_key(request.id())
+        })
+    }
+
+    async fn call(&mut self, request: &PlainRequest<'_>, mut call: BoxFuture<'static, CallAnswer>) {
+        let Wanted::Call { name, .. } = request.wanted else { return };
+        let started = Instant::now();
+        if !self.heavy.contains(name) {
+            let answer = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+            if started.elapsed() > HEAVY && self.heavy.len() < HEAVY_MAX {
+                self.heavy.insert(name.into());
+            }
+            if let Poll::Ready(answer) = answer {
+                return self.outbox.send(answer.text).await;
+            }
+        }
+        let (id, tool): (Box<str>, Box<str>) = (request.id().into(), name.into());
+        let (outbox, ended) = (self.outbox.clone(), self.ended.clone());
+        let task = self.tasks.spawn(async move {
+            let answer = tokio::select! {
+                biased;
+                answer = call => answer,
+                () = ended.cancelled() => {
+                    failed(&id, &ErrorData::internal_error("the request was cancelled", None))
+                }
+            };
+            let is_light = started.elapsed() <= HEAVY;
+            outbox.send(answer.text).await;
+            EndedCall { id, tool, is_light }
+        });
+        self.running.insert(request.id().into(), task);
+    }
+
+    /// Cancels the call that a line takes back, if it is one of these.
+    fn cancel(&mut self, line: &Tape<'_>) -> bool {
+        let message = line.root();
+        let is_cancellation =
+            message.get("method").is_some_and(|method| method.equals("notifications/cancelled"));
+        let id = message.get("params").and_then(|params| params.get("requestId"));
+        let Some(id) = id.filter(|_| is_cancellation && !self.running.is_empty()) else {
+            return false;
+        };
+        // Ids of plain requests have no escapes.
+        let id = id.as_str().map_or(id.source().to_owned(), |text| format!("\"{text}\""));
+        self.running.remove(&*id).inspect(AbortHandle::abort).is_some()
+    }
+
+    fn forget_ended_calls(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            // One that was cancelled has been forgotten.
+            let Ok(EndedCall { id, tool, is_light }) = ended else { continue };
+            self.running.remove(&id);
+            if is_light {
+                self.heavy.remove(&tool);
+            }
+        }
+    }
+}

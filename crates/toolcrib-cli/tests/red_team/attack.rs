@@ -7,10 +7,12 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::dimensions::{Goal, Row, Tool};
+use crate::edits;
 use crate::folder::{DEEDS, Folder, Words};
 use crate::listeners::Listeners;
 use crate::others;
 use crate::possible::CODE;
+use crate::reports;
 use crate::repository;
 use crate::world::World;
 
@@ -32,19 +34,27 @@ pub(crate) fn facts(
             "abstract_socket": [format!("@{stream}"), format!("@{datagram}")]
         },
         "pwned": pwned(folder),
-        "plant": if goal == Goal::RunUnconfined { plants(folder) } else { Vec::new() },
+        "plant": match goal {
+            Goal::RunUnconfined => plants(folder),
+            Goal::RunWhileEdited => edits::plants(folder),
+            _ => Vec::new(),
+        },
     })
 }
 
 /// What an unconfined program leaves.
-fn pwned(folder: &Folder) -> PathBuf {
+pub(crate) fn pwned(folder: &Folder) -> PathBuf {
     folder.outside().join("pwned")
+}
+
+/// A script that leaves it.
+pub(crate) fn script(folder: &Folder) -> String {
+    format!("#!/bin/sh\necho pwned > {}\n", pwned(folder).display())
 }
 
 /// Files that somebody else would run without a jail.
 fn plants(folder: &Folder) -> Vec<(PathBuf, String)> {
-    let pwned = pwned(folder);
-    let script = format!("#!/bin/sh\necho pwned > {}\n", pwned.display());
+    let (pwned, script) = (pwned(folder), script(folder));
     let manifest = format!(
         "toolcrib: 1\ntools:\n  - name: forged\n    description: Forged.\n    input: {{properties: {{}}}}\n    \
          run: {{argv: [touch, {}]}}\n    sandbox: {{profile: trusted}}\n",
@@ -66,6 +76,9 @@ impl World {
         match row.tool {
             tool if CODE.contains(&tool) && goal == Goal::InterpreterLine => {
                 self.interpreter_line(row)
+            }
+            tool if CODE.contains(&tool) && goal == Goal::RunWhileEdited => {
+                edits::attack(self, row, mark)
             }
             tool if CODE.contains(&tool) => {
                 let facts = facts(goal, &self.folder, &self.listeners, self.server(), mark);
@@ -96,6 +109,7 @@ impl World {
                 heard
             }
             Tool::ReadOutput | Tool::Runs => others::take(self, row),
+            Tool::Reports => reports::attack(self, row),
             Tool::CommandLine => crate::looking::attack(&self.folder, row.goal),
             _ => self.by_path(row),
         }

@@ -48,6 +48,7 @@ dimension! {
         LargeFiles = "large_files",
         Cwd = "cwd", Grant = "grant", Secret = "secret", Letter = "letter",
         ReadOutput = "read_output", Runs = "runs", CommandLine = "command_line",
+        Reports = "reports",
     }
 }
 
@@ -64,7 +65,7 @@ dimension! {
         ChangeMetadata = "change_metadata", SetId = "set_id",
         UnixDatagram = "unix_datagram", UnixStream = "unix_stream",
         AbstractSocket = "abstract_socket", Loopback = "loopback",
-        RunUnconfined = "run_unconfined",
+        RunUnconfined = "run_unconfined", RunWhileEdited = "run_while_edited",
         OwnApproval = "own_approval",
         OthersRun = "others_run", OthersSpill = "others_spill", OthersKey = "others_key",
         DeepScratch = "deep_scratch", ManyThreads = "many_threads",

@@ -204,6 +204,7 @@ goals! {
     nobody_reaches_a_socket_outside:
         UnixDatagram | UnixStream | AbstractSocket | Loopback;
     nobody_runs_a_program_unconfined: RunUnconfined;
+    nobody_has_a_file_run_that_was_missing_when_a_program_started: RunWhileEdited;
     nobody_approves_without_the_right: OwnApproval;
     nobody_gets_what_is_anothers: OthersRun | OthersSpill | OthersKey;
     nobody_takes_more_than_their_share:

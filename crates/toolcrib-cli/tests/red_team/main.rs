@@ -10,6 +10,7 @@
 mod attack;
 mod controls;
 mod dimensions;
+mod edits;
 mod folder;
 mod goals;
 mod http;
@@ -21,6 +22,7 @@ mod others;
 mod possible;
 mod program;
 mod report;
+mod reports;
 mod repository;
 mod run;
 mod world;

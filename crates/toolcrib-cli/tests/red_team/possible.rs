@@ -22,6 +22,11 @@ pub(crate) const CODE: &[Tool] = &[
 /// Tools whose profile grants the network.
 const NETWORKED: &[Tool] = &[Tool::PythonLenient, Tool::CommandNet, Tool::Upstream];
 
+/// Tools whose programs start anew with each call and may write to the workspace. A program that runs
+/// when a file is removed could always create it: SECURITY.md says so.
+const EDITED_BESIDE: &[Tool] =
+    &[Tool::Bash, Tool::PythonStandard, Tool::Command, Tool::Script, Tool::Shell];
+
 /// Goals that are reached by reading a place.
 pub(crate) const READS: &[Goal] =
     &[Goal::HomeKey, Goal::HomeNote, Goal::OperatorToken, Goal::StateFile];
@@ -73,6 +78,7 @@ fn by_tool(row: &Row) -> bool {
                         | Tool::FileDetails
                         | Tool::LargeFiles
                 )
+                || (tool == Tool::Reports && goal == Goal::OperatorToken)
         }
         _ if WRITES.contains(&goal) => {
             CODE.contains(&tool)
@@ -86,6 +92,7 @@ fn by_tool(row: &Row) -> bool {
                 )
         }
         Goal::RunUnconfined => CODE.contains(&tool) || tool == Tool::FileWrite,
+        Goal::RunWhileEdited => EDITED_BESIDE.contains(&tool),
         Goal::Loopback => CODE.contains(&tool) && !NETWORKED.contains(&tool),
         Goal::OwnApproval => tool == Tool::Letter,
         Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
@@ -109,6 +116,14 @@ fn by_circumstances(row: &Row) -> bool {
             matches!(row.surface, Surface::Rest)
                 && !matches!(row.right, Right::Operator | Right::CallApprove | Right::NoAuth)
                 && row.files == Files::Present
+        }
+        Goal::OperatorToken if row.tool == Tool::Reports => {
+            row.right != Right::NoAuth
+                && matches!(row.surface, Surface::Rest | Surface::Mcp)
+                && row.files == Files::Present
+        }
+        Goal::RunWhileEdited => {
+            row.surface == Surface::Rest && row.right == Right::Call && row.layout == Layout::Dot
         }
         Goal::OthersKey => matches!(row.surface, Surface::Rest) && row.right != Right::NoAuth,
         Goal::OthersSpill => row.right != Right::NoAuth && row.surface != Surface::Cli,

@@ -174,7 +174,7 @@ impl World {
             );
         }
         self.spoilt = !damage.is_empty();
-        if row.goal == Goal::RunUnconfined {
+        if matches!(row.goal, Goal::RunUnconfined | Goal::RunWhileEdited) {
             // What was left is a goal of its own; here it has to have been run.
             damage.retain(|seen| !seen.starts_with("changed"));
         }

@@ -200,7 +200,7 @@ impl Grant {
             return Ok(());
         }
         let what = match self.suspension.waiting() {
-            Waiting::Approval { .. } => "the tool changed since it was approved",
+            Waiting::Approval { .. } => "the tool changed since the call was made",
             _ => "the tool changed while the call waited",
         };
         Err(ToolError::denied(what).with_hint("Make the call again."))

@@ -288,7 +288,7 @@ async fn a_tool_that_changed_is_not_run_on_an_old_approval() {
         .check_definition(Fingerprint::of_definition(&entry("tool", "Does more now.")))
         .expect_err("it changed");
     assert_eq!(error.kind(), ErrorKind::Denied);
-    assert_eq!(error.message(), "the tool changed since it was approved");
+    assert_eq!(error.message(), "the tool changed since the call was made");
 }
 
 #[tokio::test]

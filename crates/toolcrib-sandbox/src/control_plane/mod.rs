@@ -244,6 +244,15 @@ fn identity(place: &Path) -> Option<(u64, u64)> {
     place.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = path
+        .ancestors()
+        .find_map(|there| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?)));
+    real.unwrap_or(path)
+}
+
 /// Whether something is there under just this path, without links.
 fn is_plain(place: &Path) -> bool {
     place.canonicalize().is_ok_and(|real| real == place)
@@ -274,12 +283,7 @@ impl Reach {
 
     fn of<'c>(confinement: &Confinement, grants: impl IntoIterator<Item = &'c PathBuf>) -> Self {
         let grants = grants.into_iter().filter(|_| confinement.profile != Profile::Trusted);
-        Self(
-            grants
-                .flat_map(|grant| [Some(grant.clone()), grant.canonicalize().ok()])
-                .flatten()
-                .collect(),
-        )
+        Self(grants.flat_map(|grant| [grant.clone(), real(grant)]).collect())
     }
 
     /// Whether a place contains one of the grants, or one of the grants it.

@@ -79,6 +79,25 @@ fn what_is_missing_in_a_folder_that_is_withheld_is_not_exposed() {
 }
 
 #[test]
+fn a_workspace_that_does_not_exist_yet_is_judged_by_where_it_will_be() {
+    let (_dir, top) = folder();
+    std::fs::create_dir(top.join("real")).unwrap();
+    symlink("real", top.join("alias")).unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [top.join("real")]));
+    let taken = || {
+        let workspace = top.join("alias/workspace");
+        Confinement::new(Profile::Workspace).workspace(workspace).control_plane(&plane)
+    };
+    let before = taken();
+    assert_eq!(before.read_only, [top.join("real")]);
+    let reason = before.check().unwrap_err();
+    std::fs::create_dir(top.join("real/workspace")).unwrap();
+    assert_eq!(taken(), before);
+    assert_eq!(taken().check().unwrap_err(), reason);
+}
+
+#[test]
 fn a_place_that_goes_while_a_program_starts_is_left_out_and_what_was_asked_for_stays() {
     let (_dir, top) = folder();
     let [script, other] = ["run.sh", "other.sh"].map(|name| top.join(name));

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toolcrib_core::suspension::StoreError;
 
+use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 
 /// A record as it is stored.
@@ -21,6 +22,18 @@ pub(crate) fn parse<T: DeserializeOwned>(
 ) -> Result<T, StoreError> {
     serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt { place: place(), problem: error.to_string() })
+}
+
+/// The record that a statement returns for an id, if there is one. One that cannot be read is an error, so
+/// that a statement that removes it has no effect.
+pub(crate) fn one<T: DeserializeOwned>(
+    tx: &Tx<'_>,
+    sql: &str,
+    id: &str,
+    place: impl FnOnce(&str) -> String,
+) -> Result<Option<T>, StoreError> {
+    let found = tx.one(sql, [id], |row| row.get::<_, String>(0))?;
+    found.map(|text| parse(&text, || place(id))).transpose()
 }
 
 /// Those records of a list that can be read; the others are named in the log.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
+use rusqlite::{Row, params_from_iter};
+use serde::de::DeserializeOwned;
 use toolcrib_core::bounds::{Bounds, Whose};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::suspension::{
@@ -18,7 +19,7 @@ use crate::millis;
 use crate::places::Told;
 use crate::tables::history::{History, ResolvedRow};
 use crate::tables::owner::Owner;
-use crate::tables::record::{parse, readable, size, text_of};
+use crate::tables::record::{one, parse, readable, size, text_of};
 
 /// What there may be too many of.
 pub(crate) const WHAT: &str = "calls that wait";
@@ -56,6 +57,52 @@ impl Suspensions {
     fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
         self.database.naming("the suspended call")
     }
+
+    /// What a statement finds under the id of a call.
+    async fn record<T: DeserializeOwned + Send + 'static>(
+        &self,
+        sql: &'static str,
+        id: &SuspensionId,
+    ) -> Result<Option<T>, StoreError> {
+        let (key, place) = (id.to_string(), self.place());
+        self.database.read(move |tx| one(tx, sql, &key, place)).await
+    }
+
+    /// All that a statement finds: of one owner, or of all.
+    async fn records<T: DeserializeOwned + Send + 'static>(
+        &self,
+        sql: &'static str,
+        owner: Option<Owner>,
+    ) -> Result<Vec<T>, StoreError> {
+        let place = self.place();
+        let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            Ok(readable(tx.all(sql, params_from_iter(owner), row)?, place))
+        };
+        self.database.read(list).await
+    }
+
+    /// Takes a call out and remembers who decided on it. `keep` stores the call, and gets its text too.
+    async fn take_and(
+        &self,
+        id: &SuspensionId,
+        resolved: &Resolved,
+        keep: impl FnOnce(&Tx<'_>, &Suspension, String) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<Option<Suspension>, StoreError> {
+        let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
+        let resolved = ResolvedRow::of(&key, resolved)?;
+        let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+            let sql = "DELETE FROM suspensions WHERE id = ?1 RETURNING record";
+            let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+            let Some(text) = found else { return Ok(None) };
+            // One that cannot be read is an error, so nothing is removed.
+            let taken: Suspension = parse(&text, || place(&key))?;
+            resolved.keep(tx, bounds)?;
+            keep(tx, &taken, text)?;
+            Ok(Some(taken))
+        };
+        self.database.write(take).await
+    }
 }
 
 impl SuspensionStore for Suspensions {
@@ -70,15 +117,7 @@ impl SuspensionStore for Suspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let (key, place) = (id.to_string(), self.place());
-            let find = move |tx: &Tx<'_>| {
-                let sql = "SELECT record FROM suspensions WHERE id = ?1";
-                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
-                found.map(|text| parse(&text, || place(&key))).transpose()
-            };
-            self.database.read(find).await
-        })
+        Box::pin(self.record("SELECT record FROM suspensions WHERE id = ?1", id))
     }
 
     fn take<'a>(
@@ -86,17 +125,7 @@ impl SuspensionStore for Suspensions {
         id: &'a SuspensionId,
         resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
-            let resolved = ResolvedRow::of(&key, resolved)?;
-            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let Some((taken, text)) = take(tx, &key, place)? else { return Ok(None) };
-                resolved.keep(tx, bounds)?;
-                keep_taken(tx, &key, &taken, text)?;
-                Ok(Some(taken))
-            };
-            self.database.write(take).await
-        })
+        Box::pin(self.take_and(id, resolved, keep_taken))
     }
 
     fn take_for_caller<'a>(
@@ -104,32 +133,17 @@ impl SuspensionStore for Suspensions {
         id: &'a SuspensionId,
         resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
-            let (at, resolved) = (resolved.at(), ResolvedRow::of(&key, resolved)?);
-            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let Some((taken, _)) = take(tx, &key, place)? else { return Ok(None) };
-                resolved.keep(tx, bounds)?;
-                Ended::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)?;
-                Ok(Some(taken))
-            };
-            self.database.write(take).await
-        })
+        let (at, bounds) = (resolved.at(), self.bounds);
+        Box::pin(self.take_and(id, resolved, move |tx, taken, _| {
+            Ended::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)
+        }))
     }
 
     fn resolved<'a>(
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>> {
-        Box::pin(async move {
-            let (key, place) = (id.to_string(), self.place());
-            let look = move |tx: &Tx<'_>| {
-                let sql = "SELECT record FROM resolved WHERE id = ?1";
-                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
-                found.map(|text| parse(&text, || place(&key))).transpose()
-            };
-            self.database.read(look).await
-        })
+        Box::pin(self.record("SELECT record FROM resolved WHERE id = ?1", id))
     }
 
     fn waits_elsewhere<'a>(
@@ -143,16 +157,8 @@ impl SuspensionStore for Suspensions {
     }
 
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let (owner, place) = (Owner::of(identity), self.place());
-            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let sql =
-                    "SELECT id, record FROM suspensions WHERE owner = ?1 ORDER BY created_at, id";
-                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                Ok(readable(rows, place))
-            };
-            self.database.read(list).await
-        })
+        let sql = "SELECT id, record FROM suspensions WHERE owner = ?1 ORDER BY created_at, id";
+        Box::pin(self.records(sql, Some(Owner::of(identity))))
     }
 
     fn same_call<'a>(
@@ -169,15 +175,7 @@ impl SuspensionStore for Suspensions {
     }
 
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let place = self.place();
-            let all = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let sql = "SELECT id, record FROM suspensions ORDER BY created_at, id";
-                let rows = tx.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                Ok(readable(rows, place))
-            };
-            self.database.read(all).await
-        })
+        Box::pin(self.records("SELECT id, record FROM suspensions ORDER BY created_at, id", None))
     }
 
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -211,13 +209,8 @@ impl SuspensionStore for Suspensions {
     ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
         Box::pin(async move {
             let (key, place) = (id.to_string(), self.place());
-            let take = move |tx: &Tx<'_>| {
-                let sql = "DELETE FROM settled WHERE id = ?1 RETURNING record";
-                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
-                // One that cannot be read is an error, so nothing is removed.
-                found.map(|text| parse(&text, || place(&key))).transpose()
-            };
-            self.database.write(take).await
+            let sql = "DELETE FROM settled WHERE id = ?1 RETURNING record";
+            self.database.write(move |tx| one(tx, sql, &key, place)).await
         })
     }
 
@@ -225,15 +218,8 @@ impl SuspensionStore for Suspensions {
         &'a self,
         identity: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
-        Box::pin(async move {
-            let (owner, place) = (Owner::of(identity), self.place());
-            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let sql = "SELECT id, record FROM settled WHERE owner = ?1 ORDER BY decided_at, id";
-                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                Ok(readable(rows, place))
-            };
-            self.database.read(list).await
-        })
+        let sql = "SELECT id, record FROM settled WHERE owner = ?1 ORDER BY decided_at, id";
+        Box::pin(self.records(sql, Some(Owner::of(identity))))
     }
 }
 
@@ -343,20 +329,8 @@ fn same_call(
     Ok(Some(parse(&text, || place(&found))?))
 }
 
-/// Takes a call out, with its text.
-fn take(
-    tx: &Tx<'_>,
-    id: &str,
-    place: impl Fn(&str) -> String,
-) -> Result<Option<(Suspension, String)>, StoreError> {
-    let sql = "DELETE FROM suspensions WHERE id = ?1 RETURNING record";
-    let Some(text) = tx.one(sql, [id], |row| row.get::<_, String>(0))? else { return Ok(None) };
-    // One that cannot be read is an error, so nothing is removed.
-    Ok(Some((parse(&text, || place(id))?, text)))
-}
-
 /// Remembers that this server has a call.
-fn keep_taken(tx: &Tx<'_>, id: &str, taken: &Suspension, text: String) -> Result<(), StoreError> {
+fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), StoreError> {
     let now = tx.now();
     let forgotten = "DELETE FROM taken WHERE id IN
                      (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
@@ -366,7 +340,7 @@ fn keep_taken(tx: &Tx<'_>, id: &str, taken: &Suspension, text: String) -> Result
     tx.execute(
         "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (id, owner, now, expires_at, bytes, tx.server, text),
+        (taken.id().to_string(), owner, now, expires_at, bytes, tx.server, text),
     )?;
     Ok(())
 }
@@ -468,10 +442,8 @@ fn take_over(
         Settled::running(suspension, Timestamp::from_unix_millis(at))
     } else {
         let sql = "SELECT record FROM settled WHERE id = ?1";
-        match tx.one(sql, [id], |row| row.get::<_, String>(0))? {
-            Some(text) => parse(&text, || place(id))?,
-            None => return Ok(None),
-        }
+        let Some(settled) = one(tx, sql, id, place)? else { return Ok(None) };
+        settled
     };
     let lost = settled.lost();
     Ended::of(&lost)?.keep(tx)?;

@@ -5,7 +5,10 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::harness::crib::{Crib, Run, run};
+use crate::harness::http::Http;
 
 /// A server on loopback that notes every request and answers by its number, from 0.
 struct Server {
@@ -122,6 +125,27 @@ fn a_refusal_of_the_service_reaches_the_model_with_what_to_do() {
         assert!(said.contains(part), "{part}: {run:?}");
     }
     assert_eq!(server.seen().len(), 1, "a 404 is final");
+}
+
+#[test]
+fn a_refusal_that_repeats_a_secret_still_says_when_to_come_back() {
+    let server = Server::start(|_, _| {
+        answer("429 Too Many Requests", "retry-after: 3600\r\n", "hunter2-secret asks too often")
+    });
+    let crib = crib(&server, "");
+    let path = crib.path().join("tools.d/tickets.yaml");
+    let text = std::fs::read_to_string(&path).expect("the manifest");
+    std::fs::write(&path, text.replace("    retry: {max: 2, backoff: 10ms}\n", "")).expect("ours");
+    let secret = crib.data().join("ticket_token");
+    std::fs::write(&secret, "hunter2-secret\n").expect("ours");
+    crib.config(&format!("secrets: {{ticket_token: {{file: {}}}}}\n", secret.display()));
+    let http = Http::start(&crib, "");
+    let mut connection = http.connection();
+    let body = json!({"arguments": {"id": "7"}});
+    let refused = connection.ask("POST /v1/tools/ticket/call", &[], &body).expect("an answer");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(!format!("{refused:?}").contains("hunter2-secret"), "{refused:?}");
+    assert_eq!(refused.header("retry-after"), Some("3600"), "{refused:?}");
 }
 
 #[test]

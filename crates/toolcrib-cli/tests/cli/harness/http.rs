@@ -64,6 +64,11 @@ impl Http {
         ask(&self.address, &self.token, line, body)
     }
 
+    /// A connection that stays open.
+    pub(crate) fn connection(&self) -> Connection {
+        Connection::open(&self.address, &self.token).expect("it listens")
+    }
+
     /// A call under a key. Fails where the server dies meanwhile.
     pub(crate) fn ask_under(
         &self,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::harness::connection::Connection;
 use crate::harness::crib::{Crib, run};
 use crate::harness::http::Http;
 use crate::harness::server::{Server, command};
@@ -218,4 +219,69 @@ fn an_answer_of_a_server_that_is_too_long_fails_its_call_before_its_time_limit()
     assert!(answer.json()["result"]["error"]["message"].is_string(), "{}", answer.body);
     let sum = json!({"arguments": {"expression": "6*7"}});
     assert_eq!(http.ask("POST /v1/tools/calculator/call", Some(&sum)).status, 200);
+}
+
+/// A megabyte of text, which is kept for `read_output`; `same_text` is answered from the cache.
+const LONG: &str = r#"
+toolcrib: 1
+tools:
+  - name: new_text
+    description: A long text.
+    limits: {output: 1MiB}
+    input: {properties: {number: {type: integer}}, required: [number]}
+    run: {argv: [bash, -c, 'echo "$NUMBER"; head -c 1000000 /dev/zero | tr "\0" x'], env: {NUMBER: '${args.number}'}}
+  - name: same_text
+    description: A long text. Read-only.
+    annotations: {read_only: true, idempotent: true}
+    cache: {ttl: 5m}
+    limits: {output: 1MiB}
+    run: {argv: [bash, -c, 'echo same; head -c 1000000 /dev/zero | tr "\0" x']}
+"#;
+
+/// How many of these texts are more than all clients together had room for.
+const TEXTS: usize = 70;
+
+/// One client has more long outputs than there is room for; another still reads its own. `call` makes the
+/// call with this number.
+fn long_outputs_of_one_client_leave_those_of_another(
+    call: impl Fn(usize) -> (&'static str, Value),
+) {
+    let crib = Crib::new(&[("long.yaml", LONG)]);
+    let mut config = String::from("server:\n  tokens:\n");
+    let [ada, bob] = ["ada", "bob"].map(|name| {
+        let made = crib.run(&["token", name, "--json"]).json();
+        config += &format!("    {name}: {{hash: {}}}\n", made["hash"]);
+        made["token"].as_str().expect("a token").to_owned()
+    });
+    crib.config(&config);
+    let http = Http::start(&crib, "");
+    let connect = |token: &str| Connection::open(&http.address, token).expect("it listens");
+    let ask = |client: &mut Connection, tool: &str, arguments: &Value| {
+        let line = format!("POST /v1/tools/{tool}/call");
+        let reply = client.ask(&line, &[], &json!({"arguments": arguments})).expect("an answer");
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body["output"].as_str().expect("a text").to_owned()
+    };
+    let shown = ask(&mut connect(&bob), "new_text", &json!({"number": 0}));
+    let mut words = shown.split(|letter: char| !letter.is_ascii_hexdigit());
+    let handle = words.find(|word| word.len() == 32).expect("a handle in the text");
+    let mut other = connect(&ada);
+    for number in 1..=TEXTS {
+        let (tool, arguments) = call(number);
+        ask(&mut other, tool, &arguments);
+    }
+    let read = ask(&mut connect(&bob), "read_output", &json!({"handle": handle}));
+    assert!(read.contains("xxx"), "{read}");
+}
+
+#[test]
+fn new_long_outputs_of_one_client_leave_those_of_another() {
+    long_outputs_of_one_client_leave_those_of_another(|number| {
+        ("new_text", json!({"number": number}))
+    });
+}
+
+#[test]
+fn a_long_output_that_is_answered_from_the_cache_again_and_again_leaves_those_of_others() {
+    long_outputs_of_one_client_leave_those_of_another(|_| ("same_text", json!({})));
 }

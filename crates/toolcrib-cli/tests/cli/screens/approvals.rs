@@ -61,6 +61,31 @@ fn ended(http: &Http, run: &str) -> String {
 }
 
 #[test]
+fn an_approver_over_http_is_shown_the_arguments_and_decides_on_calls_of_others() {
+    let (crib, http) = serve();
+    drop(http);
+    let operator = "the-operators-token-is-kept-here";
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("it is there");
+    crib.config(&config.replace("server: {", &format!("server: {{token: {operator}, ")));
+    let http = Http::start(&crib, ADA);
+    let run = wait(&http, "a.txt");
+    let own = ask(&http.address, ADA, &run, None).expect("an answer").json();
+    assert_eq!(own["waiting"][0]["arguments"], json!({"path": "a.txt"}), "{own}");
+    let approve = |line: &str, body: Option<&Value>| {
+        ask(&http.address, operator, line, body).expect("an answer")
+    };
+    let listed = approve("GET /v1/approvals", None);
+    assert_eq!(listed.status, 200, "{}", listed.body);
+    let waiting = &listed.json()["approvals"][0];
+    assert_eq!(waiting["arguments"], json!({"path": "a.txt"}), "{waiting}");
+    let line = format!("POST /v1/approvals/{}", waiting["id"].as_str().expect("an id"));
+    let decided = approve(&line, Some(&json!({"decision": "approve"})));
+    assert_eq!(decided.status, 200, "{}", decided.body);
+    let answer = ended(&http, &run);
+    assert!(answer.contains("removed a.txt"), "{answer}");
+}
+
+#[test]
 fn a_waiting_call_of_another_is_listed_shown_and_approved() {
     let (crib, http) = serve();
     let empty = crib.run(&["approvals"]);
@@ -252,7 +277,7 @@ fn a_file_that_changed_since_the_call_was_made_is_not_run_by_its_approval() {
         std::fs::write(&path, script("second")).expect("a script");
         let approved = crib.run(&["approvals", "approve", &ids[0]]);
         assert_eq!(approved.code, Some(1), "{run}: {approved:?}");
-        let says = "but the call was refused: the tool changed since it was approved";
+        let says = "but the call was refused: the tool changed since the call was made";
         assert!(approved.stdout.contains(says), "{run}: {approved:?}");
     }
 }

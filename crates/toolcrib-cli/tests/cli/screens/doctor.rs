@@ -244,3 +244,50 @@ fn a_state_folder_behind_a_link_is_refused_by_doctor_as_by_a_server() {
     let direct = format!("state.dir={}", real.display());
     assert_eq!(crib.run(&["doctor", "--set", &direct]).code, Some(0));
 }
+
+/// What commands that look say of the tools and of the control plane.
+fn judged(crib: &Crib, path: &str) -> Vec<String> {
+    let commands: [&[&str]; 8] = [
+        &["list", "--all"],
+        &["search", "run a command"],
+        &["show", "bash"],
+        &["why", "bash"],
+        &["check"],
+        &["check", "--strict", "--json"],
+        &["export"],
+        &["lock", "--check"],
+    ];
+    let look = |arguments: &[&str]| run(crib.command(arguments).env("PATH", path));
+    let mut said: Vec<_> = commands
+        .into_iter()
+        .map(|arguments| format!("{arguments:?}: {:?}", look(arguments)))
+        .collect();
+    let doctor = look(&["doctor", "--json"]).json();
+    let findings = doctor["findings"].as_array().expect("a list").iter();
+    let findings = findings.filter(|one| ["tools", "control plane"].contains(&text(&one["about"])));
+    said.extend(findings.map(ToString::to_string));
+    said
+}
+
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[test]
+fn tools_are_judged_before_the_workspace_exists_as_they_are_afterwards() {
+    let crib = Crib::new(&[("a.yaml", TOOLS)]);
+    crib.config("workspace: {root: work}\n");
+    let system = "/usr/local/bin:/usr/bin:/bin";
+    // The server's programs are in the folder that the workspace will be in.
+    let beside = format!("{}:{system}", crib.path().display());
+    let before = [judged(&crib, system), judged(&crib, &beside)];
+    assert!(!crib.path().join("work").exists(), "a command that looks has made it");
+    fs::create_dir(crib.path().join("work")).expect("a folder");
+    let after = [judged(&crib, system), judged(&crib, &beside)];
+    for (before, after) in before.iter().flatten().zip(after.iter().flatten()) {
+        assert_eq!(before, after);
+    }
+    let unavailable =
+        |said: &[String]| said.iter().any(|one| one.contains("folder of the server's PATH"));
+    assert_eq!(before.each_ref().map(|said| unavailable(said)), [false, true], "{before:#?}");
+}

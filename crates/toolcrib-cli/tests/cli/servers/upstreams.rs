@@ -179,6 +179,12 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
     assert!(run.stderr.contains("its definition changed since it was first seen"), "{run:?}");
     let run = crib.run(&["list", "--all", "--connect"]);
     assert!(run.stdout.contains("unavailable notes_get: its definition changed"), "{run:?}");
+    let run = crib.run(&["doctor", "--connect", "--json"]).json();
+    let findings = run["findings"].as_array().expect("a list").iter();
+    let mut warned = findings.filter(|one| one["verdict"] == "warning");
+    let changed =
+        "of its tools cannot be called, because they were refused or their definitions changed";
+    assert!(warned.any(|one| one.to_string().contains(changed)), "{run}");
 
     assert_eq!(crib.run(&["accept", "calculator"]).code, Some(1));
     let shown = crib.run(&["accept", "notes_get"]);

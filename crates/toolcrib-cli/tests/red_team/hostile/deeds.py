@@ -447,6 +447,27 @@ def run_unconfined(facts):
     attempt("straight", lambda: open(facts["pwned"], "w").write("by the deed itself"))
 
 
+def run_while_edited(facts):
+    """Makes or changes files that were missing when this program started, before and after they are back."""
+    end = time.monotonic() + 0.25
+    while time.monotonic() < end:
+        for path, words in facts["plant"]:
+            def in_place(where=path, what=words):
+                with open(where, "w") as file:
+                    file.write(what)
+                os.chmod(where, 0o755)
+
+            def by_renaming(where=path, what=words):
+                with open("planted", "w") as file:
+                    file.write(what)
+                os.chmod("planted", 0o755)
+                os.rename("planted", where)
+
+            attempt("plant", in_place)
+            attempt("rename", by_renaming)
+        time.sleep(0.002)
+
+
 def deep_scratch(_facts):
     place = os.environ.get("HOME", ".")
     os.chdir(place)
@@ -526,7 +547,7 @@ def do(goal, facts):
     elif goal in ("unix_datagram", "unix_stream", "abstract_socket", "loopback"):
         say(goal, facts)
     else:
-        {"run_unconfined": run_unconfined, "deep_scratch": deep_scratch, "many_threads": many_threads,
+        {"run_unconfined": run_unconfined, "run_while_edited": run_while_edited, "deep_scratch": deep_scratch, "many_threads": many_threads,
          "slow_the_server": slow_the_server, "end_the_server": end_the_server,
          "take_memory": take_memory}[goal](facts)
 

@@ -174,7 +174,7 @@ async fn a_tool_that_changes_while_its_call_waits_is_not_gone_on_with() {
     }
     host.executor.registry().publish(next.build());
     let text = resolved(&host.turn(), &waiting, Decision::approve().into()).await;
-    assert!(text.contains("changed since it was approved"), "{text}");
+    assert!(text.contains("changed since the call was made"), "{text}");
 }
 
 /// Tools that say how many run beside them.

@@ -102,7 +102,11 @@ async fn a_tool_that_changed_meanwhile_is_not_run() {
     run.resolve(&there, &id, Decision::approve().into()).await.expect("it waits");
     let result = only(&run);
     assert_eq!(result.error_kind(), Some(ErrorKind::Denied));
-    assert!(result.text().contains("the tool changed since it was approved"), "{}", result.text());
+    assert!(
+        result.text().contains("the tool changed since the call was made"),
+        "{}",
+        result.text()
+    );
 }
 
 #[tokio::test]

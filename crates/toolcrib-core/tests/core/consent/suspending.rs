@@ -258,7 +258,7 @@ async fn a_call_whose_tool_has_changed_meanwhile_is_denied() {
     let denied = turn.resolve(suspension.id(), Decision::approve().into()).await;
     let denied = done(denied.expect("it is resolved"));
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
-    assert!(denied.text().contains("changed since it was approved"), "{}", denied.text());
+    assert!(denied.text().contains("changed since the call was made"), "{}", denied.text());
 }
 
 #[tokio::test]

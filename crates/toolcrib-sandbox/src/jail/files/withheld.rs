@@ -95,14 +95,22 @@ impl Withheld<'_> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        let grants: Vec<_> = grants
-            .iter()
-            // A grant of something that does not exist grants nothing.
-            .filter_map(|(access, path)| Some((*access, path, resolve_path(path).ok()?.way)))
-            .collect();
         let mut granted = Granted::default();
-        for (access, _, way) in &grants {
-            granted.add(*access, way);
+        let mut parents = Vec::new();
+        for (access, path) in grants {
+            match resolve_path(path) {
+                Ok(Found { way, .. }) => {
+                    granted.add(*access, &way);
+                    let above = way.ids().len().saturating_sub(1);
+                    parents.push((*access, path, way.ids()[..above].to_vec()));
+                }
+                // It grants nothing now. Where it would be is judged all the same, because it may be
+                // created before the program starts.
+                Err(Lost { error: Errno::NOENT, way }) => {
+                    parents.push((*access, path, way.ids().to_vec()));
+                }
+                Err(_) => {}
+            }
         }
         let mut mounts = BTreeMap::new();
         let mut places = Places::default();
@@ -115,8 +123,8 @@ impl Withheld<'_> {
                 granted.withhold(path, hides, &mut places, &mut mounts)?;
             }
         }
-        for (access, path, way) in &grants {
-            places.check_grant(*access, path, way)?;
+        for (access, path, above) in &parents {
+            places.check_grant(*access, path, above)?;
         }
         Ok(uncovered(mounts))
     }
@@ -262,9 +270,9 @@ impl Places {
         places.entry(id).or_insert_with(|| path.to_owned());
     }
 
-    /// Fails if a grant lies in a place, so that it would grant nothing.
-    fn check_grant(&self, access: Access, path: &Path, way: &Way) -> Result<(), String> {
-        let Some((_, above)) = way.ids().split_last() else { return Ok(()) };
+    /// Fails if a grant lies in a place, so that it would grant nothing. `above` are the folders that the
+    /// grant is in.
+    fn check_grant(&self, access: Access, path: &Path, above: &[Id]) -> Result<(), String> {
         let above: HashSet<_> = above.iter().collect();
         let holds = |places: &HashMap<Id, PathBuf>| {
             places.iter().find(|(id, _)| above.contains(id)).map(|(_, place)| shown(place))

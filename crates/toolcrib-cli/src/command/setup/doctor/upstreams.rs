@@ -77,7 +77,18 @@ fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
     let of = server.map(|pid| format!(" of the server {pid}")).unwrap_or_default();
     let Some(reason) = record["reason"].as_str() else {
         let state = record["state"].as_str().unwrap_or("unknown");
-        findings.good("upstreams", format!("{name}{of} is {state}"));
+        let text = format!("{name}{of} is {state}");
+        match record["disabled"].as_u64() {
+            None | Some(0) => findings.good("upstreams", text),
+            Some(disabled) => findings.warn(
+                "upstreams",
+                format!(
+                    "{text}; {disabled} of its tools cannot be called, because they were refused or their \
+                     definitions changed since they were first seen"
+                ),
+                "`toolcrib list --all --connect` says why; `toolcrib accept NAME` shows a changed definition",
+            ),
+        }
         return;
     };
     // The line of its output that says most.

@@ -164,6 +164,12 @@ fn a_grant_inside_a_withheld_place_is_a_reason_not_to_start() {
         let place = format!("`{}`", at(place).display());
         assert!(reason.contains("is granted") && reason.contains(&place), "{reason}");
     }
+    // A grant that does not exist yet is judged as it will be.
+    let coming = || Confinement::new(Profile::Workspace).workspace(at("scripts/later"));
+    let reason = refused(&places, &coming().read_only(at("scripts")));
+    assert!(reason.contains("is granted for writing") && reason.contains("scripts"), "{reason}");
+    fs::create_dir(at("scripts/later")).unwrap();
+    assert_eq!(refused(&places, &coming().read_only(at("scripts"))), reason);
     // To read what cannot be changed is no contradiction.
     let confinement = Confinement::new(Profile::Workspace).read_only(at("scripts"));
     assert_eq!(confinement.read(at("scripts/deep")).check(), Ok(()));

@@ -1,4 +1,4 @@
-//! Empty on purpose: `links` in Cargo.toml wants a build script.
+//! Intentionally empty: `links` in Cargo.toml requires a build script.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

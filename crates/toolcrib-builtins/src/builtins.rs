@@ -1,5 +1,4 @@
-//! What a host decides about the built-in tools: which of their names are offered, and where they
-//! work.
+//! The host's settings for the built-in tools: which names are exposed, and in which folders the tools work.
 
 #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 use std::sync::Arc;
@@ -17,9 +16,9 @@ use crate::code::PythonSettings;
 #[cfg(feature = "shell")]
 use crate::shell::BashSettings;
 
-/// What the built-in tools of this crate are given by their host.
+/// The host's settings for the built-in tools of this crate.
 ///
-/// Linking the crate makes its tools available; this decides which of them are exposed.
+/// Linking the crate makes its tools available; these settings decide which are exposed.
 ///
 /// ```
 /// # #[cfg(feature = "files")] {
@@ -49,12 +48,12 @@ pub struct Builtins {
 }
 
 impl Builtins {
-    /// The default names, and nowhere to work: tools that need a folder are unavailable.
+    /// The default names, without a folder: tools that need one are unavailable.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets by which names the file tools are offered.
+    /// Sets under which names the file tools are exposed.
     #[cfg(feature = "files")]
     #[must_use]
     pub fn profile(mut self, profile: NameProfile) -> Self {
@@ -62,7 +61,7 @@ impl Builtins {
         self
     }
 
-    /// Sets where tools work.
+    /// Sets the folders in which tools work.
     #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     #[must_use]
     pub fn projects(mut self, projects: Projects) -> Self {
@@ -70,8 +69,8 @@ impl Builtins {
         self
     }
 
-    /// Sets what file tools and programs do not change, and do not see. Default: what the
-    /// [projects](Self::projects) have, which is nothing.
+    /// Sets what file tools and programs may neither change nor read. Default: the control plane of the
+    /// [projects](Self::projects), which is empty.
     #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
@@ -79,7 +78,7 @@ impl Builtins {
         self
     }
 
-    /// Where tools work, if anywhere.
+    /// The folders in which tools work, if any.
     #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     pub fn lent_projects(&self) -> Option<&Projects> {
         self.projects.as_deref()
@@ -101,7 +100,7 @@ impl Builtins {
         self
     }
 
-    /// Adds what the tools need to what a host lends.
+    /// Adds the services that the tools need to those of a host.
     #[must_use]
     pub fn lend(&self, services: Services) -> Services {
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
@@ -113,7 +112,7 @@ impl Builtins {
         services
     }
 
-    /// With named projects a call without a `project_id` fails before anybody is asked to approve it.
+    /// With named projects, a call without a `project_id` fails before anybody is asked for approval.
     #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     fn requiring_project_id(&self, mut entry: ToolEntry) -> ToolEntry {
         if self.projects.as_deref().is_some_and(Projects::needs_project_id) {
@@ -123,8 +122,8 @@ impl Builtins {
         entry
     }
 
-    /// The entry of a linked-in tool as it is to be registered; `None`: not at all. Tools of other
-    /// crates stay as they are.
+    /// The registry entry of a linked tool, or `None` if it is not exposed. Tools of other crates are returned
+    /// unchanged.
     pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
         if tool.krate != env!("CARGO_PKG_NAME") {
             return Some(entry);

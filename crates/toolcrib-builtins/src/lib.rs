@@ -1,8 +1,8 @@
-//! The native tools that come with toolcrib, a module and a cargo feature per family.
+//! toolcrib's native tools, one module and one cargo feature for each family.
 //!
-//! Linking the crate registers its tools. What some of them need to know is lent to the calls as a
-//! service: [`Projects`], `shell::BashSettings`, `code::PythonSettings`. A binary that never names a crate
-//! does not link it, and then nothing is registered, so say it once:
+//! Linking the crate registers its tools. Calls get their settings as services: [`Projects`], `shell::BashSettings`,
+//! `code::PythonSettings`. Rust does not link a crate that the binary never names, and then no tool is registered, so
+//! name it once:
 //!
 //! ```
 //! use toolcrib_builtins as _;
@@ -18,7 +18,7 @@
 //! | `python` | `execute_python` | off |
 //! | `shell` | `bash` | off |
 //!
-//! Which of them are offered, by which names, and where they work, is the host's to say: [`Builtins`].
+//! [`Builtins`] lets the host decide which tools are exposed, under which names, and where they work.
 #![forbid(unsafe_code)]
 
 mod builtins;

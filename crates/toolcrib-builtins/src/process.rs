@@ -1,4 +1,4 @@
-//! A program that a tool runs: until when, why it did not start, and what is said of its end.
+//! Runs a program for a tool, with its time limit, and describes why it did not start or how it ended.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOu
 
 use crate::Projects;
 
-/// Between asking a program to end and ending it.
+/// The grace period between the request to end and the kill.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
-/// Whether a program of that name can be run, and confined; if not, why.
+/// Checks that a program can be run and confined; fails with the reason.
 pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
     match find_program(program) {
         Ok(_) => {}
@@ -33,13 +33,13 @@ pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
 /// Why a program was ended before it ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The time was up, the tool's own or the call's.
+    /// The time limit of the tool or of the call was reached.
     TimeUp,
-    /// Nobody wants the answer any more.
+    /// The call was cancelled.
     Cancelled,
 }
 
-/// Runs a program for `limit` at most, and within the time of the call.
+/// Runs a program for at most `limit`, and within the time of the call.
 pub(crate) async fn run_within(
     command: Command,
     limit: Duration,
@@ -51,7 +51,7 @@ pub(crate) async fn run_within(
             () = cx.cancelled() => {}
         }
     };
-    // Secrets are hidden before the output is cut.
+    // Mask secrets before the output is cut.
     let command = command.grace(GRACE).filter_output(cx.byte_masks());
     let finished = run(command, over).await.map_err(not_started)?;
     let stop = finished.stopped.then(|| {
@@ -61,7 +61,7 @@ pub(crate) async fn run_within(
     Ok((finished, stop))
 }
 
-/// The folder of the call's project, absolute.
+/// The absolute path of the folder of the call's project.
 pub(crate) fn workspace(
     projects: Option<&Projects>,
     project_id: Option<&str>,
@@ -71,12 +71,12 @@ pub(crate) fn workspace(
     Ok(std::path::absolute(root).unwrap_or_else(|_| root.to_owned()))
 }
 
-/// What a program in the call's folder may not change.
+/// What a program in the call's folder may neither change nor read.
 pub(crate) fn control_plane(projects: Option<&Projects>) -> Option<&ControlPlane> {
     projects.map(Projects::control_plane)
 }
 
-/// What a call that runs this command for `limit` at most would do.
+/// The plan of a call that runs this command for at most `limit`.
 pub(crate) fn planned(command: &Command, limit: Duration) -> Plan {
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
     let outline = command.outline();
@@ -99,12 +99,12 @@ pub(crate) fn planned(command: &Command, limit: Duration) -> Plan {
     Plan::Command(plan)
 }
 
-/// The id of the call's project, where the host says one.
+/// The id of the call's project, if the host set one.
 pub(crate) fn project_id(cx: &CallContext) -> Option<&str> {
     cx.injected("project_id")?.as_str()
 }
 
-/// Why nothing ran, in the pipeline's words.
+/// Translates a failed start into a tool error.
 fn not_started(error: SpawnError) -> ToolError {
     let kind = match &error {
         SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
@@ -114,7 +114,7 @@ fn not_started(error: SpawnError) -> ToolError {
     ToolError::new(kind, error.to_string()).with_retryable(retryable).with_source(error)
 }
 
-/// The exit code as shells give it: 128 and the number of the signal, where one ended it.
+/// The exit code as shells report it: 128 plus the signal number if a signal ended the program.
 pub(crate) fn exit_code(status: Status) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
@@ -129,8 +129,8 @@ pub(crate) fn ending(status: Status) -> String {
     }
 }
 
-/// Adds what programs and operators want to know: what the kernel held it to (`sandbox`), how its
-/// processes were ended, and how much of its output is not here.
+/// Adds metadata for programs and operators: the enforced confinement (`sandbox`), how the processes were ended, and
+/// how much output was cut.
 pub(crate) fn with_facts(mut output: ToolOutput, finished: &Finished) -> ToolOutput {
     output = output
         .with_meta("sandbox", finished.enforced.to_string())

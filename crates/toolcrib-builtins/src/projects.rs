@@ -1,4 +1,4 @@
-//! Which folder a call works in: the project that the host names, or the one there is.
+//! Chooses the folder of a call: the project that the host names, or the only folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcrib_sandbox::{ControlPlane, PROTECTED_NAMES, Workspace};
 use toolcrib_tool::{ErrorKind, ToolError};
 
-/// The key of the context under which a host says which project a call is about.
+/// The context key under which a host names the project of a call.
 pub const PROJECT_ID: &str = "project_id";
 
-/// The folders that built-in tools may work in: the service that lends them to the tools.
+/// The folders that built-in tools may work in, as a service for the tools.
 ///
-/// With named projects every call needs a `project_id` in its context, which only the host can set.
-/// Without any, all calls work in one folder, and an id means nothing.
+/// With named projects every call needs a `project_id` in its context, which only the host can set. Otherwise all calls
+/// work in one folder, and a `project_id` is ignored.
 ///
-/// Roots are opened at the first call that needs them, and again if they were deleted and made anew.
+/// Roots are opened at the first call that needs them, and again if they were deleted and recreated.
 ///
 /// ```
 /// use toolcrib_builtins::Projects;
@@ -63,7 +63,7 @@ impl Projects {
         Self::over(Roots::One(Root::new(root)))
     }
 
-    /// Named ones, each with its root.
+    /// Named projects, each with its root.
     pub fn named<N: Into<String>, P: Into<PathBuf>>(
         projects: impl IntoIterator<Item = (N, P)>,
     ) -> Self {
@@ -77,7 +77,7 @@ impl Projects {
         Self { roots, sensitive: Vec::new(), protected: Vec::new(), protected_names, plane }
     }
 
-    /// The same folders under another control plane, opened anew when they are needed.
+    /// The same folders with another control plane. They are reopened when needed.
     #[must_use]
     pub fn under(&self, plane: &ControlPlane) -> Self {
         let anew = |root: &Root| Root::new(&root.path);
@@ -96,12 +96,12 @@ impl Projects {
         }
     }
 
-    /// What file tools and programs in these folders do not change, and do not see.
+    /// What file tools and programs in these folders may neither change nor read.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.plane
     }
 
-    /// The folders, as they were given.
+    /// The folders, as given.
     pub fn roots(&self) -> impl Iterator<Item = &Path> {
         let (one, named) = match &self.roots {
             Roots::One(root) => (Some(root), None),
@@ -115,31 +115,30 @@ impl Projects {
         matches!(self.roots, Roots::Named(_))
     }
 
-    /// Adds places that no file tool touches, with all below them, as absolute paths; keys and
-    /// credentials in home folders always are.
+    /// Adds absolute paths that no file tool reads or changes, with everything below them. Keys and credentials in home
+    /// folders are always included.
     #[must_use]
     pub fn sensitive(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sensitive.extend(places);
         self
     }
 
-    /// Adds places that file tools can read and not change, as absolute paths.
+    /// Adds absolute paths that file tools can read but not change.
     #[must_use]
     pub fn protected(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.protected.extend(places);
         self
     }
 
-    /// Sets the names that file tools can read and not change, in whatever folder they are.
-    /// Default: [`PROTECTED_NAMES`].
+    /// Sets file names that file tools can read but not change, in any folder. Default: [`PROTECTED_NAMES`].
     #[must_use]
     pub fn protected_names(mut self, names: impl IntoIterator<Item = PathBuf>) -> Self {
         self.protected_names = names.into_iter().collect();
         self
     }
 
-    /// The workspace of a call. Fails with `missing_context` where an id is needed and not there,
-    /// and with `execution` where it names nothing.
+    /// The workspace of a call. Fails with `missing_context` if a required id is missing, and with `execution` if the
+    /// id is unknown.
     pub fn workspace(&self, project_id: Option<&str>) -> Result<Arc<Workspace>, ToolError> {
         let root = self.root_of(project_id)?;
         let mut opened = root.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +161,7 @@ impl Projects {
         Ok(Arc::clone(opened.insert(Arc::new(workspace))))
     }
 
-    /// The root of a call's project, as it was given. Fails as [`workspace`](Self::workspace) does.
+    /// The root of a call's project, as given. Fails as [`workspace`](Self::workspace) does.
     pub fn root(&self, project_id: Option<&str>) -> Result<&Path, ToolError> {
         self.root_of(project_id).map(|root| root.path.as_path())
     }

@@ -1,4 +1,4 @@
-//! The tools that run programs, where nothing can confine these.
+//! Tools that run programs, on a machine that cannot confine them.
 
 use toolcrib_sandbox::jail::set_helper;
 use toolcrib_tool::native_tools;
@@ -7,7 +7,7 @@ use toolcrib_builtins as _;
 
 #[test]
 fn without_a_helper_tools_that_run_programs_are_unavailable_and_say_so() {
-    // Others of the workspace build with a hook that makes every test its own helper.
+    // Other test programs of the workspace are built with a hook that lets them act as the jail's helper.
     assert!(set_helper("/nonexistent/toolcrib-jail"));
     for name in ["bash", "execute_python"] {
         let tool = native_tools().into_iter().find(|tool| tool.name == name).expect("it is linked");

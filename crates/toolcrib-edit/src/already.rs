@@ -1,17 +1,17 @@
-//! Whether an edit that finds no source was made before.
+//! Detects an edit that was already made: its source is missing and its target is there.
 
 use super::change::LineRange;
 use super::lines::LineCounter;
 use super::locate;
 use super::pattern::Pattern;
 
-/// Letters and digits a target must have to say that it was this edit that wrote it.
+/// The fewest letters and digits with which a target is specific enough.
 const TELLING: usize = 6;
 
-/// Where the target stands in the file, if that is one place.
+/// Where the target occurs in the file, if it occurs exactly once.
 pub(super) fn find(file: &[u8], source: &str, target: &str) -> Option<LineRange> {
     let telling = target.chars().filter(|char| char.is_alphanumeric()).take(TELLING).count();
-    // What takes parts of the source away leaves what may have been there all along.
+    // If the edit only removes parts of the source, the rest may have been there all along.
     if telling < TELLING || source.contains(target.trim()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Several places where one was meant, and what would tell them apart.
+//! Explains a source that occurs several times, with context that makes each place unique.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,30 +9,30 @@ use super::lines::{LineCounter, eol_at, eol_before, line_end_within, line_start_
 use super::locate::{self, Found};
 use super::show::clip;
 
-/// Places that are shown.
+/// The most places that are shown.
 const SHOWN: usize = 5;
 
-/// Lines before and after a place that may be needed to tell it apart.
+/// How many lines before and after a place may be needed to make it unique.
 const REACH: usize = 12;
 
-/// Blocks of lines that are tried, and bytes of a file in which only one is.
+/// How many blocks of lines are tried; in a file larger than this many bytes, only one.
 const TRIES: usize = 6;
 const LARGE_FILE: usize = 1024 * 1024;
 
-/// Bytes of a line before a place that are shown.
+/// How many bytes of a line before a place are shown.
 const BEFORE: usize = 80;
 
-/// Bytes of a context that is shown, and of a line that is looked at for one.
+/// The longest context that is shown, and the longest line that is considered for one, in bytes.
 const LARGE: usize = 2_000;
 
-/// The source stands at several places.
+/// The source occurs several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ambiguity {
-    /// At which level it does.
+    /// The level at which it occurs.
     pub level: Level,
-    /// At how many, overlapping ones included.
+    /// How often it occurs, including overlapping places.
     pub count: usize,
-    /// The first five.
+    /// The first five places.
     pub places: Vec<Candidate>,
 }
 
@@ -41,20 +41,19 @@ pub struct Ambiguity {
 pub struct Candidate {
     /// Its lines.
     pub lines: LineRange,
-    /// The first of them, cut short if it is long.
+    /// The first of its lines, shortened if it is long.
     pub text: String,
-    /// The smallest text of whole lines around it that stands nowhere else, to be used as the
-    /// source; `None` if twelve lines more on
-    /// either side or 2,000 bytes do not suffice, or if there are very many places.
+    /// The smallest text of whole lines around it that occurs only once, for use as the source; `None` if twelve more
+    /// lines on either side or 2,000 bytes do not suffice, or if there are very many places.
     pub context: Option<String>,
 }
 
 impl Ambiguity {
-    /// `file` is what was searched: its lines are the file's.
+    /// `file` is the searched text; line numbers refer to it.
     pub(super) fn new(file: &[u8], found: &Found) -> Self {
         let counter = LineCounter::new(file);
-        let surroundings: Vec<Surroundings<'_>> =
-            found.places.iter().map(|place| Surroundings::new(file, place)).collect();
+        let surroundings: Vec<PlaceContext<'_>> =
+            found.places.iter().map(|place| PlaceContext::new(file, place)).collect();
         let whole = found.places.len() == found.count;
         let mut mark = found.before;
         let places = found
@@ -80,9 +79,9 @@ impl fmt::Display for Ambiguity {
         let Self { level, count, places } = self;
         write!(
             f,
-            "The source text stands at {count} places (matched {}), so it is not clear which one is \
-             meant. Add lines around it until it stands at one, or set `near_line`, or \
-             `replace_all` to change them all.",
+            "The source text occurs {count} times (matched {}), so it is not clear which place \
+             is meant. Add surrounding lines until it occurs once, or set `near_line`, or set \
+             `replace_all` to change every place.",
             level.describe()
         )?;
         for place in places {
@@ -98,7 +97,7 @@ impl fmt::Display for Ambiguity {
     }
 }
 
-/// The line that a place begins in; of a long one what is around the place.
+/// The line in which a place begins; a long line is cut around the place.
 fn first_line(file: &[u8], place: &Range<usize>) -> Range<usize> {
     let start = line_start_within(file, place.start, BEFORE);
     let start = start.unwrap_or_else(|| place.start.saturating_sub(BEFORE));
@@ -106,13 +105,13 @@ fn first_line(file: &[u8], place: &Range<usize>) -> Range<usize> {
 }
 
 /// A place and the lines around it.
-struct Surroundings<'a> {
+struct PlaceContext<'a> {
     file: &'a [u8],
-    /// The whole lines that the place stands in; `None` if they are long.
+    /// The whole lines of the place; `None` if they are long.
     lines: Option<Range<usize>>,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> PlaceContext<'a> {
     fn new(file: &'a [u8], place: &Range<usize>) -> Self {
         let end = place.end - eol_before(file, place.end).min(place.len());
         let lines = (place.len() <= LARGE)
@@ -148,10 +147,10 @@ impl<'a> Surroundings<'a> {
         lines.take(REACH)
     }
 
-    /// The smallest block of whole lines that holds this place and is no other's.
+    /// The smallest block of whole lines that contains only this place.
     fn context(&self, all: &[Self]) -> Option<String> {
         let own = self.lines.as_ref()?;
-        // How many lines each other place shares with this one, before and after.
+        // For each other place, how many lines before and after are the same.
         let mut shared: Vec<(usize, usize)> = Vec::new();
         for other in all {
             let lines = other.lines.as_ref()?;
@@ -166,7 +165,7 @@ impl<'a> Surroundings<'a> {
             (self.before().collect::<Vec<_>>(), self.after().collect::<Vec<_>>());
         let mut blocks: Vec<(usize, usize)> = (0..=lines_before.len())
             .map(|before| {
-                // Those that this many lines before do not tell apart must differ after.
+                // Places with the same lines before must differ in the lines after.
                 let after = shared.iter().filter(|(same, _)| *same >= before);
                 (before, after.map(|(_, same)| same + 1).max().unwrap_or(0))
             })
@@ -174,8 +173,8 @@ impl<'a> Surroundings<'a> {
             .collect();
         blocks.sort_by_key(|(before, after)| (before + after, *before));
         let tries = if self.file.len() > LARGE_FILE { 1 } else { TRIES };
-        // Lines that differ may still begin or end alike, which is enough for a text that ends
-        // there: a block counts once it was searched for.
+        // Different lines may still share a beginning or an end, and a context could end there, so search for each
+        // block before it counts.
         blocks.into_iter().take(tries).find_map(|(before, after)| {
             let start = before.checked_sub(1).map_or(own.start, |last| lines_before[last].start);
             let end = after.checked_sub(1).map_or(own.end, |last| lines_after[last].end);
@@ -187,7 +186,7 @@ impl<'a> Surroundings<'a> {
         })
     }
 
-    /// Blanks at the edges are no help in telling lines apart: a model may not copy them.
+    /// Ignore blanks at the edges, because a model may not copy them.
     fn same(&self, (one, other): (&Range<usize>, &Range<usize>)) -> bool {
         trim(&self.file[one.clone()]) == trim(&self.file[other.clone()])
     }

@@ -1,16 +1,16 @@
-//! Why a source that was meant well is not found: mistakes that models make in copying. Each is
-//! tried, and named only if the source would have been found without it.
+//! Detects mistakes that models make in copying. Each is tried, and reported only if the source would have been found
+//! without it.
 
 use std::ops::Range;
 
 use super::locate;
 use super::pattern::Pattern;
 
-/// Bytes of a file that is searched whole for a source put right; of a larger one, the part that is
-/// most like the source.
+/// Files up to this size are searched completely for a corrected source; in a larger one, only the most similar part
+/// is.
 const SMALL: usize = 128 * 1024;
 
-/// Bytes before and after that part.
+/// How many bytes before and after that part are searched.
 const SLACK: usize = 4 * 1024;
 
 /// A likely mistake.
@@ -19,17 +19,17 @@ const SLACK: usize = 4 * 1024;
 pub enum Cause {
     /// The lines begin with their numbers, as a listing shows them.
     LineNumbers,
-    /// The text is wrapped in a fence of backticks.
+    /// The text is wrapped in a code fence.
     CodeFence,
-    /// Characters are written as HTML entities, or entities as characters.
+    /// Characters are written as HTML entities, or the reverse.
     Entities,
-    /// Backslashes and quotes are escaped once too often or once too little.
+    /// Backslashes and quotes are escaped once too often or too rarely.
     Escapes,
-    /// Lines are left out, with an ellipsis instead.
+    /// An ellipsis replaces lines.
     Elision,
-    /// Upper and lower case differ.
+    /// Upper and lower case differ: copy them from the file.
     Case,
-    /// Letters are another alphabet's that look the same.
+    /// Letters of another alphabet look the same.
     LookAlikes,
 }
 
@@ -48,7 +48,7 @@ impl Cause {
         }
     }
 
-    /// A sentence that says what to do.
+    /// A sentence with what to do.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::LineNumbers => "Its lines begin with line numbers: send the text without them.",
@@ -58,11 +58,11 @@ impl Cause {
                  file does."
             }
             Self::Escapes => {
-                "Backslashes or quotes are escaped once too often or too little: write them as the \
+                "Backslashes or quotes are escaped once too often or too rarely: write them as the \
                  file does."
             }
-            Self::Elision => "It leaves lines out with an ellipsis: send all of its lines.",
-            Self::Case => "Upper and lower case differ.",
+            Self::Elision => "It replaces lines with an ellipsis: send all of its lines.",
+            Self::Case => "Upper and lower case differ: copy them from the file.",
             Self::LookAlikes => {
                 "Some letters only look the same (such as a Cyrillic `а` for a Latin `a`): copy \
                  them from the file."
@@ -114,7 +114,7 @@ fn stands(part: &[u8], text: Option<String>) -> bool {
     })
 }
 
-/// Without the numbers that every line begins with, and the sign after each.
+/// The source without line numbers and the sign after each.
 fn without_numbers(source: &str) -> Option<String> {
     let stripped: Option<Vec<&str>> = source
         .lines()
@@ -125,7 +125,7 @@ fn without_numbers(source: &str) -> Option<String> {
             let numbered = rest.len() < line.len();
             let rest = rest.trim_start_matches(' ');
             let text = rest.strip_prefix(['|', ':', '→', '\t', '│', '-', '.', ')']);
-            // Of an empty line the number alone may be left.
+            // An empty line may consist of the number alone.
             text.or(rest.is_empty().then_some("")).filter(|_| numbered)
         })
         .collect();
@@ -139,7 +139,7 @@ fn without_fence(source: &str) -> Option<String> {
     Some(inside.trim_end_matches('\n').to_owned())
 }
 
-/// The last is the one that others are escaped with.
+/// The last entity is the one with which others are escaped.
 const ENTITIES: [(&str, &str); 13] = [
     ("&lt;", "<"),
     ("&#60;", "<"),
@@ -156,7 +156,7 @@ const ENTITIES: [(&str, &str); 13] = [
     ("&amp;", "&"),
 ];
 
-/// With characters for their entities, also for those that were escaped once more.
+/// The text with characters instead of entities, including doubly escaped ones.
 fn characters(text: &str) -> String {
     let once = |text: String| {
         ENTITIES.iter().fold(text, |text, (entity, char)| {
@@ -192,7 +192,7 @@ fn escaped(source: &str) -> Option<String> {
     source.contains(['\\', '"', '\n']).then(|| source.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Whether what stands before and after an ellipsis is there, but not the ellipsis.
+/// Whether the text before and after an ellipsis occurs, but not the ellipsis.
 fn is_elided(part: &[u8], source: &str) -> bool {
     let lines: Vec<&str> = source.lines().collect();
     let dots = lines.iter().position(|line| {
@@ -210,7 +210,7 @@ fn is_elided(part: &[u8], source: &str) -> bool {
     })
 }
 
-/// Letters of other alphabets that cannot be told from Latin ones by looking, as the Latin ones.
+/// The text with Latin letters instead of lookalikes from other alphabets.
 fn latin(text: &str) -> String {
     const ALIKE: [(char, char); 40] = [
         ('а', 'a'),

@@ -1,4 +1,4 @@
-//! What an edit does to a file.
+//! The change that an edit makes to a file.
 
 use std::fmt;
 
@@ -18,8 +18,7 @@ pub struct LineRange {
 }
 
 impl LineRange {
-    /// The lines that bytes of a file stand in, which begin at a mark. A line's end is the end of
-    /// its line, not the beginning of the next.
+    /// The lines of a byte range that begins at a mark. A line end belongs to the line that it ends.
     pub(super) fn of(counter: &LineCounter<'_>, file: &[u8], start: Mark, end: usize) -> Self {
         let end = end - eol_before(file, end).min(end - start.at);
         Self { first: start.line, last: counter.mark(start, end).line }
@@ -36,7 +35,7 @@ impl fmt::Display for LineRange {
     }
 }
 
-/// What is written where. It belongs to the bytes it was found in, and is only good for them.
+/// The replacements of an edit. It is valid only for the bytes in which it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     level: Level,
@@ -45,8 +44,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Refused if nothing would be different. Lines are counted from `before`, which is not after
-    /// the first splice.
+    /// Refused if nothing would change. Lines are counted from `before`, which must not be after the first splice.
     pub(super) fn new(
         file: &[u8],
         level: Level,
@@ -67,28 +65,26 @@ impl Change {
         Ok(Self { level, splices, lines })
     }
 
-    /// At which level the source was found.
+    /// The level at which the source was found.
     pub const fn level(&self) -> Level {
         self.level
     }
 
-    /// What is written where, in the order of the file, apart from each other. One, unless all
-    /// places were asked for.
+    /// The replacements, in the order of the file and without overlaps. There is one, unless all places were requested.
     pub fn splices(&self) -> &[Splice] {
         &self.splices
     }
 
-    /// The lines of each splice, as they are numbered before it.
+    /// The lines of each splice, numbered before it is applied.
     pub fn lines(&self) -> &[LineRange] {
         &self.lines
     }
 
-    /// The file with the change, in one allocation of its size. `file` is what the change was found
-    /// in.
+    /// The changed file, in one allocation of its size. `file` must be the file in which the change was found.
     ///
     /// # Panics
     ///
-    /// If `file` is another one, and shorter.
+    /// If `file` is a different, shorter file.
     pub fn apply(&self, file: &[u8]) -> Vec<u8> {
         let (gone, come) = self.splices.iter().fold((0, 0), |(gone, come), splice| {
             (gone + splice.range.len(), come + splice.text.len())
@@ -104,9 +100,9 @@ impl Change {
         out
     }
 
-    /// The change for people and models: lines that go and come with a few around them, in the
-    /// format of `diff -u` without file names. Long lines and many places are cut short, and it says
-    /// so. `file` is what the change was found in.
+    /// The change for people and models: removed and added lines with some context, in the format of `diff -u` without
+    /// file names. Long lines and many places are shortened, with a note. `file` must be the file in which the change
+    /// was found.
     pub fn diff(&self, file: &[u8]) -> String {
         show::change(file, &self.splices, &self.lines)
     }

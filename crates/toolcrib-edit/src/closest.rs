@@ -1,8 +1,7 @@
-//! The part of the file that is most like a source that stands nowhere in it: to explain a refusal,
-//! never to edit.
+//! Finds the part of a file that is most similar to a missing source: to explain a refusal, never to edit.
 //!
-//! One pass over the file counts, block by block, how many groups of three characters are the
-//! source's too. The blocks that have most of them are looked at line by line.
+//! One pass over the file counts in each block how many trigrams also occur in the source. The best blocks are then
+//! compared line by line.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -13,42 +12,41 @@ use super::fold;
 use super::lines::{LineCounter, Mark, line_end_within, line_start_within, pieces, trim};
 use super::show::{clip, visible};
 
-/// Bytes per block: ten words, each beginning six bytes after the one before it.
+/// Bytes per block: ten words, each starting six bytes after the previous one.
 const BLOCK: usize = 60;
 
-/// Parts of the file that are looked at line by line.
+/// How many parts of the file are compared line by line.
 const CANDIDATES: usize = 6;
 
-/// Bytes of a source beyond which its beginning stands for it.
+/// If a source is longer than this, only its beginning is used.
 const LARGE: usize = 16 * 1024;
 
-/// Bytes of the text that is offered to be sent again.
+/// The longest text that is offered for sending again, in bytes.
 const RESENT: usize = 4_000;
 
-/// Lines of the comparison.
+/// The most lines of the comparison.
 const MOST_ROWS: usize = 40;
 
-/// How alike the lines must be, of 1,000, to be worth showing.
+/// How similar the lines must be to be shown, in thousandths.
 const LIKE: usize = 450;
 
-/// The part of the file that is most like the source.
+/// The part of the file that is most similar to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closest {
     /// Its lines.
     pub lines: LineRange,
-    /// It word for word, to be sent as the source if it is what was meant; `None` if it is longer
-    /// than 4,000 bytes or no UTF-8.
+    /// Its exact text, for use as the source if it is what was meant; `None` if it is longer than 4,000 bytes or not
+    /// UTF-8.
     pub text: Option<String>,
-    /// It beside the source: the file's lines with their numbers, `-` before those that the source
-    /// has otherwise, `+` before the source's. Where only blanks differ they are shown, `·` for a
-    /// space and `→` for a tab.
+    /// A comparison with the source: the file's lines with their numbers, `-` before those that differ in the source,
+    /// `+` before the source's. If only blanks differ they are made visible, `·` for a space and `→` for a tab.
     pub diff: String,
 }
 
-/// Where that part is.
+/// The position of that part.
 pub(super) fn find(file: &[u8], source: &str) -> Option<Range<usize>> {
     let head = &source.as_bytes()[..source.len().min(LARGE)];
-    let shape = Shape::of(head);
+    let shape = Trigrams::of(head);
     let candidates = candidates(file, &shape, head.len());
     let wanted: Vec<&[u8]> = lines_of(head);
     candidates
@@ -79,7 +77,7 @@ fn compared(window: &[u8], source: &str, first: usize) -> String {
     let mut out = String::new();
     let mut left = MOST_ROWS;
     for Hunk { old: file, new: source, equal } in hunks(old, new) {
-        // Lines that differ in blanks alone say so by showing them.
+        // Lines that differ only in blanks show their blanks.
         let blanks = |lines: &[&[u8]]| -> Vec<String> {
             lines.iter().map(|line| fold::fold(&String::from_utf8_lossy(line))).collect()
         };
@@ -105,7 +103,7 @@ fn compared(window: &[u8], source: &str, first: usize) -> String {
     out
 }
 
-/// Lines without what ends them, and without the empty piece after the last end.
+/// Lines without line ends, and without the empty piece after the last end.
 fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = pieces(text).map(|piece| piece.text).collect();
     if lines.len() > 1 && lines.last().is_some_and(|last| last.is_empty()) {
@@ -114,17 +112,17 @@ fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// Which groups of three characters a text has, upper and lower case being one.
-struct Shape {
+/// The trigrams of a text, ignoring case.
+struct Trigrams {
     known: Vec<u8>,
 }
 
-impl Shape {
+impl Trigrams {
     fn of(text: &[u8]) -> Self {
         let mut known = vec![0; 1 << 16];
         let padded = [text, b"\0\0"].concat();
         Self::slots(&padded).for_each(|slot| known[slot] = 1);
-        // Blanks alone tell nothing apart.
+        // Blanks alone distinguish nothing.
         let blank = b"\t\t\t   \t  \n\n\n   \n  ";
         Self::slots(blank).for_each(|slot| known[slot] = 0);
         Self { known }
@@ -135,14 +133,14 @@ impl Shape {
         text.windows(3).map(move |bytes| Self::slot(u64::from_le_bytes(group(bytes))))
     }
 
-    /// Where the first three bytes of a word are kept. Letters of both cases have one place.
+    /// The slot of the first three bytes of a word. Upper and lower case share a slot.
     fn slot(word: u64) -> usize {
         let group = (word | 0x0020_2020) & 0x00ff_ffff;
         let hash = (group.wrapping_mul(0x9e37_79b1) >> 16) & 0xffff;
         usize::try_from(hash).unwrap_or(0)
     }
 
-    /// How many groups that begin in the block at `at` are known, of every second one.
+    /// How many known trigrams begin in the block at `at`, checking every second one.
     fn count(&self, file: &[u8], at: usize) -> usize {
         let block = file[at..].first_chunk().copied().unwrap_or_else(|| {
             let mut padded = [0; BLOCK + 2];
@@ -154,7 +152,7 @@ impl Shape {
 
     fn count_in(&self, block: &[u8; BLOCK + 2]) -> usize {
         let known = |word: u64| usize::from(self.known[Self::slot(word)]);
-        // A word of eight bytes has three groups of three.
+        // A word of eight bytes contains three trigrams.
         let words = (0..BLOCK).step_by(6).filter_map(|at| block[at..].first_chunk());
         words
             .map(|word| u64::from_le_bytes(*word))
@@ -163,8 +161,8 @@ impl Shape {
     }
 }
 
-/// The parts of the file, as long as the source, that have most of its shape; apart from each other.
-fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
+/// The parts of the file, as long as the source, with most of its trigrams; without overlaps.
+fn candidates(file: &[u8], shape: &Trigrams, len: usize) -> Vec<Range<usize>> {
     let width = len.div_ceil(BLOCK) + 1;
     let mut best: Vec<(usize, usize)> = Vec::with_capacity(CANDIDATES + 1);
     let mut counts = std::collections::VecDeque::with_capacity(width + 1);
@@ -180,7 +178,7 @@ fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
         if best.len() == CANDIDATES && best[CANDIDATES - 1].0 >= sum {
             continue;
         }
-        // Of windows that overlap the better one stays.
+        // Of overlapping windows, keep the better one.
         match best.iter().position(|(_, other)| first - other < width) {
             Some(known) if best[known].0 >= sum => continue,
             Some(known) => best[known] = (sum, first),
@@ -195,10 +193,10 @@ fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The lines in and around a part of the file that are most like the wanted ones, and how like.
+/// The lines in and around a part of the file that are most similar to the wanted ones, and their similarity.
 fn best_lines(file: &[u8], part: Range<usize>, wanted: &[&[u8]]) -> Option<(usize, Range<usize>)> {
     let start = line_start_within(file, part.start, LARGE).unwrap_or(part.start);
-    // Two lines more on either side: blocks do not end where lines do.
+    // Include two more lines on either side, because blocks do not end at line ends.
     let start = (0..2).fold(start, |start, _| {
         start.checked_sub(1).and_then(|end| line_start_within(file, end, 1_000)).unwrap_or(start)
     });
@@ -211,10 +209,10 @@ fn best_lines(file: &[u8], part: Range<usize>, wanted: &[&[u8]]) -> Option<(usiz
             line
         })
         .collect();
-    let wanted_bags: Vec<Bag> = wanted.iter().map(|line| Bag::of(line)).collect();
-    let bags: Vec<Bag> = lines.iter().map(|line| Bag::of(&file[line.clone()])).collect();
-    let weight: usize = wanted_bags.iter().map(Bag::len).sum::<usize>().max(1);
-    // The line that fits the most telling line of the source best sets them beside each other.
+    let wanted_bags: Vec<Bigrams> = wanted.iter().map(|line| Bigrams::of(line)).collect();
+    let bags: Vec<Bigrams> = lines.iter().map(|line| Bigrams::of(&file[line.clone()])).collect();
+    let weight: usize = wanted_bags.iter().map(Bigrams::len).sum::<usize>().max(1);
+    // Align the texts at the line that matches the source's most distinctive line best.
     let telling = (0..wanted.len()).max_by_key(|at| wanted_bags[*at].len())?;
     let mut ranked: Vec<usize> = (0..lines.len()).collect();
     ranked.sort_by_key(|at| std::cmp::Reverse(bags[*at].likeness(&wanted_bags[telling])));
@@ -233,7 +231,7 @@ fn best_lines(file: &[u8], part: Range<usize>, wanted: &[&[u8]]) -> Option<(usiz
                     bag.likeness(line).max(part) * bag.len()
                 })
                 .sum();
-            // Lines that were put in or left out move the others: those are found by being equal.
+            // Inserted or omitted lines shift the others; equal lines find the shift.
             let key = |line: &[u8]| trim(line).to_vec();
             let old: Vec<Vec<u8>> =
                 lines[first..last].iter().map(|line| key(&file[line.clone()])).collect();
@@ -249,12 +247,12 @@ fn best_lines(file: &[u8], part: Range<usize>, wanted: &[&[u8]]) -> Option<(usiz
         .max_by_key(|(likeness, range)| (*likeness, std::cmp::Reverse(range.start)))
 }
 
-/// The pairs of characters of a line, sorted, without its blanks.
-struct Bag {
+/// The bigrams of a line, sorted, without blanks.
+struct Bigrams {
     pairs: Vec<[u8; 2]>,
 }
 
-impl Bag {
+impl Bigrams {
     fn of(line: &[u8]) -> Self {
         let line = &line[..line.len().min(1_000)];
         let shown: Vec<u8> = line
@@ -274,12 +272,12 @@ impl Bag {
         self.pairs.len()
     }
 
-    /// How many of the pairs of both are in both, of 1,000.
+    /// The share of common bigrams in both, in thousandths.
     fn likeness(&self, other: &Self) -> usize {
         2_000 * self.shared(other) / (self.len() + other.len()).max(1)
     }
 
-    /// How many of these pairs are the other's too, of 1,000.
+    /// The share of these bigrams that the other has too, in thousandths.
     fn inside(&self, other: &Self) -> usize {
         1_000 * self.shared(other) / self.len().max(1)
     }

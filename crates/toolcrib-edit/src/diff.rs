@@ -1,8 +1,8 @@
-//! Which lines two texts share, in time that is linear but for sorting.
+//! A line diff in linear time except for sorting.
 //!
-//! Lines that occur once on both sides are anchors (Cohen's patience diff); what lies between two
-//! anchors is compared again, and small rests line by line. A rest that is large and has no anchor
-//! is taken as replaced: that is never wrong, only coarser.
+//! Lines that occur once on both sides are anchors (Cohen's patience diff). The text between two anchors is compared
+//! again, and small remainders line by line. A large remainder without an anchor counts as replaced: that is never
+//! wrong, only coarser.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-/// Cells of the table that small rests are compared in.
+/// The largest table for comparing small remainders, in cells.
 const CELLS: usize = 4_096;
 
-/// How often what lies between anchors is given anchors of its own.
+/// How deep the text between anchors is searched for more anchors.
 const DEPTH: usize = 16;
 
-/// Lines on both sides, equal one by one or one replaced by the other.
+/// Lines on both sides that are equal, or one replaced by the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hunk {
     pub(super) old: Range<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Hunk {
     pub(super) equal: bool,
 }
 
-/// Hunks that cover both sides from beginning to end, equal ones and others taking turns.
+/// Hunks that cover both sides completely, alternating between equal and different.
 pub(super) fn hunks<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<Hunk> {
     let mut pairs = Vec::new();
     let whole = (0..old.len(), 0..new.len());
@@ -57,7 +57,7 @@ pub(super) fn hunks<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<Hunk> {
 struct Comparison<'a, T> {
     old: &'a [T],
     new: &'a [T],
-    /// Equal lines, in order on both sides.
+    /// Pairs of equal lines, in order on both sides.
     pairs: &'a mut Vec<(usize, usize)>,
 }
 
@@ -118,7 +118,7 @@ impl<T: Eq + Hash> Comparison<'_, T> {
         }
         let (mut old_at, mut new_at) = (old.start, new.start);
         for (old_anchor, new_anchor) in anchors {
-            // An anchor may have been reached from the one before it.
+            // The previous anchor may already have reached this one.
             if old_anchor < old_at || new_anchor < new_at {
                 continue;
             }
@@ -129,7 +129,7 @@ impl<T: Eq + Hash> Comparison<'_, T> {
         self.compare(old_at..old.end, new_at..new.end, depth);
     }
 
-    /// Lines that occur once on both sides, as many of them as have the same order.
+    /// Lines that occur once on both sides: the most that have the same order.
     fn anchors(&self, old: Range<usize>, new: Range<usize>) -> Vec<(usize, usize)> {
         let mut seen: HashMap<&T, (usize, usize, usize), FixedState> =
             HashMap::with_capacity_and_hasher(old.len(), FixedState::default());
@@ -151,10 +151,9 @@ impl<T: Eq + Hash> Comparison<'_, T> {
     }
 }
 
-/// The longest run of pairs whose first numbers rise; their second ones rise already.
+/// The longest run of pairs whose first numbers increase; the second ones already do.
 fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // For each length, the pair that ends the run with the smallest number; and each pair's own
-    // predecessor.
+    // For each length, the pair that ends the run with the smallest number; and the predecessor of each pair.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, (old, _)) in pairs.iter().enumerate() {
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_block_costs_itself_and_no_more() {
+    fn a_moved_block_is_the_only_difference() {
         let old: Vec<u16> = (0..500).collect();
         let mut new = old.clone();
         new.rotate_left(100);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_anchor_and_is_large_is_replaced() {
+    fn a_large_text_without_anchors_is_replaced() {
         let old: Vec<u16> = (0..200).map(|at| at % 2).collect();
         let new: Vec<u16> = (0..200).map(|at| at % 3).collect();
         rebuilt(&old, &new);
@@ -229,7 +228,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn small_texts_share_as_many_lines_as_they_can(
+        fn small_texts_share_as_many_lines_as_possible(
             old in proptest::collection::vec(0_u16..4, 0..24),
             new in proptest::collection::vec(0_u16..4, 0..24),
         ) {

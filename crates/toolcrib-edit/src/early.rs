@@ -1,9 +1,9 @@
-//! What is refused before the file is looked at.
+//! Refusals that do not depend on the file.
 
 use super::diff::hunks;
 use super::refusal::Refusal;
 
-/// Refuses what cannot be meant, whatever the file says.
+/// Refuses edits that cannot be meant, whatever the file contains.
 pub(super) fn check(source: &str, target: &str) -> Result<(), Refusal> {
     if source.is_empty() {
         return Err(Refusal::EmptySource);
@@ -17,12 +17,12 @@ pub(super) fn check(source: &str, target: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a text shows nothing: blanks, ends of lines, characters of no width.
+/// Whether a text is invisible: blanks, line ends, characters of no width.
 pub(super) fn is_blank(text: &str) -> bool {
     text.chars().all(|char| char.is_whitespace() || super::fold::is_widthless(char))
 }
 
-/// A line of the target that stands for lines it leaves out, and its number in the target.
+/// A line of the target that replaces omitted lines, and its number in the target.
 fn omission<'a>(source: &str, target: &'a str) -> Option<(usize, &'a str)> {
     let may_hold_one = target.contains("...") || target.contains('…');
     if !may_hold_one {
@@ -34,7 +34,7 @@ fn omission<'a>(source: &str, target: &'a str) -> Option<(usize, &'a str)> {
         for at in hunk.new {
             let marker = marker(lines[at]);
             let says_so = marker == Some(Marker::SaysSo);
-            // An ellipsis alone is one where it stands instead of several lines.
+            // A bare ellipsis is a marker if it replaces several lines.
             let instead = marker == Some(Marker::Ellipsis) && hunk.old.len() > 1;
             if (says_so || instead) && !source.contains(&lines[at]) {
                 return Some((at + 1, lines[at]));
@@ -52,12 +52,12 @@ enum Marker {
     Ellipsis,
 }
 
-/// Beginnings and ends of comments in the languages that are edited most.
+/// Beginnings and ends of comments in common languages.
 const OPENERS: [&str; 14] =
     ["<!--", "{/*", "/**", "/*", "///", "//", "--", "(*", "\"\"\"", "#", ";", "%", "*", "REM "];
 const CLOSERS: [&str; 6] = ["-->", "*/}", "*/", "*)", "\"\"\"", "#"];
 
-/// What a marker says beside its ellipsis.
+/// Typical words of a marker beside its ellipsis.
 const SAID: [&str; 18] = [
     "rest of",
     "the rest",
@@ -93,15 +93,15 @@ fn marker(line: &str) -> Option<Marker> {
     let begins = &text[..text.len() - text.trim_start_matches(['.', '…', ' ']).len()];
     let ends = &text[text.trim_end_matches(['.', '…', ' ']).len()..];
     if bare.is_empty() {
-        // Without a comment's sign an ellipsis is code in some languages.
+        // Outside a comment an ellipsis is code in some languages.
         return (opened.is_some() && dots(text)).then_some(Marker::Ellipsis);
     }
-    // Points that a word follows at once spread it.
+    // Three dots directly before a word are a spread operator.
     let spread = !begins.ends_with(' ');
     if (!dots(begins) || spread) && !dots(ends) {
         return None;
     }
-    // A sentence with quotes or calls in it is code or prose that happens to trail off.
+    // A sentence with quotes or calls is code or prose that trails off.
     let short = bare.split_whitespace().count() <= 10 && !bare.contains(['"', '\'', '=', ';']);
     let bare = bare.to_lowercase();
     (short && SAID.iter().any(|said| bare.contains(said))).then_some(Marker::SaysSo)
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_omitted_lines_is_seen() {
+    fn markers_of_omitted_lines_are_detected() {
         for line in [
             "... rest of code ...",
             "rest of code …",
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_code_or_prose_is_none() {
+    fn code_and_prose_are_not_markers() {
         for line in [
             "...",
             "def f(): ...",

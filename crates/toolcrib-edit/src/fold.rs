@@ -1,8 +1,8 @@
-//! The fifth level's eyes: one way to write what can be written in several.
+//! Folding for the fifth level: gives different spellings of the same text one form.
 //!
-//! Dashes become `-`, quotes `'` and `"`, spaces of every kind one blank, runs of blanks one blank,
-//! characters of no width nothing, decomposed letters their composed form. Letters that only look
-//! alike stay apart, and so do upper and lower case.
+//! Dashes become `-`, quotes `'` and `"`, all kinds of spaces one blank, runs of blanks one blank. Characters of no
+//! width are removed, and decomposed letters are composed. Lookalike letters stay different, and so do upper and lower
+//! case.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -11,7 +11,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::lines;
 
-/// The line as the fifth level reads it, without blanks at its edges.
+/// The folded line, without blanks at its edges.
 pub(super) fn fold(line: &str) -> String {
     let mut folded = String::with_capacity(line.len());
     if is_all_settled(line) {
@@ -27,28 +27,27 @@ fn is_all_settled(line: &str) -> bool {
     line.is_ascii() || line.chars().all(is_settled)
 }
 
-/// Whether the line folds to `key`. Most lines are told apart by their first characters, and what is
-/// folded is seldom written down.
+/// Whether the line folds to `key`. The first characters usually decide, so a folded line is rarely built.
 pub(super) fn folds_to(line: &str, key: &str) -> bool {
     compare(line, key.as_bytes()).unwrap_or_else(|| fold(line) == key)
 }
 
-/// Whether the line folds to `key`, unless that depends on how characters are composed.
+/// Whether the line folds to `key`; `None` if that depends on composing characters.
 fn compare(line: &str, key: &[u8]) -> Option<bool> {
     let bytes = line.as_bytes();
     let (mut at, mut read) = (0, 0);
-    // Whether a blank was seen since the last character that shows.
+    // Whether a blank was seen since the last visible character.
     let mut blank = false;
     loop {
         let blanks = lines::indent(&bytes[at..]).len();
         (at, blank) = (at + blanks, blank || blanks > 0);
         let Some(byte) = bytes.get(at) else { return Some(read == key.len()) };
         let char = if byte.is_ascii() { char::from(*byte) } else { line[at..].chars().next()? };
-        let Shown::As(plain) = shown(char) else {
+        let FoldedChar::As(plain) = shown(char) else {
             (at, blank) = (at + char.len_utf8(), blank || is_space(char));
             continue;
         };
-        // What is shown as another character is settled.
+        // A character that is shown as another one needs no composing.
         if plain == char && !is_settled(char) {
             return None;
         }
@@ -76,12 +75,12 @@ fn begins_with(key: &[u8], char: char) -> bool {
     }
 }
 
-/// Whether a byte is a character that is neither changed by folding nor blank.
+/// Whether a byte is a character that folding does not change, and not blank.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii() && !lines::is_blank(byte)
 }
 
-/// Whether what stands at `at` may be composed with what is before it.
+/// Whether the character at `at` may be composed with the one before it.
 fn is_composed(line: &str, at: usize) -> bool {
     line.as_bytes().get(at).is_some_and(|byte| !byte.is_ascii())
         && line[at..]
@@ -90,7 +89,7 @@ fn is_composed(line: &str, at: usize) -> bool {
             .is_some_and(|char| !is_settled(char))
 }
 
-/// A hash of what the line folds to.
+/// A hash of the folded line.
 pub(super) fn fold_hash(line: &str, hashing: &FixedState) -> u64 {
     let mut hasher = hashing.build_hasher();
     let write = |char| hasher.write_u32(u32::from(char));
@@ -112,12 +111,12 @@ pub(super) fn indent_len(line: &str) -> usize {
     line.find(|char| !(is_space(char) || is_widthless(char))).unwrap_or(line.len())
 }
 
-/// Characters mapped one by one, runs of blanks joined, edges trimmed.
+/// Characters mapped one by one, with runs of blanks joined and edges trimmed.
 struct Folded<I> {
     chars: I,
-    /// A blank was seen since the last character that was handed out.
+    /// A blank was seen since the last returned character.
     blank: bool,
-    /// Something was handed out.
+    /// A character was returned.
     begun: bool,
     held: Option<char>,
 }
@@ -137,12 +136,12 @@ impl<I: Iterator<Item = char>> Iterator for Folded<I> {
         }
         loop {
             let char = match shown(self.chars.next()?) {
-                Shown::Nothing => continue,
-                Shown::Blank => {
+                FoldedChar::Nothing => continue,
+                FoldedChar::Blank => {
                     self.blank = true;
                     continue;
                 }
-                Shown::As(char) => char,
+                FoldedChar::As(char) => char,
             };
             if std::mem::take(&mut self.blank) && self.begun {
                 self.held = Some(char);
@@ -154,52 +153,52 @@ impl<I: Iterator<Item = char>> Iterator for Folded<I> {
     }
 }
 
-/// What the fifth level sees of a character.
+/// How the fifth level reads a character.
 #[derive(Clone, Copy)]
-enum Shown {
-    /// Joiners, marks of direction, soft hyphens, stray byte order marks.
+enum FoldedChar {
+    /// Joiners, direction marks, soft hyphens, stray byte order marks.
     Nothing,
-    /// Blanks of every kind, line separators of Unicode included: within a line they are spaces.
+    /// Blanks of every kind, including Unicode line separators: within a line they are spaces.
     Blank,
     As(char),
 }
 
 #[expect(clippy::match_same_arms, reason = "in the order of the characters")]
-fn shown(char: char) -> Shown {
+fn shown(char: char) -> FoldedChar {
     match char {
-        '\t' | '\u{b}' | '\u{c}' | ' ' => Shown::Blank,
-        '\0'..='\x7f' => Shown::As(char),
-        '\u{85}' | '\u{a0}' => Shown::Blank,
-        '\u{ad}' => Shown::Nothing,
-        '\u{80}'..='\u{167f}' => Shown::As(char),
-        '\u{1680}' | '\u{2000}'..='\u{200a}' => Shown::Blank,
-        '\u{180e}' | '\u{200b}'..='\u{200f}' => Shown::Nothing,
-        '\u{2010}'..='\u{2015}' => Shown::As('-'),
-        '\u{2018}'..='\u{201b}' | '\u{2032}' => Shown::As('\''),
-        '\u{201c}'..='\u{201f}' | '\u{2033}' => Shown::As('"'),
-        '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{2800}' => Shown::Blank,
-        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' => Shown::Nothing,
-        '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => Shown::Nothing,
-        '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => Shown::As('-'),
-        '\u{3000}' => Shown::Blank,
-        '\u{ff02}' => Shown::As('"'),
-        '\u{ff07}' => Shown::As('\''),
-        _ => Shown::As(char),
+        '\t' | '\u{b}' | '\u{c}' | ' ' => FoldedChar::Blank,
+        '\0'..='\x7f' => FoldedChar::As(char),
+        '\u{85}' | '\u{a0}' => FoldedChar::Blank,
+        '\u{ad}' => FoldedChar::Nothing,
+        '\u{80}'..='\u{167f}' => FoldedChar::As(char),
+        '\u{1680}' | '\u{2000}'..='\u{200a}' => FoldedChar::Blank,
+        '\u{180e}' | '\u{200b}'..='\u{200f}' => FoldedChar::Nothing,
+        '\u{2010}'..='\u{2015}' => FoldedChar::As('-'),
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => FoldedChar::As('\''),
+        '\u{201c}'..='\u{201f}' | '\u{2033}' => FoldedChar::As('"'),
+        '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{2800}' => FoldedChar::Blank,
+        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' => FoldedChar::Nothing,
+        '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => FoldedChar::Nothing,
+        '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => FoldedChar::As('-'),
+        '\u{3000}' => FoldedChar::Blank,
+        '\u{ff02}' => FoldedChar::As('"'),
+        '\u{ff07}' => FoldedChar::As('\''),
+        _ => FoldedChar::As(char),
     }
 }
 
-/// Whether a character is a blank of some kind.
+/// Whether a character is a blank.
 fn is_space(char: char) -> bool {
-    matches!(shown(char), Shown::Blank)
+    matches!(shown(char), FoldedChar::Blank)
 }
 
-/// Whether a character shows nothing at all.
+/// Whether a character is invisible.
 pub(super) fn is_widthless(char: char) -> bool {
-    matches!(shown(char), Shown::Nothing)
+    matches!(shown(char), FoldedChar::Nothing)
 }
 
-/// Characters that composing neither changes nor joins with what comes before: a quick answer for
-/// the commonest, a sure one for the others.
+/// Characters that composing neither changes nor joins with the previous one: a fast check for common ones, an exact
+/// one for the others.
 fn is_settled(char: char) -> bool {
     match char {
         '\0'..='\u{2ff}'
@@ -224,7 +223,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn comparing_says_what_folding_does(
+        fn comparing_agrees_with_folding(
             line in "[ae \t“’–éａ\u{301}\u{327}\u{200b}\u{a0}\u{2000}\u{1112}\u{1161}\u{11ab}]{0,7}",
             other in "[ae \"é\u{301}\u{327}]{0,4}",
         ) {
@@ -241,19 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_as_another_character_is_not_composed() {
+    fn replaced_characters_are_not_composed() {
         for char in '\0'..=char::MAX {
             match shown(char) {
-                Shown::As(plain) if plain != char => assert!(is_settled(char), "{char:?}"),
-                Shown::As(_) | Shown::Nothing => {}
-                // A blank may be composed to another, and nothing is composed with it.
-                Shown::Blank => assert!(std::iter::once(char).nfc().all(is_space), "{char:?}"),
+                FoldedChar::As(plain) if plain != char => assert!(is_settled(char), "{char:?}"),
+                FoldedChar::As(_) | FoldedChar::Nothing => {}
+                // A blank may be composed to another, but nothing is composed with it.
+                FoldedChar::Blank => assert!(std::iter::once(char).nfc().all(is_space), "{char:?}"),
             }
         }
     }
 
     #[test]
-    fn ways_to_write_the_same_fold_to_one() {
+    fn different_spellings_fold_to_one_form() {
         for (line, folded) in [
             ("  a \t b  ", "a b"),
             ("\u{201c}a\u{201d} \u{2018}b\u{2019}", "\"a\" 'b'"),
@@ -273,15 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_alike_stays_apart() {
+    fn lookalike_characters_stay_different() {
         for (one, other) in [("a", "\u{430}"), ("A", "a"), ("...", "\u{2026}"), ("`", "'")] {
             assert_ne!(fold(one), fold(other));
         }
     }
 
     #[test]
-    fn every_character_called_settled_is() {
-        // A character that composing changes, or joins with the one before it.
+    fn every_settled_character_stays_unchanged() {
+        // A character that composing changes or joins with the previous one.
         for char in '\0'..=char::MAX {
             if is_settled(char) {
                 assert!(std::iter::once(char).nfc().eq(std::iter::once(char)), "{char:?}");

@@ -1,4 +1,4 @@
-//! Indentation carried over: from how the source and the target indent to how the file does.
+//! Transfers indentation from the source and target to the style of the file.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::fold;
 use super::level::Level;
 use super::lines::{self, Piece, eol_before, line_start, pieces, trim};
 
-/// Lines before and after a place that are asked how the file indents.
+/// How many lines before and after a place show how the file indents.
 const AROUND: usize = 64;
 
-/// How a level reads the blanks at the start of a line.
+/// The indentation of a line, as a level reads it.
 pub(super) fn indent(text: &[u8], level: Level) -> &[u8] {
     match std::str::from_utf8(text) {
         Ok(line) if level == Level::Folded => &text[..fold::indent_len(line)],
@@ -25,7 +25,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Whether blanks are one step.
+    /// Whether these blanks are one step.
     fn is(self, blanks: &[u8]) -> bool {
         match self {
             Self::Tab => blanks == b"\t",
@@ -36,10 +36,10 @@ impl Unit {
     }
 }
 
-/// How indentation is carried over from the source's lines to the file's.
+/// Maps the source's indentation to the file's.
 pub(super) struct Indents<'a> {
     level: Level,
-    /// Where each line of the source that shows something is indented, there and in the file.
+    /// The indentation of each visible line of the source, there and in the file.
     pairs: Vec<Pair<'a>>,
     source_unit: Option<Unit>,
     file_unit: Option<Unit>,
@@ -52,7 +52,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Indents<'a> {
-    /// From lines that equal each other one by one.
+    /// From lines that are equal one by one.
     pub(super) fn new(
         level: Level,
         source: &[Piece<'a>],
@@ -76,8 +76,7 @@ impl<'a> Indents<'a> {
         let file_unit = unit_of(file.iter().map(|text| text.text))
             .or_else(|| unit_of(surroundings(body, place).map(|line| line.text)));
         let [of_source, of_target] = written;
-        // A line that is one step in, in the file, tells the source's step, unless that would be
-        // two of them.
+        // A line indented by one step in the file shows the source's step, unless that would be two steps.
         let told = pairs
             .iter()
             .filter(|pair| file_unit.is_some_and(|unit| unit.is(pair.file)))
@@ -93,13 +92,12 @@ impl<'a> Indents<'a> {
         Self { level, pairs, source_unit, file_unit }
     }
 
-    /// Whether the file is indented as the source is.
+    /// Whether the file is indented like the source.
     pub(super) fn is_same(&self) -> bool {
         self.pairs.iter().all(|pair| pair.source == pair.file)
     }
 
-    /// The line of the target with the file's indentation; `at` is the line of the source it stands
-    /// for or stands before.
+    /// The line of the target with the file's indentation; `at` is the line of the source that it replaces or precedes.
     pub(super) fn carry(&self, line: &[u8], at: usize) -> Vec<u8> {
         if trim(line).is_empty() {
             return line.to_vec();
@@ -110,7 +108,7 @@ impl<'a> Indents<'a> {
 
     fn indent_for(&self, own: &[u8], at: usize) -> Vec<u8> {
         let nearest = |pair: &&Pair<'_>| pair.line.abs_diff(at);
-        // The longest indentation that the source has and this one begins with.
+        // The longest indentation of the source that this one begins with.
         let beginning = self
             .pairs
             .iter()
@@ -119,7 +117,7 @@ impl<'a> Indents<'a> {
         if let Some(pair) = beginning {
             return [pair.file, &self.convert(&own[pair.source.len()..])].concat();
         }
-        // Less than every line of the source: as much less in the file.
+        // If it is indented less than every line of the source, reduce it equally in the file.
         let deeper = self
             .pairs
             .iter()
@@ -133,7 +131,7 @@ impl<'a> Indents<'a> {
         own.to_vec()
     }
 
-    /// What the source's units are in the file's.
+    /// Converts the source's units to the file's.
     fn convert(&self, blanks: &[u8]) -> Vec<u8> {
         let (Some(from), Some(to)) = (self.source_unit, self.file_unit) else {
             return blanks.to_vec();
@@ -154,7 +152,7 @@ impl<'a> Indents<'a> {
     }
 }
 
-/// The smallest step from a line to the next that shows something; a tab if any begins with one.
+/// The smallest step between consecutive visible lines; a tab if any line begins with one.
 fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<Unit> {
     let mut before: Option<usize> = None;
     let mut smallest: Option<usize> = None;
@@ -173,7 +171,7 @@ fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<Unit> {
     smallest.map(Unit::Spaces)
 }
 
-/// Lines around a place, itself included.
+/// The lines around a place, including its own.
 fn surroundings<'a>(body: &'a [u8], place: &Range<usize>) -> impl Iterator<Item = Piece<'a>> {
     let mut start = place.start;
     for _ in 0..AROUND {

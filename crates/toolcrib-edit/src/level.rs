@@ -1,27 +1,27 @@
-//! The levels: which differences between source and file are looked through.
+//! The levels: which differences between source and file are ignored.
 
 use std::fmt;
 
-/// How a place equals the source. Each level is an equivalence, none a likeness: two texts are
-/// equal at a level or they are not.
+/// How a place equals the source. Each level is an equivalence, not a similarity: at a level, two texts are equal or
+/// they are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
     /// Byte by byte.
     Exact,
-    /// But for how lines end: LF, CR LF or CR.
+    /// Ignores the kind of line end: LF, CR LF or CR.
     Newlines,
-    /// But for blanks at the ends of lines as well. From here on whole lines are compared.
+    /// Also ignores blanks at the ends of lines. From here on whole lines are compared.
     TrailingBlanks,
-    /// But for blanks at the starts of lines as well, and for blank lines before and after.
+    /// Also ignores blanks at the starts of lines, and blank lines before and after.
     Indentation,
-    /// But for how characters are written as well: dashes, quotes, odd spaces, characters of no
-    /// width, composed and decomposed letters, runs of blanks. Only in files that are UTF-8.
+    /// Also ignores how characters are written: dashes, quotes, unusual spaces, characters of no width, composed and
+    /// decomposed letters, runs of blanks. Only in UTF-8 files.
     Folded,
 }
 
 impl Level {
-    /// All, the strictest first.
+    /// All levels, the strictest first.
     pub const ALL: [Self; 5] =
         [Self::Exact, Self::Newlines, Self::TrailingBlanks, Self::Indentation, Self::Folded];
 
@@ -36,14 +36,14 @@ impl Level {
         }
     }
 
-    /// What it looks through, for a sentence: `matched …`.
+    /// What it ignores, for a sentence: `matched …`.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Exact => "exactly",
-            Self::Newlines => "but for line endings",
-            Self::TrailingBlanks => "but for blanks at line ends",
-            Self::Indentation => "but for indentation",
-            Self::Folded => "but for quotes, dashes, blanks and other ways to write a character",
+            Self::Newlines => "except for line endings",
+            Self::TrailingBlanks => "except for blanks at line ends",
+            Self::Indentation => "except for indentation",
+            Self::Folded => "except for quotes, dashes, blanks and other spellings of a character",
         }
     }
 }

@@ -36,13 +36,13 @@ use lines::LineCounter;
 use locate::Found;
 use pattern::Pattern;
 
-/// The mark that some files begin with; it is no part of their first line.
+/// The byte order mark; it is not part of the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Places that are kept to be told apart; more are only counted.
+/// How many places are stored for distinguishing them; more are only counted.
 const KEPT: usize = 1_000;
 
-/// What is to be replaced by what.
+/// A text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edit<'a> {
     source: &'a str,
@@ -52,32 +52,32 @@ pub struct Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    /// `source`, which must stand in the file at one place, becomes `target`.
+    /// Replaces `source`, which must occur in the file exactly once, with `target`.
     pub const fn new(source: &'a str, target: &'a str) -> Self {
         Self { source, target, replace_all: false, near_line: None }
     }
 
-    /// Replaces every place of the strictest level that has any, from the first on, none of them
-    /// overlapping. Default: one place, and a refusal if there are more.
+    /// Replaces every occurrence at the strictest level that has one, from the first on and without overlaps. Default:
+    /// one occurrence, and a refusal if there are more.
     #[must_use]
     pub const fn replace_all(mut self, replace_all: bool) -> Self {
         self.replace_all = replace_all;
         self
     }
 
-    /// Of several places, the one nearest to this line (the first is 1). It breaks a tie and never
-    /// makes a match; two places that are as near stay ambiguous.
+    /// If there are several places, chooses the one nearest to this line (the first is 1). It resolves an ambiguity but
+    /// never creates a match; two places at the same distance stay ambiguous.
     #[must_use]
     pub const fn near_line(mut self, line: usize) -> Self {
         self.near_line = Some(line);
         self
     }
 
-    /// What the edit does to a file, without doing it. Nothing of the file is copied.
+    /// Computes what the edit changes in a file, without changing it. Nothing of the file is copied.
     ///
     /// # Errors
     ///
-    /// A [`Refusal`], from which a model can mend its call.
+    /// A [`Refusal`], with which a model can correct its call.
     pub fn find(&self, file: &[u8]) -> Result<Change, Refusal> {
         early::check(self.source, self.target)?;
         let keep = if self.replace_all || self.near_line.is_some() { usize::MAX } else { KEPT };
@@ -85,7 +85,7 @@ impl<'a> Edit<'a> {
         let pattern = Pattern::new(source).filter(|_| !early::is_blank(self.source));
         let exact = locate::exact(file, source, keep);
         let Some(pattern) = pattern else {
-            // Blanks alone say too little to choose by.
+            // Blanks alone are not enough to choose a place.
             return match exact {
                 Some(found) if found.count == 1 => self.exact(file, &found),
                 found => Err(Refusal::BlankSource { count: found.map_or(0, |found| found.count) }),
@@ -126,7 +126,7 @@ impl<'a> Edit<'a> {
         Change::new(file, found.level, found.before, splices)
     }
 
-    /// The places that are written to.
+    /// The places to replace.
     fn choose(&self, file: &[u8], found: &Found) -> Result<Vec<Range<usize>>, Refusal> {
         if found.count == 1 {
             return Ok(found.places.clone());
@@ -147,7 +147,7 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// The one place that is nearer to the line than every other.
+/// The one place that is nearer to the line than all others.
 fn nearest(file: &[u8], found: &Found, line: usize) -> Option<Range<usize>> {
     let counter = LineCounter::new(file);
     let mut mark = found.before;
@@ -166,7 +166,7 @@ fn nearest(file: &[u8], found: &Found, line: usize) -> Option<Range<usize>> {
     best.filter(|_| !tied).map(|(_, place)| place.clone())
 }
 
-/// The texts without the byte order marks that are no part of what is edited.
+/// The texts without byte order marks, which are not edited.
 struct Marked<'a> {
     body: &'a [u8],
     source: &'a [u8],

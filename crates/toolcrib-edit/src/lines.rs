@@ -1,19 +1,18 @@
-//! Lines of any bytes: where they end, what is blank about them.
+//! Lines of arbitrary bytes: line ends and blanks.
 //!
-//! A line ends with LF, CR LF or a lone CR. Form feeds, vertical tabs, NEL and the separators of
-//! Unicode are text like any other: whoever splits at them loses them.
+//! A line ends with LF, CR LF or a lone CR. Form feeds, vertical tabs, NEL and Unicode separators are ordinary text:
+//! splitting at them would lose them.
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// A line and what ends it, which is nothing for the last one.
+/// A line and its line end, which is empty for the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     pub(super) text: &'a [u8],
     pub(super) eol: &'a [u8],
 }
 
-/// The bytes cut after each line's end. There is always a last piece, empty if the bytes end with a
-/// line's end or are empty.
+/// Splits bytes after each line end. There is always a last piece, empty if the bytes end with a line end or are empty.
 pub(super) fn pieces(bytes: &[u8]) -> Pieces<'_> {
     Pieces { rest: Some(bytes) }
 }
@@ -36,7 +35,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// How long the line's end at `at` is; 0 if there is none.
+/// The length of the line end at `at`; 0 if there is none.
 pub(super) fn eol_at(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at) {
         Some(b'\n') => 1,
@@ -45,33 +44,33 @@ pub(super) fn eol_at(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// How long the line's end just before `at` is; 0 if there is none.
+/// The length of the line end just before `at`; 0 if there is none.
 pub(super) fn eol_before(bytes: &[u8], at: usize) -> usize {
     match at.checked_sub(1).map(|last| bytes[last]) {
         Some(b'\n') => 1 + usize::from(at > 1 && bytes[at - 2] == b'\r'),
-        // Between CR and LF nothing ends.
+        // No line ends between CR and LF.
         Some(b'\r') if bytes.get(at) != Some(&b'\n') => 1,
         _ => 0,
     }
 }
 
-/// Whether `at` stands between the CR and the LF of one line's end.
+/// Whether `at` is between the CR and the LF of one line end.
 pub(super) fn splits_eol(bytes: &[u8], at: usize) -> bool {
     at > 0 && bytes[at - 1] == b'\r' && bytes.get(at) == Some(&b'\n')
 }
 
-/// Blanks within a line, as far as bytes tell.
+/// Whether a byte is a blank within a line.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c)
 }
 
-/// Without the blanks at the end.
+/// The text without blanks at the end.
 pub(super) fn trim_end(text: &[u8]) -> &[u8] {
     let blanks = text.iter().rev().take_while(|byte| is_blank(**byte)).count();
     &text[..text.len() - blanks]
 }
 
-/// Without the blanks at the start and at the end.
+/// The text without blanks at either end.
 pub(super) fn trim(text: &[u8]) -> &[u8] {
     let text = trim_end(text);
     &text[indent(text).len()..]
@@ -83,13 +82,13 @@ pub(super) fn indent(text: &[u8]) -> &[u8] {
     &text[..blanks]
 }
 
-/// Where the line that holds `at` begins.
+/// The start of the line that contains `at`.
 pub(super) fn line_start(bytes: &[u8], at: usize) -> usize {
     let at = if splits_eol(bytes, at) { at - 1 } else { at };
     memchr::memrchr2(b'\n', b'\r', &bytes[..at]).map_or(0, |eol| eol + 1)
 }
 
-/// Where the line that holds `at` ends, before what ends it.
+/// The end of the line that contains `at`, before its line end.
 pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
     if splits_eol(bytes, at) {
         return at - 1;
@@ -97,25 +96,25 @@ pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &bytes[at..]).map_or(bytes.len(), |eol| at + eol)
 }
 
-/// Where the line that holds `at` begins, unless that is more than `most` bytes before.
+/// The start of the line that contains `at`, unless it is more than `most` bytes before.
 pub(super) fn line_start_within(bytes: &[u8], at: usize, most: usize) -> Option<usize> {
     let from = at.saturating_sub(most);
     let start = from + line_start(&bytes[from..], at - from);
     (start == 0 || eol_before(bytes, start) > 0).then_some(start)
 }
 
-/// Where the line that holds `at` ends, unless that is more than `most` bytes after.
+/// The end of the line that contains `at`, unless it is more than `most` bytes after.
 pub(super) fn line_end_within(bytes: &[u8], at: usize, most: usize) -> Option<usize> {
     let to = bytes.len().min(at + most);
     let end = line_end(&bytes[..to], at);
     (end == bytes.len() || eol_at(bytes, end) > 0).then_some(end)
 }
 
-/// A place in the file whose line is known, so that counting can go on from there.
+/// A position with a known line number, from which counting can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) at: usize,
-    /// The number of the line that holds it.
+    /// The number of its line.
     pub(super) line: usize,
 }
 
@@ -124,8 +123,7 @@ impl Mark {
     pub(super) const START: Self = Self { at: 0, line: 1 };
 }
 
-/// How line numbers are counted: by line feeds, as every reader of files does, and by carriage
-/// returns only in a file that has no line feeds.
+/// Counts lines by line feeds, as every reader does, and by carriage returns only in a file without line feeds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineCounter<'a> {
     file: &'a [u8],
@@ -138,19 +136,18 @@ impl<'a> LineCounter<'a> {
         Self { file, eol }
     }
 
-    /// How many lines end in a text, by what ends this file's.
+    /// How many line ends of this file's kind a text contains.
     pub(super) fn ends_in(&self, text: &[u8]) -> usize {
         memchr_iter(self.eol, text).count()
     }
 
-    /// The mark of `at`, which is not before another one.
+    /// The mark of `at`, which must not be before `from`.
     pub(super) fn mark(&self, from: Mark, at: usize) -> Mark {
         Mark { at, line: from.line + self.ends_in(&self.file[from.at..at]) }
     }
 }
 
-/// What ends the lines around `at`: the end of its own line, else of the line before, else of the
-/// first one, else nothing.
+/// The kind of line end around `at`: that of its own line, else of the line before, else of the first line, else none.
 pub(super) fn eol_near(bytes: &[u8], at: usize) -> &[u8] {
     let end = line_end(bytes, at);
     let own = eol_at(bytes, end);
@@ -182,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_seen_from_both_sides() {
+    fn line_ends_are_found_from_both_sides() {
         let text = b"a\r\nb\rc\n";
         for at in 0..=text.len() {
             let before = eol_before(text, at);
@@ -195,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_new_line_is_that_of_its_surroundings() {
+    fn a_new_line_gets_the_line_end_of_its_neighbours() {
         assert_eq!(eol_near(b"a\r\nb\nc", 4), b"\n");
         assert_eq!(eol_near(b"a\r\nb\nc", 5), b"\n");
         assert_eq!(eol_near(b"a\r\nb", 3), b"\r\n");

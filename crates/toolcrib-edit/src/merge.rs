@@ -1,5 +1,4 @@
-//! The three-way merge: what the source and the target share stays as the file has it, the rest is
-//! written as the target has it.
+//! The three-way merge: text that source and target share stays as in the file; the rest is written as in the target.
 
 use std::ops::Range;
 
@@ -11,23 +10,23 @@ use super::lines::{Piece, eol_at, eol_before, eol_near, line_end, line_start, pi
 use super::locate::Found;
 use super::pattern::Pattern;
 
-/// What is written instead of a part of the file.
+/// A replacement for a part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
-    /// The bytes of the file that go.
+    /// The bytes of the file that are removed.
     pub range: Range<usize>,
-    /// The bytes that come instead.
+    /// The bytes that replace them.
     pub text: Vec<u8>,
 }
 
-/// Writes an exact place: the target as it is, but for how its lines end.
+/// Replaces an exact place with the target, using the file's line ends.
 pub(super) fn exact(file: &[u8], source: &[u8], target: &[u8], place: &Range<usize>) -> Splice {
     let source_lines: Vec<_> = pieces(source).collect();
     let target_lines: Vec<_> = pieces(target).collect();
     let only_ends_differ = source_lines.len() == target_lines.len()
         && source_lines.iter().zip(&target_lines).all(|(one, other)| one.text == other.text);
     let text = if target_lines.len() == 1 || only_ends_differ {
-        // Whoever changes nothing but lines' ends means them.
+        // An edit that changes only line ends means to change them.
         target.to_vec()
     } else {
         let lines =
@@ -37,8 +36,8 @@ pub(super) fn exact(file: &[u8], source: &[u8], target: &[u8], place: &Range<usi
     Splice { range: place.clone(), text }
 }
 
-/// Writes a place of a later level; `None` if its lines are not the source's after all. `body` is
-/// what was searched, and what is before `floor` was written to already.
+/// Replaces a place found at a later level; `None` if its lines do not equal the source's after all. `body` is the
+/// searched text; bytes before `floor` were already replaced.
 pub(super) fn drifted(
     body: &[u8],
     pattern: &Pattern<'_>,
@@ -72,8 +71,7 @@ pub(super) fn drifted(
         if indents.is_same() {
             as_written()
         } else {
-            // A target that is indented as the file is already needs no carrying over, unless
-            // nothing would come of it.
+            // A target that is already indented like the file is not converted, unless nothing would change then.
             Some(())
                 .filter(|()| lines.target_is_indented_as_the_file(level))
                 .map(|()| as_written())
@@ -84,7 +82,7 @@ pub(super) fn drifted(
     Some(Splice { range: place, text })
 }
 
-/// The lines of the three texts; source and file have as many.
+/// The lines of the three texts; source and file have the same number.
 struct Lines<'a> {
     source: Vec<Piece<'a>>,
     file: Vec<Piece<'a>>,
@@ -92,9 +90,8 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The target's lines, those that the source has too as the file has them. `eol` ends a new line
-    /// where there is no old one that tells how; `write` is given a line of the target and the line
-    /// of the source it stands for or before.
+    /// The target's lines; those that also occur in the source are taken from the file. `eol` ends a new line where no
+    /// old line shows how. `write` gets a line of the target and the line of the source that it replaces or precedes.
     fn merged(&self, eol: &[u8], write: impl Fn(&[u8], usize) -> Vec<u8>) -> Vec<u8> {
         let source: Vec<&[u8]> = self.source.iter().map(|piece| piece.text).collect();
         let target: Vec<&[u8]> = self.target.iter().map(|piece| piece.text).collect();
@@ -113,11 +110,11 @@ impl Lines<'_> {
                 }
                 let own = self.target[at].eol;
                 if own == b"\r" && !equal {
-                    // A lone CR within a text is a character, where it is not how lines end.
+                    // A lone CR within a text is a character if the file's lines do not end with it.
                     out.extend_from_slice(own);
                     continue;
                 }
-                // An inserted line ends as the one before it does.
+                // An inserted line ends like the one before it.
                 let like = if old.is_empty() { old.start.saturating_sub(1) } else { stands_for };
                 let ends = self.file.get(like).map_or(&b""[..], |piece| piece.eol);
                 let ends = [ends, eol, own].into_iter().find(|ends| !ends.is_empty());
@@ -144,8 +141,8 @@ impl Lines<'_> {
             })
     }
 
-    /// Whether the target is indented as the file is, and not as the source: lines that it shares
-    /// with the source stand where the file has them, and no line further out.
+    /// Whether the target is indented like the file and unlike the source: lines that it shares with the source are
+    /// indented as in the file, and no line is indented less.
     fn target_is_indented_as_the_file(&self, level: Level) -> bool {
         let trimmed = |lines: &[Piece<'_>]| -> Vec<Vec<u8>> {
             lines.iter().map(|line| trim(line.text).to_vec()).collect()
@@ -178,7 +175,7 @@ impl Lines<'_> {
     }
 }
 
-/// What whole lines need at their edges.
+/// The edges of whole lines.
 struct Edges<'a> {
     pattern: &'a Pattern<'a>,
     found: &'a Found,
@@ -187,8 +184,8 @@ struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    /// Takes the file's blank lines around a place in, as far as the source has some there; what
-    /// the source has beyond them is taken off the target.
+    /// Extends a place by the file's blank lines around it, as far as the source has some there; further blank lines of
+    /// the source are removed from the target.
     fn widen(&self, place: &mut Range<usize>, lines: &mut Lines<'a>) {
         let pieces = &self.found.pieces;
         let (mut first, mut last) = (pieces.start, pieces.end);
@@ -223,7 +220,7 @@ impl<'a> Edges<'a> {
             }
         }
         for _ in last..self.pattern.lines {
-            // The empty piece after a last line's end is no line.
+            // The empty piece after the last line end is not a line.
             let tail = usize::from(self.pattern.is_terminated() && ends_with_eol(&lines.target));
             if lines.target.len() > 1 + tail
                 && self.is_blank(lines.target[lines.target.len() - 1 - tail].text)
@@ -236,7 +233,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Takes the end of the last line in, if the source has it.
+    /// Includes the end of the last line, if the source has it.
     fn terminate(&self, place: &mut Range<usize>, lines: &mut Lines<'a>) {
         if !self.pattern.is_terminated() {
             return;
@@ -244,7 +241,7 @@ impl<'a> Edges<'a> {
         let eol = eol_at(self.body, place.end);
         let target_ends = ends_with_eol(&lines.target);
         if eol == 0 {
-            // The file's last line has no end, and keeps none.
+            // The file's last line has no line end and keeps none.
             if target_ends {
                 lines.target.pop();
             }
@@ -252,7 +249,7 @@ impl<'a> Edges<'a> {
             place.end += eol;
             lines.source.push(Piece { text: b"", eol: b"" });
         }
-        // Else the target's last line has no end and whole lines are written: the file's stays.
+        // Otherwise the target's last line has no end and whole lines are replaced: the file's end stays.
     }
 
     fn is_blank(&self, text: &[u8]) -> bool {

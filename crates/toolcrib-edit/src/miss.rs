@@ -1,4 +1,4 @@
-//! The source stands nowhere: what was meant, and why it was not found.
+//! Explains a source that does not occur in the file: what was probably meant, and why it was not found.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use super::cause::{self, Cause};
 use super::change::LineRange;
 use super::closest::{self, Closest};
 
-/// The source stands nowhere in the file.
+/// The source does not occur in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
-    /// The part of the file that is most like it, if any is like it.
+    /// The most similar part of the file, if any is similar.
     pub closest: Option<Closest>,
-    /// What is likely to be wrong with it: with this put right, it would have been found.
+    /// Likely mistakes in the source: without them it would have been found.
     pub causes: Vec<Cause>,
-    /// Where the target stands already.
+    /// Where the target already occurs.
     pub already: Option<LineRange>,
-    /// Whether the file holds nothing.
+    /// Whether the file is empty.
     pub empty_file: bool,
 }
 
@@ -37,25 +37,25 @@ impl fmt::Display for Miss {
         }
         f.write_str("The source text is not in the file.")?;
         if let Some(lines) = self.already {
-            write!(f, " The target text stands at {lines} already: was this edit made before?")?;
+            write!(f, " The target text is already at {lines}: was this edit made before?")?;
         }
         for cause in &self.causes {
             write!(f, " {}", cause.describe())?;
         }
         let Some(closest) = &self.closest else {
             return f.write_str(
-                " Nothing in the file is like it. Read the file again, it may have changed, and \
-                 copy the text from there.",
+                " Nothing in the file is similar. Read the file again, because it may have \
+                 changed, and copy the text from there.",
             );
         };
         write!(
             f,
-            "\n\nMost like it: {} (`-` what the file says, `+` what the source text says):\n{}",
+            "\n\nMost similar: {} (`-` the file, `+` the source text):\n{}",
             closest.lines, closest.diff
         )?;
         match &closest.text {
-            Some(text) => write!(f, "\nIf that is meant, send as source text exactly:\n{text}"),
-            None => f.write_str("\nIf that is meant, read these lines and copy them."),
+            Some(text) => write!(f, "\nIf you mean this, send exactly this source text:\n{text}"),
+            None => f.write_str("\nIf you mean this, read these lines and copy them."),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! A source text taken apart once, for all levels.
+//! A source text, parsed once for all levels.
 
 use std::ops::Range;
 
 use super::level::Level;
 use super::lines::{Piece, pieces, trim};
 
-/// What the source says, line by line.
+/// The lines of the source.
 pub(super) struct Pattern<'a> {
     pub(super) text: &'a [u8],
-    /// As [`pieces`] cuts it.
+    /// The result of [`pieces`].
     pub(super) pieces: Vec<Piece<'a>>,
-    /// How many of the pieces are lines: all, but for the empty one after a last line's end.
+    /// How many pieces are lines: all except the empty one after the last line end.
     pub(super) lines: usize,
-    /// The lines without the blank ones at both edges.
+    /// The lines without blank ones at the edges.
     pub(super) core: Range<usize>,
-    /// The line that the file is searched for.
+    /// The line for which the file is searched.
     pub(super) seed: usize,
 }
 
@@ -27,12 +27,12 @@ impl<'a> Pattern<'a> {
         let last = pieces.iter().rposition(|piece| !is_blank(piece))?;
         let terminated = pieces.len() > 1 && pieces[pieces.len() - 1].text.is_empty();
         let lines = pieces.len() - usize::from(terminated);
-        // The longest line: a plain stand-in for the rarest, and searched for the fastest.
+        // The longest line: it is probably the rarest, and is searched fastest.
         let seed = (first..=last).rev().max_by_key(|at| trim(pieces[*at].text).len())?;
         Some(Self { text, pieces, lines, core: first..last + 1, seed })
     }
 
-    /// Whether the source's last line has its end.
+    /// Whether the source's last line has a line end.
     pub(super) fn is_terminated(&self) -> bool {
         self.lines < self.pieces.len()
     }
@@ -46,8 +46,7 @@ impl<'a> Pattern<'a> {
         }
     }
 
-    /// What is searched for: the seed without the blanks around it. Every level up to the fourth
-    /// finds it verbatim.
+    /// The searched text: the seed without surrounding blanks. Every level up to the fourth finds it verbatim.
     pub(super) fn needle(&self) -> &'a [u8] {
         trim(self.pieces[self.seed].text)
     }

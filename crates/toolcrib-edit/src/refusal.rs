@@ -1,33 +1,33 @@
-//! Why an edit is not made, for a model that is to mend its call.
+//! Why an edit is refused, in words with which a model can correct its call.
 
 use std::{error, fmt};
 
 use super::ambiguity::Ambiguity;
 use super::miss::Miss;
 
-/// Why an edit is not made. Its text says what to do instead; its fields say the same as data.
+/// Why an edit is refused. Its text says what to do instead; its fields contain the same as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no source.
+    /// The source is empty.
     EmptySource,
-    /// The file would not be different.
+    /// The file would not change.
     NoChange,
-    /// The source shows nothing, and does not stand at exactly one place byte by byte.
+    /// The source is blank and does not occur exactly once byte by byte.
     BlankSource {
-        /// At how many places it does.
+        /// How often it occurs.
         count: usize,
     },
-    /// The target leaves lines out and says so, as in `// ... existing code ...`.
+    /// The target omits lines and says so, as in `// ... existing code ...`.
     Omission {
-        /// The line of the target that says so; the first is 1.
+        /// The number of that line in the target, from 1.
         line: usize,
         /// That line.
         text: String,
     },
-    /// The source stands at several places.
+    /// The source occurs several times.
     Ambiguous(Box<Ambiguity>),
-    /// The source stands nowhere.
+    /// The source does not occur.
     Missing(Box<Miss>),
 }
 
@@ -50,26 +50,26 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptySource => f.write_str(
-                "The source text is empty. Give the text that is to be replaced; to insert, give a \
-                 line and the same line with what is new.",
+                "The source text is empty. Give the text that is to be replaced; to insert, give \
+                 a line and the same line with the new text.",
             ),
             Self::NoChange => f.write_str(
-                "Nothing would change: the file reads as the target text says already, or source \
-                 and target are the same.",
+                "Nothing would change: the file already contains the target text, or source and \
+                 target are the same.",
             ),
             Self::BlankSource { count: 0 } => f.write_str(
-                "The source text is blank and does not stand in the file so. Give text that shows \
-                 something, from the lines around it.",
+                "The source text is blank and does not occur in the file. Give visible text from \
+                 the surrounding lines.",
             ),
             Self::BlankSource { count } => write!(
                 f,
-                "The source text is blank and stands in the file {count} times. Give text that \
-                 shows something, from the lines around the place.",
+                "The source text is blank and occurs {count} times in the file. Give visible \
+                 text from the lines around the place.",
             ),
             Self::Omission { line, text } => write!(
                 f,
-                "Line {line} of the target text stands for lines it leaves out: `{text}`. It would \
-                 be written as it is. Write these lines out, or edit only those that change.",
+                "Line {line} of the target text stands for omitted lines: `{text}`. It would be \
+                 written literally. Write these lines out, or edit only those that change.",
             ),
             Self::Ambiguous(ambiguity) => ambiguity.fmt(f),
             Self::Missing(miss) => miss.fmt(f),

@@ -1,4 +1,4 @@
-//! Several edits of one file: all or nothing.
+//! Several edits of one file: all or none.
 
 use std::borrow::Cow;
 use std::{error, fmt};
@@ -9,34 +9,34 @@ use super::{Change, Edit, Level, LineRange, Refusal};
 /// A file with all its edits made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// The file as it is now.
+    /// The file with the edits.
     pub bytes: Vec<u8>,
-    /// What each edit did, in their order.
+    /// The effect of each edit, in order.
     pub steps: Vec<Step>,
 }
 
-/// What one edit did.
+/// The effect of one edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// At which level its source was found.
+    /// The level at which its source was found.
     pub level: Level,
-    /// The lines it replaced, as they were numbered before it.
+    /// The lines it replaced, numbered before the edit.
     pub lines: Vec<LineRange>,
     /// Its [`diff`](super::Change::diff).
     pub diff: String,
 }
 
-/// The edit that was refused; none was made.
+/// The refused edit; none was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Its place among the edits, from 0 on.
+    /// Its index among the edits, from 0.
     pub index: usize,
-    /// How many edits there were.
+    /// The number of edits.
     pub of: usize,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
-    /// Whether it would have been made in the file as it was before the first one: an edit before
-    /// it took away what it quotes, or put it there once more.
+    /// Whether it could have been made in the original file: an earlier edit removed the text that it quotes, or added
+    /// a second occurrence.
     pub stood_before: bool,
 }
 
@@ -47,24 +47,23 @@ impl fmt::Display for Rejected {
         }
         if self.stood_before {
             f.write_str(
-                "Each edit is made in what the ones before it left, and one of them changed what \
-                 this one quotes: quote what they leave, or make one edit of both. ",
+                "Each edit is made in the result of the previous ones, and one of them changed \
+                 the text that this one quotes: quote the changed text, or combine both edits. ",
             )?;
         }
         self.refusal.fmt(f)
     }
 }
 
-// The refusal is part of what it says, so it is no source.
+// The refusal is part of the message, so it is not a `source`.
 impl error::Error for Rejected {}
 
-/// Makes the edits one after another, each in the file as the ones before it have left it. Only
-/// [`near_line`](Edit::near_line) is a line of the file as it was before all of them, which is what
-/// whoever names it has seen.
+/// Makes the edits one after another, each in the result of the previous ones. Only [`near_line`](Edit::near_line)
+/// refers to the original file, because that is what the caller has seen.
 ///
 /// # Errors
 ///
-/// The first edit that is refused; then none is made.
+/// The first refused edit; then none is made.
 ///
 /// ```
 /// use toolcrib_edit::{Edit, apply};
@@ -103,7 +102,7 @@ pub fn apply(file: &[u8], edits: &[Edit<'_>]) -> Result<Applied, Rejected> {
     Ok(Applied { bytes: bytes.into_owned(), steps })
 }
 
-/// The lines of each splice, how many ends of lines it took away, and how many it brought.
+/// For each splice: its lines, and how many line ends it removed and added.
 fn moves(file: &[u8], change: &Change) -> Vec<(LineRange, usize, usize)> {
     let counter = LineCounter::new(file);
     let ends = |splice: &super::Splice| {
@@ -120,7 +119,7 @@ fn moves(file: &[u8], change: &Change) -> Vec<(LineRange, usize, usize)> {
         .collect()
 }
 
-/// Where a line is after a change; one that was replaced is where its replacement begins or ends.
+/// The new number of a line after a change; for a replaced line, that of the replacement's beginning or end.
 fn moved(line: usize, moves: &[(LineRange, usize, usize)]) -> usize {
     let mut now = line;
     for (lines, gone, come) in moves.iter().take_while(|(lines, ..)| lines.first <= line) {

@@ -1,4 +1,4 @@
-//! Changes and lines as people and models read them, cut short where they are long.
+//! Changes and lines as text for people and models, shortened where they are long.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,27 +11,27 @@ use super::diff::{Hunk, hunks};
 use super::lines::{Piece, eol_at, eol_before, line_end_within, line_start_within, pieces};
 use super::merge::Splice;
 
-/// Lines of a diff.
+/// The most lines of a diff.
 const MOST_LINES: usize = 60;
 
-/// Unchanged lines shown before and after.
+/// How many unchanged lines are shown before and after.
 const CONTEXT: usize = 2;
 
-/// Characters shown of a line.
+/// How many characters of a line are shown.
 const WIDTH: usize = 160;
 
-/// Bytes of one line around a splice that are looked at.
+/// How many bytes of a line around a splice are examined.
 const REACH: usize = 160;
 
-/// Characters of a long line shown before what is different in it.
+/// How many characters of a long line are shown before the difference.
 const LEAD: usize = 60;
 
-/// Bytes of a splice, old and new, beyond which its lines are counted and not compared.
+/// If a splice has more bytes than this, old and new, its lines are counted instead of compared.
 const LARGE: usize = 64 * 1024;
 
 /// A change in the format of `diff -u`.
 pub(super) fn change(file: &[u8], splices: &[Splice], lines: &[LineRange]) -> String {
-    let mut out = Out { text: String::new(), left: MOST_LINES };
+    let mut out = DiffWriter { text: String::new(), left: MOST_LINES };
     let mut moved = 0_isize;
     let mut at = 0;
     while at < splices.len() {
@@ -46,7 +46,7 @@ pub(super) fn change(file: &[u8], splices: &[Splice], lines: &[LineRange]) -> St
     out.text
 }
 
-/// How many of the splices are shown together, because they share lines.
+/// How many of the splices are shown together because they share lines.
 fn group(file: &[u8], splices: &[Splice]) -> usize {
     let mut count = 1;
     while count < splices.len() {
@@ -59,14 +59,14 @@ fn group(file: &[u8], splices: &[Splice]) -> usize {
     count
 }
 
-struct Out {
+struct DiffWriter {
     text: String,
-    /// Lines that may still be written.
+    /// How many lines may still be written.
     left: usize,
 }
 
-impl Out {
-    /// Writes splices that share lines; by how much the lines after them have moved.
+impl DiffWriter {
+    /// Writes splices that share lines; returns by how much the following lines have moved.
     fn group(&mut self, file: &[u8], splices: &[Splice], first: usize, moved: isize) -> isize {
         let range = splices[0].range.start..splices[splices.len() - 1].range.end;
         let come: usize = splices.iter().map(|splice| splice.text.len()).sum();
@@ -93,7 +93,7 @@ impl Out {
         let after = context_after(file, shown.end);
         let rest = &file[shown.end..];
         let (old, new) = (rows(old, rest), rows(&new, rest));
-        // Lines that end with a lone CR are shown and not counted.
+        // Lines that end with a lone CR are shown but not counted.
         let first_old = first.saturating_sub(before.len()).max(1);
         let first_new = first_old.cast_signed() + moved;
         let counts =
@@ -113,7 +113,7 @@ impl Out {
         difference
     }
 
-    /// Writes rows; of long ones the part around `differ`.
+    /// Writes rows; long ones are cut around `differ`.
     fn rows(&mut self, sign: char, rows: &[Row<'_>], differ: usize) {
         for (at, row) in rows.iter().enumerate() {
             if self.left == 0 {
@@ -128,7 +128,7 @@ impl Out {
         }
     }
 
-    /// Unchanged lines; the middle of many is left out.
+    /// Writes unchanged lines; the middle of many is omitted.
     fn equal(&mut self, rows: &[Row<'_>]) {
         if rows.len() <= 2 * CONTEXT + 1 {
             return self.rows(' ', rows, 0);
@@ -139,7 +139,7 @@ impl Out {
     }
 }
 
-/// A line, and what is said of its end.
+/// A line, and a note on its end.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Row<'a> {
     text: &'a [u8],
@@ -175,8 +175,8 @@ fn shown(file: &[u8], range: &Range<usize>, splices: &[Splice]) -> Range<usize> 
     start..memchr2(b'\n', b'\r', &file[range.end..to]).map_or(to, |eol| range.end + eol)
 }
 
-/// Lines as rows, of a text that `rest` of the file follows. Where a line ends with CR the row says
-/// so, and where the file's last one has no end. The end of the last line may be in the rest.
+/// The lines of a text as rows; `rest` is the text after it in the file. A row says if its line ends with CR, or if the
+/// file's last line has no end. The end of the last line may be in `rest`.
 fn rows<'t>(text: &'t [u8], rest: &[u8]) -> Vec<Row<'t>> {
     if text.is_empty() {
         return Vec::new();
@@ -222,9 +222,9 @@ fn context_after(file: &[u8], end: usize) -> Vec<Row<'_>> {
     rows
 }
 
-/// A line, cut short if it is long.
+/// A line, shortened if it is long.
 pub(super) fn clip(line: &[u8]) -> Cow<'_, str> {
-    // No character has more than four bytes.
+    // A character has at most four bytes.
     let head = &line[..line.len().min(4 * WIDTH)];
     let text = String::from_utf8_lossy(head);
     match text.char_indices().nth(WIDTH) {
@@ -236,7 +236,7 @@ pub(super) fn clip(line: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A line with its blanks to be seen: `·` for a space, `→` for a tab, `␣` for other spaces.
+/// A line with visible blanks: `·` for a space, `→` for a tab, `␣` for other spaces.
 pub(super) fn visible(line: &str) -> String {
     line.chars()
         .map(|char| match char {

@@ -1,4 +1,4 @@
-//! Whether what a declaration needs is there.
+//! Checks whether everything a declaration needs is available.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use crate::command::script;
 use crate::confinement::confinement;
 use crate::trust::Renewal;
 use crate::trust::{deciding_files, pinned_files};
-use crate::{Deciding, RunnerHost, Secrets};
+use crate::{DecidingFiles, RunnerHost, Secrets};
 
-/// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
-/// through all directories of `PATH`.
+/// A cache of program lookups during one start or reload: many tools run the same few programs, and each lookup
+/// searches all directories of `PATH`.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     found: RefCell<HashMap<String, bool>>,
-    /// Why nothing can be started under what a declaration asks for; most ask for the same.
+    /// Reasons why no program can start under a confinement. Most declarations ask for the same confinement.
     unstartable: RefCell<Vec<(SandboxSpec, Option<String>)>>,
 }
 
@@ -33,7 +33,7 @@ impl Programs {
         })
     }
 
-    /// Why no program can be started under this, if none can.
+    /// Why no program can start under this confinement, if none can.
     fn unstartable(&self, sandbox: &SandboxSpec, host: &RunnerHost) -> Option<String> {
         let mut known = self.unstartable.borrow_mut();
         if let Some((_, reason)) = known.iter().find(|(other, _)| other == sandbox) {
@@ -45,7 +45,7 @@ impl Programs {
     }
 }
 
-/// What is missing, one clause each, without repetition.
+/// What is missing, one clause for each problem, without duplicates.
 pub(crate) fn missing(
     declaration: &Declaration,
     host: &RunnerHost,
@@ -78,7 +78,7 @@ pub(crate) fn missing(
             .err()
             .map(|_| format!("needs the program `{program}`, which is not an executable file here"))
     });
-    // Those that are named above are left out.
+    // Skip those reported above.
     let named = declaration.command().and_then(|command| command.script.as_ref());
     let named: Vec<_> = named
         .map(|script| script.path.clone())
@@ -89,7 +89,7 @@ pub(crate) fn missing(
         )
         .filter_map(|path| std::path::absolute(path).ok())
         .collect();
-    let Deciding { missing, linked, .. } = Deciding::of_tool(declaration, host);
+    let DecidingFiles { missing, linked, .. } = DecidingFiles::of_tool(declaration, host);
     let absent = missing
         .into_iter()
         .filter(|path| std::path::absolute(path).is_ok_and(|path| !named.contains(&path)))
@@ -99,7 +99,7 @@ pub(crate) fn missing(
     let files = files.filter_map(|file| script::unchanged(file, advice).err());
     let named = declaration.command().into_iter().flat_map(|command| command.files.values());
     let named = named.filter(|_| host.pinned_scripts).filter_map(pinned_files::defect);
-    // Of those that hold secrets it is said below what to do instead.
+    // For variables that hold secrets, the advice follows below.
     let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
     let unset = |name: &&String| std::env::var(name).is_err();
     let variables = needs.env.iter().filter(plain).filter(unset).map(|name| {
@@ -121,8 +121,8 @@ pub(crate) fn missing(
         .collect()
 }
 
-/// Variables that hold secrets and that the declaration would use as if they held none: a secret is
-/// given as one, so that it stays out of argument vectors.
+/// Variables that hold secrets but that the declaration uses as ordinary variables. It has to use the secret instead,
+/// so that the value stays out of argument vectors.
 fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
     let (passed, references): (&[String], Vec<&Reference>) = match &declaration.body {
         DeclaredBody::Command(command) => (&command.pass_env, command.references().collect()),
@@ -149,8 +149,8 @@ fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
     passed.chain(referred).collect()
 }
 
-/// The program of the declaration, if it can be looked for before a call: not one relative to a
-/// working directory, and not one on a PATH of the declaration's own.
+/// The program of the declaration, if it can be looked up before a call: its path is not relative to a working
+/// directory, and the declaration sets no `PATH` for it.
 fn own_program(declaration: &Declaration) -> Option<&str> {
     let command = declaration.command().filter(|command| command.script.is_none())?;
     let Some(ArgvEntry::One(template)) = command.argv.first() else { return None };

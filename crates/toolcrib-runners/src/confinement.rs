@@ -1,4 +1,4 @@
-//! From what a manifest declares of a program's confinement to what the sandbox takes.
+//! Translates the confinement that a manifest declares for the sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use toolcrib_tool::CommandLimits;
 
 use crate::RunnerHost;
 
-/// The confinement that a declaration asks for on this host, less the host's
-/// [control plane](RunnerHost::control_plane) as it is now. Relative paths are below the host's
-/// workspace, `~` is the home directory of the server's user.
+/// The confinement that a declaration asks for on this host, minus the host's [control
+/// plane](RunnerHost::control_plane) as it is now. Relative paths are below the host's workspace; `~` is the home
+/// directory of the server's user.
 pub fn confinement(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     grants(spec, host).control_plane(&host.control_plane)
 }
 
-/// What a declaration asks for on this host, the control plane not taken out: for programs that are
-/// started later, which do that themselves.
+/// What a declaration asks for on this host, including the control plane. For programs that are started later and
+/// subtract the control plane then.
 pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     let profile = match spec.profile {
         SandboxProfile::Pure => Profile::Pure,
@@ -27,8 +27,8 @@ pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     };
     let mut confinement =
         Confinement::new(profile).defaults(host.confinement).workspace(&host.workspace_root);
-    // A manifest can be stricter than the config, and under `pure` it may also say that it need not
-    // be; but less than the config wants only the config can say.
+    // A manifest can be stricter than the config, and under `pure` it may also declare `strict: false`; otherwise only
+    // the config can be less strict.
     confinement.require = if spec.required { Require::Required } else { host.confinement.require };
     if let Some(memory) = spec.memory {
         confinement.limits.memory = Some(memory);
@@ -42,7 +42,7 @@ pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     confinement
 }
 
-/// What programs of this declaration may use up on this host, as a plan tells it.
+/// The resource limits for programs of this declaration on this host, as a plan shows them.
 pub(crate) fn planned_limits(spec: &SandboxSpec, host: &RunnerHost) -> CommandLimits {
     let most = grants(spec, host).limits;
     let mut limits = CommandLimits::default();
@@ -61,8 +61,7 @@ pub(crate) fn resolved(path: &Path, host: &RunnerHost) -> PathBuf {
     }
 }
 
-/// What held a program, as a result's meta tells it: the profile, what of it was enforced, and what
-/// was not, if anything.
+/// The confinement of a program as a result's metadata reports it: the profile, what was enforced, and what was not.
 pub(crate) fn facts(enforced: &Enforced) -> Value {
     let mut facts = json!({
         "profile": enforced.profile.as_str(),
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_the_workspaces_the_users_or_their_own() {
+    fn paths_are_relative_to_the_workspace_or_the_home_or_absolute() {
         let host = RunnerHost::new("/srv/w");
         let spec = SandboxSpec {
             read: vec!["data".into(), "~/.kube".into(), "/etc/app".into()],
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_the_manifest_says_or_else_the_config() {
+    fn the_memory_limit_comes_from_the_manifest_or_else_the_config() {
         let defaults = toolcrib_sandbox::ConfinementDefaults::default().memory(7 << 20);
         let host = RunnerHost::new("/srv/w").with_confinement(defaults);
         let memory = |profile, memory| {

@@ -1,4 +1,4 @@
-//! From a declaration to a registry's entry.
+//! Makes registry entries from declarations.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 use crate::HttpRunner;
 use crate::availability::{Programs, missing};
 use crate::vouched::Vouched;
-use crate::{CommandRunner, RunnerHost, Word, WorkerRunner, tool_word};
+use crate::{CommandRunner, RunnerHost, TrustDecision, WorkerRunner, tool_trust_decision};
 
-/// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
-/// its being unavailable; it is never given an empty or made-up value instead. A tool that the client
-/// runs is always available.
+/// Makes the tool that a declaration describes. If something keeps it from running here, the tool is unavailable with
+/// that reason; missing values are never replaced by empty or invented ones. A tool that the client runs is always
+/// available.
 pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     entry_with(declaration, host, &Programs::default())
 }
 
-/// [`entry`], where some programs have been looked for already.
+/// Like [`entry`], with a cache of program lookups.
 fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs) -> ToolEntry {
     let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
         .at(declaration.origin.clone());
@@ -31,10 +31,10 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
         return constrained(entry, declaration);
     }
     let host = &host.of_file(&declaration.origin.file);
-    let word = tool_word(declaration, &digest, host);
+    let word = tool_trust_decision(declaration, &digest, host);
     let pinned;
-    let host = if word == Some(Word::GivenForDigest) {
-        // The word covers the bytes of its files, too.
+    let host = if word == Some(TrustDecision::TrustedForDigest) {
+        // The operator's word covers the contents of its files, too.
         pinned = host.clone().with_pinned_scripts(true);
         &pinned
     } else {
@@ -43,7 +43,7 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
     let (body, defect) = body(declaration, host);
     let body: Arc<dyn Tool> = Arc::new(Vouched::new(body, declaration, &digest, host));
     let mut missing = missing(declaration, host, programs);
-    if let Some(Word::Missing { remedy }) = word {
+    if let Some(TrustDecision::Untrusted { remedy }) = word {
         missing.insert(0, remedy);
     }
     missing.extend(defect);
@@ -57,10 +57,10 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
 }
 
-/// Making so many entries takes longer than starting a thread.
+/// Making this many entries takes longer than starting a thread.
 const ENTRIES_PER_THREAD: usize = 32;
 
-/// Makes the tools of many declarations with all processors, in their order: [`entry`] of each.
+/// Makes the tools of many declarations on all processors, in order; each as [`entry`] does.
 pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntry> {
     let make = |part: &[&Declaration]| -> Vec<ToolEntry> {
         let programs = Programs::default();
@@ -85,7 +85,7 @@ pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntr
     })
 }
 
-/// What runs the tool, and what is wrong with it.
+/// What runs the tool, and what keeps it from running.
 fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<String>) {
     #[cfg(feature = "http")]
     if declaration.http().is_some() {
@@ -103,8 +103,7 @@ fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<
     (Arc::new(runner), defect)
 }
 
-/// Gives an entry the rules of its declaration. Rules that cannot be checked are never passed over:
-/// then the tool is unavailable.
+/// Adds the constraints of its declaration to an entry. A constraint that cannot be checked makes the tool unavailable.
 #[cfg(feature = "cel")]
 fn constrained(entry: ToolEntry, declaration: &Declaration) -> ToolEntry {
     use toolcrib_constraints::{Constraints, Rule};

@@ -1,4 +1,4 @@
-//! What runners need to know of the machine they run on.
+//! The machine and the settings with which runners work.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,38 +12,36 @@ use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 
 use crate::{Secrets, ServerValues, Trust, TrustNothing};
 
-/// What every declared tool of a server has in common.
+/// What all declared tools of a server share.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunnerHost {
-    /// Where programs start if their declaration names no directory; relative directories of
-    /// declarations are below it.
+    /// Where programs start if their declaration names no directory. Relative directories of declarations are below it.
     pub workspace_root: PathBuf,
-    /// What `${secret.x}` stands for.
+    /// The values of `${secret.x}`.
     pub secrets: Secrets,
-    /// Whether scripts and files that argument vectors name are used only as they were when their
-    /// manifest was loaded. Default `false`: programs run whatever is there.
+    /// Whether a tool is refused when its script, or a file that its argument vector names, has changed since the
+    /// manifest was loaded. Default `false`: the current file is used.
     pub pinned_scripts: bool,
-    /// What no program of a declaration may change, and what none may read. Default: one without
-    /// places, which whoever holds a clone may [set](ControlPlane::set).
+    /// What no program of a declaration may change, and what none may read. Empty by default; whoever holds a clone may
+    /// [set](ControlPlane::set) it.
     pub control_plane: ControlPlane,
-    /// Which declarations have the operator's word for profile `trusted` and for grants that reach
-    /// the home folder. Default: none.
+    /// Which declarations have the operator's word for profile `trusted` and for grants that reach the home folder.
+    /// Default: none.
     pub trust: Arc<dyn Trust>,
-    /// Places of credentials beside the usual ones (`~/.ssh` and its like): grants that reach them
-    /// need the operator's word.
+    /// Places of credentials in addition to the usual ones (`~/.ssh` and similar). Grants that reach them need the
+    /// operator's word.
     pub sensitive: Vec<PathBuf>,
-    /// What the operator decides for all programs that a declaration runs confined: whether their
-    /// profiles have to be enforced, and how much memory they have.
+    /// The operator's settings for all confined programs: whether their profiles must be enforced, and how much memory
+    /// they have.
     pub confinement: ConfinementDefaults,
-    /// What the tools of each file keep alive, by the file's name.
+    /// What the tools of each file keep alive, by file name.
     leases: Option<Arc<BTreeMap<String, Lease>>>,
     /// What this tool keeps alive.
     held: Option<Lease>,
 }
 
-/// Something that lives as long as the tools that were made with it; see
-/// [`RunnerHost::with_leases`].
+/// A value that lives as long as the tools made with it; see [`RunnerHost::with_leases`].
 pub type Lease = Arc<dyn Any + Send + Sync>;
 
 impl RunnerHost {
@@ -62,7 +60,7 @@ impl RunnerHost {
         }
     }
 
-    /// Gives it secrets.
+    /// Sets the secrets.
     #[must_use]
     pub fn with_secrets(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
@@ -76,14 +74,14 @@ impl RunnerHost {
         Self { pinned_scripts, ..self }
     }
 
-    /// Gives it a control plane.
+    /// Sets the control plane.
     #[must_use]
     pub fn with_control_plane(self, control_plane: ControlPlane) -> Self {
         Self { control_plane, ..self }
     }
 
-    /// Decides which declarations have the operator's word. A host that loads manifests itself
-    /// decides here; without it, tools that need the word are unavailable.
+    /// Sets what decides which declarations have the operator's word. A host that loads manifests itself decides here;
+    /// without it, tools that need the word are unavailable.
     ///
     /// ```
     /// use toolcrib_runners::{RunnerHost, TrustEverything};
@@ -97,35 +95,35 @@ impl RunnerHost {
         Self { trust: Arc::new(trust), ..self }
     }
 
-    /// Adds places of credentials: grants that reach them need the operator's word.
+    /// Adds places of credentials. Grants that reach them need the operator's word.
     #[must_use]
     pub fn with_sensitive(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sensitive.extend(places);
         self
     }
 
-    /// Gives it something for each file, by its name, that every tool of the file keeps alive for as
-    /// long as anybody can call it: also after a reload, as long as a turn is open.
+    /// Sets a value for each file, by name, that every tool of the file keeps alive as long as anybody can call the
+    /// tool. After a reload that is as long as an old turn is open.
     #[must_use]
     pub fn with_leases(self, leases: BTreeMap<String, Lease>) -> Self {
         Self { leases: Some(Arc::new(leases)), ..self }
     }
 
-    /// The host of one file's tools.
+    /// The host for the tools of one file.
     pub(crate) fn of_file(&self, file: &str) -> Self {
         let held = self.leases.as_ref().and_then(|leases| leases.get(file)).cloned();
         Self { leases: None, held: held.or_else(|| self.held.clone()), ..self.clone() }
     }
 
-    /// Sets what the operator decides for all confined programs.
+    /// Sets the operator's settings for all confined programs.
     #[must_use]
     pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
         Self { confinement, ..self }
     }
 
-    /// The directory a program of a manifest starts in: the one that is declared, else the workspace. A
-    /// trusted program that declares none starts in the folder of its manifest, because many programs run
-    /// what they find where they start (a module, a makefile, a hook), and tools write the workspace.
+    /// The directory in which a manifest's program starts: the declared one, else the workspace. A trusted program that
+    /// declares none starts in the folder of its manifest, because many programs run files that they find in their
+    /// working directory (a module, a makefile, a hook), and tools can write to the workspace.
     pub fn start_directory(
         &self,
         declared: Option<&Path>,
@@ -141,7 +139,7 @@ impl RunnerHost {
         }
     }
 
-    /// The directory that a declared one is, below the workspace.
+    /// Resolves a declared directory below the workspace.
     pub(crate) fn directory(&self, declared: Option<&Path>) -> PathBuf {
         match declared {
             Some(declared) => self.workspace_root.join(declared),
@@ -150,10 +148,10 @@ impl RunnerHost {
     }
 }
 
-/// The server as a plan sees it: a secret whose command was not run is taken to be there.
-pub(crate) struct LookedAt<'h>(pub(crate) &'h RunnerHost);
+/// The host as a plan sees it: secrets whose command was not run count as available.
+pub(crate) struct PlanningHost<'h>(pub(crate) &'h RunnerHost);
 
-impl ServerValues for LookedAt<'_> {
+impl ServerValues for PlanningHost<'_> {
     fn env(&self, name: &str) -> Result<String, String> {
         self.0.env(name)
     }
@@ -175,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trusted_program_starts_beside_its_manifest_unless_it_says_where() {
+    fn a_trusted_program_starts_in_its_manifests_folder_by_default() {
         let folder = tempfile::tempdir().unwrap();
         let host = RunnerHost::new("/srv/w");
         let manifest = folder.path().join("a.yaml");

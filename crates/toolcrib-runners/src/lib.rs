@@ -1,19 +1,18 @@
-//! Turning checked declarations into tools that run.
+//! Turns checked declarations into tools that run.
 //!
-//! A [`Declaration`](toolcrib_manifest::declaration::Declaration) says what to start;
-//! [`entry`] makes a registry's [`ToolEntry`](toolcrib_tool::ToolEntry) of it and decides whether
-//! the tool can run here. What happens in a call, in three steps of one file each:
+//! A [`Declaration`](toolcrib_manifest::declaration::Declaration) says what to start; [`entry`] turns it into a
+//! registry's [`ToolEntry`](toolcrib_tool::ToolEntry) and decides whether the tool can run here. A call has three
+//! steps, one file each:
 //!
-//! 1. [`expand`]: templates and arguments become an [`Invocation`], by rules under which a model's
-//!    value stays one argument and never becomes an option.
-//! 2. `toolcrib-sandbox` runs it, and leaves nothing behind.
-//! 3. The program's end and output become a result, truthfully: exit code, both streams, what was
-//!    cut.
+//! 1. [`expand`] turns templates and arguments into an [`Invocation`]. Its rules keep a model's value one argument that
+//!    is never taken for an option.
+//! 2. `toolcrib-sandbox` runs the program and leaves no process behind.
+//! 3. The program's exit status and output become a result with the exit code, both streams and what was cut.
 //!
 //! With the feature `http`, requests go the same way: `http/request.rs`, `toolcrib-net`,
 //! `http/answer.rs` and `http/failure.rs`.
 //!
-//! A [`WorkerRunner`] hands calls to a program that keeps running instead.
+//! A [`WorkerRunner`] passes calls to a program that keeps running instead.
 #![forbid(unsafe_code)]
 
 mod availability;
@@ -31,7 +30,7 @@ mod vouched;
 mod worker;
 
 pub use crate::expansion::{Invocation, ServerValues, expand};
-pub use crate::trust::deciding_files::{Deciding, Named};
+pub use crate::trust::deciding_files::{DecidingFiles, ReferencedFile};
 pub use crate::trust::pinned_files::{check_files, pin_files};
 pub use command::CommandRunner;
 pub use confinement::{confinement, grants};
@@ -42,12 +41,13 @@ pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };
-/// What lets a program that embeds this crate confine the programs it starts.
+/// Lets a program that embeds this crate confine the programs it starts.
 pub use toolcrib_sandbox::jail;
 /// What no program of a declaration may change; see [`RunnerHost::control_plane`].
 pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
 pub use trust::{
-    Claim, Trust, TrustEverything, TrustNothing, Word, prompt_wants, prompt_word, resource_wants,
-    resource_word, served_file, tool_wants, tool_word, upstream_wants, upstream_word,
+    Trust, TrustDecision, TrustEverything, TrustNothing, TrustRequest, prompt_trust_decision,
+    prompt_wants, resource_trust_decision, resource_wants, served_file, tool_trust_decision,
+    tool_wants, upstream_trust_decision, upstream_wants,
 };
 pub use worker::WorkerRunner;

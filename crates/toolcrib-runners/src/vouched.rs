@@ -1,4 +1,4 @@
-//! The operator's word and the lock, asked again right before each call.
+//! Checks the operator's word and the lock again right before each call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, Tool, ToolDefinition, ToolError, ToolOutcome,
 };
 
-use crate::{Claim, RunnerHost, Trust, Word, tool_wants};
+use crate::{RunnerHost, Trust, TrustDecision, TrustRequest, tool_wants};
 
-/// A tool that runs only while the operator vouches for its declaration. Servers notice within a moment
-/// that a word was revoked or a lock replaced; a call that was approved in that moment is refused here.
+/// A tool that runs only while the operator vouches for its declaration. Servers notice within moments when trust is
+/// revoked or a lock replaced; a call that was approved in between is refused here.
 pub(crate) struct Vouched {
     tool: Arc<dyn Tool>,
     trust: Arc<dyn Trust>,
@@ -40,7 +40,7 @@ impl Vouched {
     }
 
     fn check(&self) -> Result<(), ToolError> {
-        let claim = Claim {
+        let claim = TrustRequest {
             kind: Kind::Tool,
             unit: &self.unit,
             name: &self.name,
@@ -51,11 +51,11 @@ impl Vouched {
             if self.wants.is_empty() {
                 return None;
             }
-            match self.trust.word(&claim) {
-                Word::Missing { remedy } => {
+            match self.trust.decide(&claim) {
+                TrustDecision::Untrusted { remedy } => {
                     Some(format!("needs the operator's word, which it no longer has: {remedy}"))
                 }
-                Word::Given | Word::GivenForDigest => None,
+                TrustDecision::Trusted | TrustDecision::TrustedForDigest => None,
             }
         });
         match objection {

@@ -1,10 +1,9 @@
-//! Finding tools: by the words of a question, and by a name that is nearly right.
+//! Finds tools by the words of a question, and by a misspelled name.
 //!
 //! [`Index`] ranks tools by the words of a question.
 //!
-//! Language models misspell the names of tools, properties and keys in their own ways: another
-//! case, another order of the words, a namespace in front, a letter too many. [`near_names`] finds
-//! what they meant, so that the refusal can say it.
+//! Language models misspell the names of tools, properties and keys in their own ways: different case, word order, an
+//! added namespace, an extra letter. [`near_names`] finds the probable names, so that an error can suggest them.
 //!
 //! ```
 //! let tools = ["disk_usage", "read_file", "resolve_name"];
@@ -13,8 +12,7 @@
 //! assert!(toolcrib_search::near_names("send_mail", tools).is_empty());
 //! ```
 //!
-//! Names and tools are only suggested. Nothing is ever run, applied or accepted because it looked
-//! alike.
+//! Names and tools are only suggested. Nothing is ever run, applied or accepted because it is similar.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What near names promise: the slips that are found, and the strangers that are not.
+//! The promises of near names: typical mistakes are found, and unrelated names are not.
 
 use proptest::prelude::*;
 use toolcrib_search::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
@@ -38,9 +38,9 @@ const TOOLS: [&str; 30] = [
 ];
 
 #[test]
-fn what_was_meant_comes_first() {
+fn the_intended_name_comes_first() {
     for (query, meant) in [
-        // Typed wrong.
+        // Mistyped.
         ("raed_file", "read_file"),
         ("read_fle", "read_file"),
         ("disc_usage", "disk_usage"),
@@ -50,7 +50,7 @@ fn what_was_meant_comes_first() {
         ("listning_ports", "listening_ports"),
         ("exceute_pyton", "execute_python"),
         ("http_chek", "http_check"),
-        // Respelt.
+        // Written in another case.
         ("ReadFile", "read_file"),
         ("readFile", "read_file"),
         ("read-file", "read_file"),
@@ -64,7 +64,7 @@ fn what_was_meant_comes_first() {
         ("usage_disk", "disk_usage"),
         ("StatusGit", "git_status"),
         ("ports_listening", "listening_ports"),
-        // In a namespace, or with words around it.
+        // With a namespace, or with extra words.
         ("mcp__server__read_file", "read_file"),
         ("mcp__some_longer_server_name__of_many_words__read_file", "read_file"),
         ("functions.read_file", "read_file"),
@@ -77,7 +77,7 @@ fn what_was_meant_comes_first() {
         ("mcp__fs__raed_file", "read_file"),
         ("read_text_file", "read_file"),
         ("get_disk_usage", "disk_usage"),
-        // A word of it.
+        // One of its words.
         ("disk", "disk_usage"),
         ("calculator_tool", "calculator"),
         ("certificate", "certificate_expiry"),
@@ -91,7 +91,7 @@ fn what_was_meant_comes_first() {
 }
 
 #[test]
-fn strangers_are_not_suggested() {
+fn unrelated_names_are_not_suggested() {
     for query in [
         "send_mail",
         "weather",
@@ -116,7 +116,7 @@ fn strangers_are_not_suggested() {
 }
 
 #[test]
-fn short_names_allow_for_a_single_slip_at_most() {
+fn short_names_allow_at_most_one_typo() {
     assert_eq!(near_names("ids", ["id", "ip", "idea"]), ["id"]);
     assert!(near_names("q", ["x", "id"]).is_empty());
     assert!(near_names("df", ["du", "dd"]).is_empty());
@@ -129,7 +129,7 @@ fn the_name_itself_is_never_suggested() {
 }
 
 #[test]
-fn one_slip_is_likelier_than_a_word_too_many_and_that_than_two_slips() {
+fn one_typo_ranks_before_an_extra_word_and_that_before_two_typos() {
     let names = ["read_files", "read_life", "read", "file_read", "READ_FILE", "raed_fiel"];
     assert_eq!(near_names("read_file", names), ["READ_FILE", "file_read", "read_files"]);
     assert_eq!(near_names("read_file", ["raed_fiel", "read"]), ["read", "raed_fiel"]);
@@ -146,14 +146,14 @@ fn the_nearest_part_of_a_long_name_comes_first() {
 }
 
 #[test]
-fn a_word_of_many_names_means_none_of_them() {
+fn a_word_in_many_names_suggests_none_of_them() {
     let three = ["disk_usage", "disk_free", "disk_health"];
     assert_eq!(near_names("disk", three), ["disk_free", "disk_usage", "disk_health"]);
     assert!(near_names("disk", three.into_iter().chain(["disk_image"])).is_empty());
 }
 
 #[test]
-fn a_word_of_a_much_longer_name_does_not_name_it() {
+fn a_word_of_a_much_longer_name_does_not_suggest_it() {
     let names = ["get_current_weather_forecast_for_city", "city_weather"];
     assert_eq!(near_names("city", names), ["city_weather"]);
 }
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn one_slip_in_a_name_is_found(
+    fn one_typo_in_a_name_is_found(
         name in "[a-z]{3,8}_[a-z]{3,8}", at in 0_usize..6, slip in b'a'..=b'z',
     ) {
         let mut typed = name.clone().into_bytes();
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn kept_fingerprints_give_the_same_answer(
+    fn stored_fingerprints_give_the_same_answer(
         query in "[a-cA-C_.]{1,12}", names in proptest::collection::vec("[a-cA-C_]{1,12}", 0..20),
     ) {
         let kept = Fingerprints::of(names.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! Questions as people ask them, and the tools that answer them: what the ranking must not lose.
+//! Questions as people ask them, and the tools that answer them: the ranking must keep them.
 
 use toolcrib_search::{Document, Index, Parameter, Searchable};
 
@@ -54,7 +54,7 @@ const TOOLS: [(&str, &str, &str, &str); 28] = [
     ("查询股票", "查询股票的当前价格", "代码", "股票代码"),
 ];
 
-/// What is asked, and the tools that must be among the first so many, of that number.
+/// Questions, each with the tools that must be its first hits.
 const QUESTIONS: [(&str, &[&str]); 24] = [
     ("How full are the disks?", &["disk_usage", "block_devices"]),
     ("what's the weather like in Paris tomorrow", &["get_weather"]),
@@ -89,7 +89,7 @@ const QUESTIONS: [(&str, &[&str]); 24] = [
 ];
 
 #[test]
-fn what_answers_a_question_comes_first() {
+fn the_answering_tool_comes_first() {
     let documents = TOOLS.map(|(name, description, parameter, meaning)| {
         let parameters = vec![Parameter { name: parameter, description: meaning }];
         Document::of(&Searchable { name, description, parameters, ..Searchable::default() })

@@ -1,16 +1,15 @@
-//! What can go wrong with the database, and what to do about it.
+//! Errors of the database, each with what to do about it.
 
 use toolcrib_core::spill::SpillError;
 use toolcrib_core::suspension::StoreError;
 
-/// Why the database could not be opened, read or written. A change that failed has left nothing behind.
+/// Why the database could not be opened, read or written. A failed change is rolled back completely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
     /// There is no room for the change.
     #[error(
-        "the disk is full, so {place} could not take the change, of which nothing is kept: free some \
-         space and try again"
+        "the disk is full, so the change to {place} was rolled back: free some space and try again"
     )]
     DiskFull {
         /// The database.
@@ -25,18 +24,18 @@ pub enum DatabaseError {
         /// The database.
         place: String,
     },
-    /// The disk, or a limit on the size of files, has refused a read or write.
+    /// The disk, or a limit on file sizes, refused a read or write.
     #[error(
-        "{place} could not be read or written ({problem}), and nothing of the change is kept: look \
-         whether the disk is in order, and whether a limit on the size of files holds for this process"
+        "{place} could not be read or written ({problem}), and the change was rolled back: check \
+         the disk, and whether this process has a limit on file sizes"
     )]
     Disk {
         /// The database.
         place: String,
-        /// What SQLite says.
+        /// SQLite's message.
         problem: String,
     },
-    /// Another process has held it for too long.
+    /// Another process held the lock for too long.
     #[error(
         "{place} has been locked by another process for {seconds} s: try again; if it stays locked, \
          `fuser` shows which process has the file open"
@@ -44,47 +43,47 @@ pub enum DatabaseError {
     Locked {
         /// The database.
         place: String,
-        /// How long was waited.
+        /// How long this process waited for the lock.
         seconds: u64,
     },
     /// The file is damaged.
     #[error(
-        "{place} is damaged ({problem}): stop the servers that use it, then move it away together with \
-         its `-wal` and `-shm` files; the next start makes a new one. `sqlite3 FILE .recover` may \
-         still read what the old one held"
+        "{place} is damaged ({problem}): stop the servers that use it, then move it away \
+         together with its `-wal` and `-shm` files; the next start creates a new one. `sqlite3 \
+         FILE .recover` may recover data from the old one"
     )]
     Corrupt {
         /// The database.
         place: String,
-        /// What SQLite says.
+        /// SQLite's message.
         problem: String,
     },
-    /// A newer toolcrib has made it.
+    /// The database was made by a newer toolcrib.
     #[error(
-        "{place} was made by a newer toolcrib (its schema has version {found}, this program knows up \
-         to {known}): use that version, or name another folder in `state.dir`"
+        "{place} was made by a newer toolcrib (its schema has version {found}; this program \
+         supports up to {known}): use that version, or name another folder in `state.dir`"
     )]
     Newer {
         /// The database.
         place: String,
         /// The version of its schema.
         found: i32,
-        /// The newest that this program knows.
+        /// The newest version that this program can read.
         known: usize,
     },
-    /// It is a database of another program.
+    /// The file is a database of another program.
     #[error(
-        "{place} is a database of another program and was left as it is: name a folder of its own in \
+        "{place} is a database of another program and was left unchanged: name another folder in \
          `state.dir`"
     )]
     Foreign {
         /// The database.
         place: String,
     },
-    /// The file system does not have what several processes need to share a database.
+    /// The file system lacks a feature that several processes need to share a database.
     #[error(
-        "the folder {dir} is on a file system that cannot hold the database: {problem}; name a folder \
-         on a local disk in `state.dir`, or say `none` to keep state in memory"
+        "the folder {dir} is on a file system that cannot hold the database: {problem}; name a \
+         folder on a local disk in `state.dir`, or set it to `none` to keep state in memory"
     )]
     Unfit {
         /// The folder.
@@ -92,18 +91,18 @@ pub enum DatabaseError {
         /// What is missing.
         problem: String,
     },
-    /// The thread that works on the database has ended.
+    /// The database's thread has ended.
     #[error("{place} is closed")]
     Closed {
         /// The database.
         place: String,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("{place}: {problem}")]
     Failed {
         /// The database.
         place: String,
-        /// What came of it.
+        /// The failure.
         problem: String,
     },
 }

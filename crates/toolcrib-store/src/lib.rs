@@ -1,16 +1,16 @@
 //! toolcrib's state in one SQLite database, on disk or in memory.
 //!
-//! A [`Database`] is opened once by each server; several servers of one machine may share the file.
-//! [`Suspensions`], [`Runs`] and [`Spills`] are the core's stores over it. What each server works on is claimed
-//! under its number; what a server that died had claimed is free at once, and its late writes are
-//! refused. A run is kept as its journal, a row for each step, and is what the rows add up to.
+//! Each server opens a [`Database`] once; several servers of one machine may share the file. [`Suspensions`], [`Runs`]
+//! and [`Spills`] implement the core's stores on it. A server claims the rows that it works on under its own number.
+//! When a server dies, its claims are free at once, and its late writes are refused. A run is stored as a journal with
+//! one row for each step; replaying the rows gives the run's state.
 //!
 //! This is the only crate that knows SQLite.
 
 mod database;
 mod error;
 mod folder;
-mod places;
+mod run_quota;
 mod tables;
 
 use toolcrib_core::clock::Timestamp;
@@ -29,7 +29,7 @@ pub use database::Database;
 pub use error::DatabaseError;
 pub use folder::StateFolder;
 
-/// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
+/// A moment as it is stored. Moments beyond SQLite's integers become the largest one.
 fn millis(time: Timestamp) -> i64 {
     i64::try_from(time.unix_millis()).unwrap_or(i64::MAX)
 }

@@ -8,11 +8,10 @@ use crate::ContextValues;
 
 /// On whose behalf a call is made: a user, a tenant, or a user of a tenant.
 ///
-/// What is cached, kept, counted, paused or approved for one identity never serves another. A host
-/// states the identity of a turn; a model can neither see nor choose it. Tools read it with
-/// [`CallContext::user`](crate::CallContext::user) and
-/// [`CallContext::tenant`](crate::CallContext::tenant), and parameters that are
-/// [injected](crate::Injection) from the context values `user` and `tenant` get it too.
+/// Anything that is cached, kept, counted, paused or approved for one identity never serves another. A host sets the
+/// identity of a turn; a model can neither see nor choose it. Tools read it with
+/// [`CallContext::user`](crate::CallContext::user) and [`CallContext::tenant`](crate::CallContext::tenant), and
+/// parameters that are [injected](crate::Injection) from the context values `user` and `tenant` get it too.
 ///
 /// ```
 /// use toolcrib_tool::Identity;
@@ -29,10 +28,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The key of the context value that states the user.
+    /// The key of the context value with the user.
     pub const USER: &'static str = "user";
 
-    /// The key of the context value that states the tenant.
+    /// The key of the context value with the tenant.
     pub const TENANT: &'static str = "tenant";
 
     /// A user, without a tenant. For a tenant without a user, start with `Identity::default()`.
@@ -47,8 +46,8 @@ impl Identity {
         self
     }
 
-    /// The user as text, if there is one. A value of another type, such as a number from a config
-    /// file, is given as its JSON text.
+    /// The user as text, if there is one. A value of another type, such as a number from a config file, becomes its
+    /// JSON text.
     pub fn user_name(&self) -> Option<Cow<'_, str>> {
         text(self.user.as_ref())
     }
@@ -58,13 +57,13 @@ impl Identity {
         text(self.tenant.as_ref())
     }
 
-    /// Whether neither a user nor a tenant is stated.
+    /// Whether neither a user nor a tenant is set.
     pub fn is_nobody(&self) -> bool {
         self.user.is_none() && self.tenant.is_none()
     }
 }
 
-/// A context value as the name that it states.
+/// A context value as a name.
 pub(crate) fn text(value: Option<&Value>) -> Option<Cow<'_, str>> {
     match value? {
         Value::Null => None,
@@ -73,10 +72,10 @@ pub(crate) fn text(value: Option<&Value>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The one place where an identity and the context values `user` and `tenant` are turned into each
-/// other. Config files, flags and tokens state the values; hosts state the identity.
+/// The only place that converts between an identity and the context values `user` and `tenant`. Config files, flags and
+/// tokens set the values; hosts set the identity.
 impl ContextValues {
-    /// States an identity: sets the values `user` and `tenant`, as far as the identity has them.
+    /// Sets the values `user` and `tenant` from an identity, as far as the identity has them.
     #[must_use]
     pub fn with_identity(mut self, identity: &Identity) -> Self {
         for (key, value) in [(Identity::USER, &identity.user), (Identity::TENANT, &identity.tenant)]
@@ -88,17 +87,17 @@ impl ContextValues {
         self
     }
 
-    /// The identity that the values `user` and `tenant` state.
+    /// The identity in the values `user` and `tenant`.
     pub fn identity(&self) -> Identity {
         Identity { user: self.user().cloned(), tenant: self.tenant().cloned() }
     }
 
-    /// The value that states the user.
+    /// The value with the user.
     pub fn user(&self) -> Option<&Value> {
         self.get(Identity::USER)
     }
 
-    /// The value that states the tenant.
+    /// The value with the tenant.
     pub fn tenant(&self) -> Option<&Value> {
         self.get(Identity::TENANT)
     }
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_and_the_values_user_and_tenant_are_one_thing() {
+    fn an_identity_equals_the_values_user_and_tenant() {
         let identity = Identity::user("ada").tenant("acme");
         let values = ContextValues::new().with("project_id", "p").with_identity(&identity);
         let stated = ContextValues::new().with("user", "ada").with("tenant", "acme");
@@ -118,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_identity_does_not_state_stays_as_the_host_has_it() {
+    fn an_identity_leaves_other_host_values_unchanged() {
         let values = ContextValues::new().with("tenant", "acme").with("user", "host");
         let values = values.with_identity(&Identity::user("ada"));
         assert_eq!(values.identity(), Identity::user("ada").tenant("acme"));
     }
 
     #[test]
-    fn a_number_is_read_as_text_and_is_still_another_identity_than_that_text() {
+    fn a_number_reads_as_text_but_is_a_different_identity() {
         let number = ContextValues::new().with("user", 42).identity();
         assert_eq!(number.user_name().as_deref(), Some("42"));
         assert_ne!(number, Identity::user("42"));

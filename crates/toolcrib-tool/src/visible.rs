@@ -1,5 +1,4 @@
-//! Characters that change how the text around them is shown, or that nobody sees: finding them, and
-//! making them visible.
+//! Characters that are invisible or change how the surrounding text is shown: finds them, and makes them visible.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -36,9 +35,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text as one line in which nothing is hidden: every character that nobody sees
-/// ([`is_unseen`]) is an escape, line ends and tabs included. For questions to an operator, who must see
-/// all of what they decide on.
+/// The text as one line with nothing hidden: every invisible character ([`is_unseen`]) becomes an escape, including
+/// line ends and tabs. For questions to an operator, who must see everything that they decide on.
 ///
 /// ```
 /// use toolcrib_tool::fully_visible;
@@ -64,11 +62,11 @@ pub fn fully_visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A character that a person who reads a text does not see, or not as a model does.
+/// A character that a person reading a text cannot see, or sees differently than a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HiddenCharacter {
-    /// Its place, in bytes.
+    /// Its byte offset.
     pub at: usize,
     /// The character.
     pub character: char,
@@ -76,11 +74,11 @@ pub struct HiddenCharacter {
     pub effect: &'static str,
 }
 
-/// The first character of a text that is invisible, steers the direction of the text around it, or
-/// is a control character other than tab and line end. Texts that others write for models to read
-/// must have none: whoever reviews them would not see what the model is told.
+/// The first character of a text that is invisible, changes the direction of the surrounding text, or is a control
+/// character other than tab and line end. Foreign texts for models must have none: a reviewer would not see what the
+/// model reads.
 ///
-/// Joiners are let pass between characters beyond ASCII, where scripts and emoji need them.
+/// Joiners are allowed between characters beyond ASCII, where scripts and emoji need them.
 ///
 /// ```
 /// use toolcrib_tool::hidden_character;
@@ -93,7 +91,7 @@ pub fn hidden_character(text: &str) -> Option<HiddenCharacter> {
     hidden_characters(text).next()
 }
 
-/// Every such character of a text, in their order.
+/// Every such character of a text, in order.
 pub fn hidden_characters(text: &str) -> impl Iterator<Item = HiddenCharacter> {
     text.char_indices().filter_map(move |(at, character)| {
         let effect = effect(text, at, character)?;
@@ -139,9 +137,8 @@ fn effect(text: &str, at: usize, character: char) -> Option<&'static str> {
     }
 }
 
-/// Whether nobody sees this character by itself, wherever it stands: tabs and line ends, joiners and the
-/// selectors of emoji among them. For places where a text has to show all of itself, such as a question
-/// to an operator.
+/// Whether this character is invisible by itself, in any position: including tabs and line ends, joiners and emoji
+/// selectors. For places where a text must show everything, such as a question to an operator.
 pub fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -151,7 +148,7 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character steers the direction of the text around it.
+/// Whether a character changes the direction of the surrounding text.
 fn is_bidirectional(character: char) -> bool {
     matches!(
         character,
@@ -164,11 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_found_and_what_people_write_is_not() {
+    fn invisible_characters_are_found_and_ordinary_text_is_not() {
         for text in ["\u{202e}x", "a\u{200b}b", "a\u{e0041}", "a\u{7}", "a\u{feff}", "\u{1b}[1m"] {
             assert!(hidden_character(text).is_some(), "{text:?}");
         }
-        // A joiner between letters of ASCII hides; between parts of an emoji it belongs there.
+        // A joiner between ASCII letters hides something; inside an emoji it belongs there.
         assert!(hidden_character("a\u{200d}b").is_some());
         for text in ["plain\ttext\r\n", "👩‍💻 ✔️ ❤️", "می‌خواهم", "naïve — “quotes”", "日本語", "🇩🇪"]
         {
@@ -177,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_somewhere_is_unseen_and_what_is_unseen_is_hidden_unless_it_is_ordinary() {
-        // Between letters of ASCII nothing joins.
+    fn hidden_characters_are_unseen_and_unseen_ones_are_hidden_or_ordinary() {
+        // ASCII letters need no joiners.
         let ordinary = ['\n', '\r', '\t', '\u{fe0e}', '\u{fe0f}'];
         for character in '\0'..=char::MAX {
             let is_hidden = hidden_character(&format!("a{character}b")).is_some();
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_or_the_direction_of_text_becomes_visible() {
+    fn terminal_and_direction_controls_become_visible() {
         for (text, shown) in [
             ("plain ä€🦀\ttab\n", "plain ä€🦀\ttab\n"),
             ("a\r\nb", "a\r\nb"),

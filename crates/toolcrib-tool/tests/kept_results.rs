@@ -1,4 +1,4 @@
-//! Results as JSON: nothing is lost on the way there and back.
+//! Results as JSON survive a round trip.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn round(result: &ToolResult) -> ToolResult {
 }
 
 #[test]
-fn every_kind_of_part_comes_back_as_it_was() {
+fn every_kind_of_part_survives_a_round_trip() {
     let mime_type = "image/png".to_owned();
     let mut link = Link::new("a:b", "n").mime_type("x/y");
     link.title = Some("N".into());
@@ -76,7 +76,7 @@ fn an_unknown_kind_is_refused_by_name() {
 }
 
 #[test]
-fn data_is_kept_with_its_numbers_as_they_were_written() {
+fn data_keeps_its_numbers_as_written() {
     let text = r#"{"id":123456789012345678901,"rate":0.1000000000000000055}"#;
     let data = toolcrib_tool::Data::from_json(text).unwrap();
     let output = ToolOutput::new().with_exact_data(data);
@@ -85,7 +85,7 @@ fn data_is_kept_with_its_numbers_as_they_were_written() {
     let read: ToolResult = serde_json::from_str(&kept).unwrap();
     assert_eq!(read, result);
     assert_eq!(read.exact_data().unwrap().to_json(), text);
-    // Through a value, too, which rounds numbers.
+    // Also through a `Value`, which rounds numbers.
     let value = serde_json::to_value(&result).unwrap();
     assert_eq!(serde_json::from_value::<ToolResult>(value).unwrap(), result);
     assert!(result.to_json().contains(&format!(r#""data":{text}"#)));

@@ -1,4 +1,4 @@
-//! Anthropic's way to be told about a tool.
+//! Tool definitions for Anthropic.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::report::{Reason, Refused, Walk};
 use crate::schema::root::plain_root;
 use crate::schema::sorted;
 
-/// A tool of the Messages API.
+/// A tool for the Messages API.
 pub(crate) fn tool(
     declaration: &Declaration<'_>,
     name: &str,
@@ -29,7 +29,7 @@ pub(crate) fn tool(
     Ok(Value::Object(tool))
 }
 
-/// Property names are `^[a-zA-Z0-9_.-]{1,64}$`; one that is not fails the whole request.
+/// Property names must match `^[a-zA-Z0-9_.-]{1,64}$`; otherwise Anthropic refuses the whole request.
 fn check_property_names(schema: &Value, walk: &mut Walk) -> Result<(), Refused> {
     let Some(object) = schema.as_object() else { return Ok(()) };
     for (keyword, inner) in sorted(object) {

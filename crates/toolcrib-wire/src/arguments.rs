@@ -1,4 +1,4 @@
-//! Arguments that a provider's form of the schema has bent, bent back.
+//! Converts arguments from a provider's form of the schema back to the tool's own.
 
 use serde_json::Value;
 
@@ -12,16 +12,16 @@ use crate::schema::tidy::input_schema;
 use crate::schema::{Object, required, size};
 use crate::strict::admits_null;
 
-/// Schemas that are read for each value of the arguments before the rest is left as it came: a
-/// value is held against every branch of every union around it.
+/// How many schemas are read for each value of the arguments before the rest is left unchanged: every value is compared
+/// with every branch of every union around it.
 const SCHEMAS_PER_VALUE: usize = 100;
 
 /// Removes the nulls that strict mode forces a model to send for optional properties, so that the
 /// arguments fit the tool's own `input_schema` again.
 ///
-/// A `null` that the tool's own schema admits is kept. Where a value fits several branches of an
-/// `anyOf`, the first one decides; patterns and formats are not looked at. Linear in the schema
-/// and the arguments, so keep it to the targets that need it ([`Target::is_strict`]).
+/// A `null` that the tool's own schema allows is kept. If a value fits several branches of an `anyOf`, the first one
+/// decides; patterns and formats are ignored. Linear in the schema and the arguments. Use it only for targets that need
+/// it ([`Target::is_strict`]).
 ///
 /// ```
 /// use serde_json::json;
@@ -42,8 +42,8 @@ pub fn from_strict(arguments: Value, input_schema: &Value) -> Value {
     restored(arguments, input_schema, true)
 }
 
-/// Reads the JSON text that Gemini is asked for where the tool's own `input_schema` wants an
-/// object of any properties. Anything else, text that is no such JSON included, stays as it is.
+/// Parses the JSON text that Gemini sends where the tool's own `input_schema` wants an object with arbitrary
+/// properties. Anything else, including text that is not such JSON, stays unchanged.
 ///
 /// ```
 /// use serde_json::json;
@@ -59,22 +59,22 @@ pub fn from_gemini(arguments: Value, input_schema: &Value) -> Value {
 }
 
 fn restored(mut arguments: Value, schema: &Value, strict: bool) -> Value {
-    // A schema that cannot be read was never exported, so there is nothing to undo.
+    // An unreadable schema was never exported, so there is nothing to convert.
     if let Ok(root) = input_schema(schema, &mut Walk::default()) {
         let mut walk = Walk::with_extra(size(&arguments).saturating_mul(SCHEMAS_PER_VALUE));
-        let restore = Restore { root: &root, strict };
-        // What a schema that never ends leaves undone is the validation's to refuse.
+        let restore = StrictConversion { root: &root, strict };
+        // If an endless schema leaves something unconverted, validation refuses it.
         let _ = restore.value(&mut arguments, &root, &mut walk);
     }
     arguments
 }
 
-struct Restore<'a> {
+struct StrictConversion<'a> {
     root: &'a Value,
     strict: bool,
 }
 
-impl Restore<'_> {
+impl StrictConversion<'_> {
     fn value(&self, value: &mut Value, schema: &Value, walk: &mut Walk) -> Result<(), Refused> {
         walk.within(&[], |walk| match shape(schema, self.root, walk)? {
             Shape::Plain(object) => self.plain(value, &object, walk),
@@ -197,7 +197,7 @@ impl Restore<'_> {
         let empty = Object::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let required = required(schema);
-        // In strict form each property is there and no other; outside it, the required ones are.
+        // In strict form every property is present and there are no others; otherwise the required ones are present.
         let complete = if self.strict {
             properties
                 .iter()

@@ -1,14 +1,14 @@
-//! What is exported: a definition of ours, or a foreign one that follows no rule of ours.
+//! A tool to export: a definition of ours, or a foreign one that follows none of our rules.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_tool::{Annotations, ToolDefinition, canonical_json};
 
-/// What a provider can be told about a tool.
+/// A tool as a provider sees it.
 ///
-/// Made from a [`ToolDefinition`], or from a `(name, description, input_schema)` of anybody's:
-/// such a name may hold any characters and such a schema may be of any draft.
+/// Made from a [`ToolDefinition`], or from a foreign `(name, description, input_schema)`: such a name may contain any
+/// characters, and such a schema may follow any draft.
 ///
 /// ```
 /// use serde_json::json;
@@ -31,7 +31,7 @@ pub struct Declaration<'a> {
 }
 
 impl<'a> Declaration<'a> {
-    /// A tool of that name; an empty description means that there is none.
+    /// A tool of that name; an empty description means none.
     pub fn new(name: &'a str, description: &'a str, input_schema: &'a Value) -> Self {
         Self {
             name,
@@ -44,7 +44,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// Everything but the name and the description, as one text: equal for equal declarations.
+    /// Everything but the name and the description as one text, which is equal for equal declarations.
     pub(crate) fn rest(&self) -> String {
         let hints = self
             .annotations
@@ -58,7 +58,7 @@ impl<'a> Declaration<'a> {
         ]))
     }
 
-    /// The name, as its owner spells it.
+    /// The tool's original name.
     pub fn name(&self) -> &'a str {
         self.name
     }

@@ -1,10 +1,10 @@
-//! Descriptions that are longer than a provider takes.
+//! Shortens descriptions that are too long for a provider.
 
-/// What stands where text was cut.
+/// Marks where text was cut.
 const ELLIPSIS: char = '…';
 
-/// The text if it has at most `limit` characters, else its first sentences that fit and an
-/// ellipsis; text without a sentence's end in its second half is cut after a word.
+/// Shortens the text if it has more than `limit` characters: keeps the first sentences that fit, followed by an
+/// ellipsis. If no sentence ends in the second half, the text is cut after a word.
 pub(crate) fn cut(text: &str, limit: usize) -> Option<String> {
     let room = limit.saturating_sub(2);
     let (end, _) = text.char_indices().nth(limit).map(|_| text.char_indices().nth(room))??;
@@ -16,7 +16,7 @@ pub(crate) fn cut(text: &str, limit: usize) -> Option<String> {
     Some(format!("{kept}{gap}{ELLIPSIS}"))
 }
 
-/// Behind the last sentence that ends inside the text.
+/// The position after the last sentence that ends inside the text.
 fn sentence_end(text: &str) -> Option<usize> {
     let mut end = None;
     let mut previous = ' ';

@@ -1,4 +1,4 @@
-//! Many tools for one provider.
+//! Exports many tools for one provider.
 
 use std::collections::BTreeSet;
 
@@ -9,33 +9,32 @@ use crate::report::{Note, Reason, Refusal, Refused, Walk};
 use crate::schema::tidy::input_schema;
 use crate::{Declaration, NameMap, Target, anthropic, description, gemini, mcp, openai};
 
-/// Tools as a provider is told of them, and everything that it is not told.
+/// Tools in a provider's format, and what the provider does not see.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Export {
     /// One value per exported tool, sorted by the tool's own name.
     pub tools: Vec<Value>,
-    /// The exported tools' names, here and there.
+    /// The exported tools' names: their own and the provider's.
     pub names: NameMap,
-    /// The tools that the provider cannot be offered, sorted by name.
+    /// The tools that cannot be exported to the provider, sorted by name.
     pub refused: Vec<Refusal>,
-    /// What the provider is told differently, sorted by name.
+    /// What the provider sees differently, sorted by name.
     pub notes: Vec<Note>,
 }
 
 impl Export {
-    /// The tools as a JSON array with sorted keys: the same definitions give the same bytes.
+    /// The tools as a JSON array with sorted keys: equal definitions give equal bytes.
     pub fn to_json(&self) -> String {
         let tools: Vec<String> = self.tools.iter().map(canonical_json).collect();
         format!("[{}]", tools.join(","))
     }
 }
 
-/// The tools as `target` wants them.
+/// Exports tools for `target`.
 ///
-/// The order of the tools does not matter, and neither does the number of times that the same
-/// declaration is given. Of several different declarations of one name the least is exported (by
-/// description, then by schema) and the others are refused.
+/// The order of the tools and repeated equal declarations make no difference. If several different declarations have
+/// one name, the smallest (by description, then by schema) is exported and the others are refused.
 ///
 /// ```
 /// use serde_json::json;
@@ -101,7 +100,7 @@ where
     Export { tools, names, refused, notes }
 }
 
-/// One tool under the name that the provider is to know it by.
+/// One tool under the provider's name for it.
 fn one(
     declaration: &Declaration<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! MCP's way to be told about a tool, and what it takes as structured data.
+//! Tool definitions and structured data for MCP.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -9,13 +9,13 @@ use crate::report::{Refused, Walk};
 use crate::schema::inside::each_inside;
 use crate::schema::tidy::tidy;
 
-/// The property that holds what is not an object.
+/// The property that wraps data that is not an object.
 const WRAPPER: &str = "result";
 
-/// What a revision of MCP takes as structured data.
+/// Which structured data a revision of MCP accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum McpData {
-    /// Objects only, as up to revision 2025-11-25: anything else is wrapped as `{result: …}`.
+    /// Only objects, up to revision 2025-11-25: other data is wrapped as `{result: …}`.
     #[default]
     Objects,
     /// Any JSON, as from revision 2026-07-28 on.
@@ -61,8 +61,8 @@ pub(crate) fn tool(
     Ok(Value::Object(tool))
 }
 
-/// The data as a revision takes it; `schema` is the tool's output schema. Data is wrapped as its
-/// schema is, even where it happens to be an object.
+/// The data in the form of a revision; `schema` is the tool's output schema. If the schema has to be wrapped, the data
+/// is wrapped too, even if it happens to be an object.
 pub(crate) fn structured_content<'a>(
     data: &'a Value,
     schema: Option<&Value>,
@@ -76,7 +76,7 @@ pub(crate) fn structured_content<'a>(
     StructuredContent { data, wrapped }
 }
 
-/// Data, as it is or as `{result: …}`.
+/// Data, unchanged or as `{result: …}`.
 pub(crate) struct StructuredContent<'a> {
     data: &'a Value,
     wrapped: bool,
@@ -93,9 +93,9 @@ impl Serialize for StructuredContent<'_> {
     }
 }
 
-/// A tool's output schema as a revision takes it; [`McpData::Objects`] suits every revision.
+/// A tool's output schema in the form of a revision; the form for [`McpData::Objects`] is valid in every revision.
 ///
-/// A schema that is wrapped keeps its definitions inside, where its references are led to.
+/// A wrapped schema keeps its definitions inside, and its references are adjusted.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -110,17 +110,17 @@ pub fn mcp_output_schema(schema: &Value, takes: McpData) -> Map<String, Value> {
     match (schema, takes) {
         (Value::Object(object), _) if is_object_schema(schema) => object.clone(),
         (Value::Object(object), McpData::Any) => object.clone(),
-        // MCP writes schemas as objects: `true` admits everything, anything else nothing.
+        // MCP requires objects as schemas: `true` accepts everything, anything else nothing.
         (Value::Bool(true), McpData::Any) => Map::new(),
         (_, McpData::Any) => Map::from_iter([("not".to_owned(), json!({}))]),
         (_, McpData::Objects) => wrapped(schema),
     }
 }
 
-/// `{result: schema}` as a schema.
+/// The schema of `{result: schema}`.
 fn wrapped(schema: &Value) -> Map<String, Value> {
     let mut inner = schema.clone();
-    // A schema with its own `$id` is a resource of its own: its references stay right.
+    // A schema with its own `$id` is a separate resource, so its references stay valid.
     if inner.get("$id").is_none() {
         rebase_references(&mut inner);
     }
@@ -132,12 +132,12 @@ fn wrapped(schema: &Value) -> Map<String, Value> {
     ])
 }
 
-/// Whether the schema says outright that it admits objects only.
+/// Whether the schema says explicitly that it accepts only objects.
 fn is_object_schema(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-/// Leads references to the schema's root (`#`, `#/…`) to where the root has moved.
+/// Adjusts references to the schema's root (`#`, `#/…`) after the root has moved.
 fn rebase_references(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     if let Some(Value::String(target)) = object.get_mut("$ref")
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_wrapped_where_only_objects_are_taken() {
+    fn a_list_is_wrapped_if_only_objects_are_accepted() {
         let list = json!({"type": "array", "items": {"type": "string"}});
         let wrapped = schema(&list, McpData::Objects);
         assert_eq!(wrapped["properties"]["result"], list);
@@ -203,24 +203,24 @@ mod tests {
         let node = &inner["$defs"]["Node"];
         assert_eq!(node["properties"]["children"]["$ref"], "#/properties/result");
         assert_eq!(node["properties"]["other"]["$ref"], "https://a.example/b");
-        // Of a property that is named like a keyword as well.
+        // Also for a property that is named like a keyword.
         assert_eq!(node["properties"]["default"]["$ref"], "#/properties/result");
         assert_eq!(node["properties"]["$ref"], json!({"type": "string"}));
         assert_eq!(node["default"]["$ref"], "#/not/a/reference");
-        // A resource of its own is left as it is.
+        // A separate resource is left unchanged.
         let own = json!({"$id": "https://a.example/list", "items": {"$ref": "#/$defs/Node"}});
         assert_eq!(schema(&own, McpData::Objects)["properties"]["result"], own);
     }
 
     #[test]
-    fn a_boolean_schema_becomes_an_object_that_means_the_same() {
+    fn a_boolean_schema_becomes_an_equivalent_object() {
         assert_eq!(schema(&json!(true), McpData::Any), json!({}));
         assert_eq!(schema(&json!(false), McpData::Any), json!({"not": {}}));
         assert_eq!(schema(&json!(true), McpData::Objects)["properties"]["result"], true);
     }
 
     #[test]
-    fn data_is_wrapped_as_its_schema_is() {
+    fn data_is_wrapped_like_its_schema() {
         let either = json!({"anyOf": [{"type": "object"}, {"type": "null"}]});
         let data = json!({"a": 1});
         assert_eq!(data_as(&data, Some(&either), McpData::Objects), json!({"result": {"a": 1}}));

@@ -1,13 +1,13 @@
-//! Names that a provider refuses, mapped to names it takes, and back.
+//! Maps names that a provider refuses to names that it accepts, and back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which names a target takes: letters, digits, `_` and `-`, of ASCII.
+/// The names that a target accepts: ASCII letters, digits, `_` and `-`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameRule {
     /// The longest name, in bytes.
     pub(crate) max_len: usize,
-    /// Whether `.` may stand in a name.
+    /// Whether `.` is allowed in a name.
     pub(crate) dots: bool,
     /// Whether a name may begin with something other than a letter or `_`.
     pub(crate) digit_first: bool,
@@ -30,7 +30,7 @@ impl NameRule {
             && self.takes_start(name)
     }
 
-    /// The name with `_` for what the target does not take; it may still be too long.
+    /// The name with `_` for every refused character; it may still be too long.
     fn replace(self, name: &str) -> String {
         let plain: String =
             name.chars().map(|c| if self.takes_character(c) { c } else { '_' }).collect();
@@ -38,11 +38,11 @@ impl NameRule {
     }
 }
 
-/// A one-to-one map between tool names and the names one provider knows them by.
+/// A one-to-one map between tool names and one provider's names for them.
 ///
-/// A name that fits the provider's rule stays what it is. In any other name each refused character
-/// becomes `_`; where that is too long or taken, it is cut and ends in a hash of the name. The map
-/// depends on the set of names only, never on their order.
+/// A name that the provider accepts stays unchanged. In any other name each refused character becomes `_`; if the
+/// result is too long or taken, it is cut and ends with a hash of the name. The map depends only on the set of names,
+/// never on their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameMap {
     to_provider: BTreeMap<String, String>,
@@ -73,8 +73,7 @@ impl NameMap {
         }
         contested.sort_unstable();
         for (name, wish) in contested {
-            // Each salt gives another name, so a free one is found after at most as many
-            // attempts as there are names.
+            // Each salt gives another name, so a free one is found after at most as many attempts as there are names.
             let free = (0..).map(|salt| hashed(name, &wish, salt, rule));
             if let Some(free) = free.into_iter().find(|new| !map.from_provider.contains_key(new)) {
                 map.insert(name, free);
@@ -88,18 +87,18 @@ impl NameMap {
         self.to_provider.insert(own.to_owned(), provider);
     }
 
-    /// Forgets every tool that `keep` does not name.
+    /// Removes every tool that `keep` does not accept.
     pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.to_provider.retain(|own, _| keep(own));
         self.from_provider.retain(|_, own| keep(own));
     }
 
-    /// What the provider calls the tool `name`; `None` if it was not exported.
+    /// The provider's name for the tool `name`; `None` if it was not exported.
     pub fn to_provider(&self, name: &str) -> Option<&str> {
         self.to_provider.get(name).map(String::as_str)
     }
 
-    /// The tool that the provider calls `name`; `None` if there is no such tool.
+    /// The tool with the provider's name `name`; `None` if there is none.
     pub fn from_provider(&self, name: &str) -> Option<&str> {
         self.from_provider.get(name).map(String::as_str)
     }
@@ -115,16 +114,15 @@ impl NameMap {
     }
 }
 
-/// The start of `wish` and a hash of the name, within the rule's length.
+/// The beginning of `wish` and a hash of the name, within the rule's length.
 fn hashed(name: &str, wish: &str, salt: u64, rule: NameRule) -> String {
     let hash = fnv1a(name).wrapping_add(salt) & 0xffff_ffff;
-    // Nine bytes for the hash and its underscore; `wish` is ASCII, so every cut is a character's.
+    // Nine bytes for the hash and its underscore; `wish` is ASCII, so every cut is between characters.
     let head = wish.get(..rule.max_len - 9).unwrap_or(wish).trim_end_matches('_');
     format!("{head}_{hash:08x}")
 }
 
-/// FNV-1a, 64 bits: the same on every machine and in every release, as names in stored
-/// conversations must be.
+/// FNV-1a, 64 bits: the same on every machine and in every release, because stored conversations contain these names.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_fits_is_kept_even_when_another_would_become_it() {
+    fn an_accepted_name_is_kept_even_if_another_maps_to_it() {
         let map = map(&["a b", "a_b"]);
         assert_eq!(map.to_provider("a_b"), Some("a_b"));
         let other = map.to_provider("a b").unwrap();
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_of_two_equal_wishes_is_preferred() {
+    fn two_names_that_map_to_the_same_name_both_get_a_hash() {
         let map = map(&["a b", "a.b"]);
         assert!(map.iter().all(|(_, provider)| provider.len() == 12));
         assert_ne!(map.to_provider("a b"), map.to_provider("a.b"));
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_is_taken_gives_way() {
+    fn a_taken_hash_is_replaced() {
         let taken = hashed("a b", "a_b", 0, Target::OpenAiChat.name_rule());
         let map = map(&["a b", "a_b", &taken]);
         assert_eq!(map.to_provider(&taken), Some(taken.as_str()));

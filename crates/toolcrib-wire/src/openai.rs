@@ -1,12 +1,12 @@
-//! OpenAI's two ways to be told about a function.
+//! Tool definitions for OpenAI's two APIs.
 
 use serde_json::{Map, Value, json};
 
 use crate::report::{Refused, Walk};
-use crate::schema::root::{plain_root, say_items};
+use crate::schema::root::{add_missing_items, plain_root};
 use crate::strict::strict;
 
-/// The parameters of a function, in strict form or as they are.
+/// The parameters of a function, in strict form or unchanged.
 pub(crate) fn parameters(
     schema: &Value,
     is_strict: bool,
@@ -16,7 +16,7 @@ pub(crate) fn parameters(
         return strict(schema, walk);
     }
     let mut parameters = plain_root(schema, walk)?;
-    say_items(&mut parameters);
+    add_missing_items(&mut parameters);
     Ok(parameters)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn chat_tool(
     json!({"type": "function", "function": function})
 }
 
-/// A tool of the Responses API. `strict` is always said: the API turns it on where it is not.
+/// A tool of the Responses API. `strict` is always written, because the API would turn it on otherwise.
 pub(crate) fn responses_tool(
     name: &str,
     description: &str,

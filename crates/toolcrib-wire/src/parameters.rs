@@ -1,4 +1,4 @@
-//! The parameters of a tool, for texts that people and models read.
+//! Describes the parameters of a tool for people and models.
 
 use serde_json::Value;
 use toolcrib_tool::ToolDefinition;
@@ -10,7 +10,7 @@ use crate::schema::shape::{Shape, shape};
 use crate::schema::tidy::input_schema;
 use crate::schema::{Object, required, sorted};
 
-/// Unions inside unions that are still spelled out.
+/// How deeply nested unions are spelled out.
 const MAX_DEPTH: usize = 4;
 
 /// One parameter of a tool, with references resolved.
@@ -21,13 +21,13 @@ pub struct Parameter {
     pub name: String,
     /// Its types in words, for example `string`, `array of integer` or `string or null`.
     pub types: String,
-    /// Whether a call must have it.
+    /// Whether a call must contain it.
     pub required: bool,
-    /// What it means.
+    /// Its description.
     pub description: Option<String>,
-    /// Its value in calls without it.
+    /// Its value in calls that omit it.
     pub default: Option<Value>,
-    /// The only values it can have; empty where its schema does not list them.
+    /// The only allowed values; empty if its schema does not list them.
     pub allowed: Vec<Value>,
     /// The bounds of its values in words, for example `at least 1` or `at most 80 characters`.
     pub bounds: Vec<String>,
@@ -78,12 +78,12 @@ pub fn parameters(definition: &ToolDefinition) -> Vec<Parameter> {
     properties.map(parameter).collect()
 }
 
-/// The keywords of the root, references and `allOf` written out.
+/// The keywords of the root, with references and `allOf` resolved.
 fn object_shape(root: &Value) -> Option<Object> {
     match shape(root, root, &mut Walk::default()) {
         Ok(Shape::Plain(object)) => Some(object),
         Ok(Shape::Reference { reference, .. }) => resolve(root, &reference)?.as_object().cloned(),
-        // A root that is a choice still names its own properties.
+        // A root with a union still has its own properties.
         _ => root.as_object().cloned(),
     }
 }
@@ -123,7 +123,7 @@ fn type_words(schema: &Value, root: &Value, depth: usize, walk: &mut Walk) -> St
     }
 }
 
-/// A keyword of the property, or of what it refers to.
+/// A keyword of the property, or of the schema that it refers to.
 fn keyword<'a>(property: &'a Value, root: &'a Value, name: &str) -> Option<&'a Value> {
     property.get(name).or_else(|| {
         let reference = property.get("$ref").and_then(Value::as_str)?;
@@ -131,7 +131,7 @@ fn keyword<'a>(property: &'a Value, root: &'a Value, name: &str) -> Option<&'a V
     })
 }
 
-/// How each keyword that bounds a value reads; `{}` is the keyword's own value.
+/// The wording of each keyword that limits a value; `{}` is the keyword's value.
 const BOUNDS: [(&str, &str); 14] = [
     ("minimum", "at least {}"),
     ("exclusiveMinimum", "more than {}"),

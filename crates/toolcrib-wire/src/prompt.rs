@@ -1,4 +1,4 @@
-//! Tools as a text for models that know no tools.
+//! Describes tools as text for models without tool support.
 
 use std::borrow::Borrow;
 use std::fmt::Write as _;
@@ -51,8 +51,8 @@ pub fn prompt_text<D: Borrow<ToolDefinition>>(definitions: impl IntoIterator<Ite
     prompt_text_with_notes(definitions, |_| None)
 }
 
-/// As [`prompt_text`], with a line of the host's under the description of some tools: what it knows
-/// of them from elsewhere, for example that one often fails.
+/// Like [`prompt_text`], with a line of the host's below the description of some tools, for example that one often
+/// fails.
 ///
 /// ```
 /// use toolcrib_tool::ToolDefinition;
@@ -127,12 +127,12 @@ fn tool(definition: &ToolDefinition, note: Option<&str>, text: &mut String) {
     }
 }
 
-/// Text that stays in its line, so that no description can pass for a tool.
+/// Text on a single line, so that no description can look like another tool.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text of several lines, none of which can pass for a heading of ours.
+/// Text on several lines, none of which can look like one of our headings.
 fn indented(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n  ")
 }

@@ -1,10 +1,10 @@
-//! What an export tells beside the JSON: what was changed, and what was refused.
+//! What an export reports beside the JSON: what was changed, and what was refused.
 
 use std::fmt;
 
-/// Something a provider is not told, or is told differently.
+/// Something that a provider does not see, or sees differently.
 ///
-/// Nothing is lost by it at call time: arguments are validated against the tool's own schema.
+/// Calls lose nothing by it: arguments are validated against the tool's own schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Note {
@@ -14,11 +14,11 @@ pub struct Note {
     pub at: String,
     /// What was changed, as a clause.
     pub text: String,
-    /// Whether the model is told the same in other words, so that it misses nothing.
+    /// Whether the description says the same in words, so that the model misses nothing.
     pub restated: bool,
 }
 
-/// A tool that a provider cannot be offered without a change of meaning.
+/// A tool that cannot be exported to a provider without a change of meaning.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -26,7 +26,7 @@ pub struct Refusal {
     pub tool: String,
     /// JSON pointer into the tool's input schema; empty for the tool itself or the schema's root.
     pub at: String,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -41,35 +41,35 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Another tool of the export has the same name.
+    /// Another exported tool has the same name.
     Duplicate,
-    /// Something there is no JSON Schema, whatever the draft.
+    /// Something there is not a JSON Schema of any draft.
     NotASchema(String),
-    /// The arguments of a call are an object and the schema says otherwise.
+    /// The arguments of a call are an object, but the schema says otherwise.
     NotAnObject,
-    /// No value fits there.
+    /// No value fits the schema.
     AdmitsNothing,
-    /// Any value fits there, and the target must be told a type.
+    /// Any value fits, but the target needs a type.
     AnyValue,
-    /// Properties of any name fit there, and the target must be told every name.
+    /// Properties with any name fit, but the target needs every name.
     OpenObject,
-    /// The target has no such keyword, and without it the schema means something else.
+    /// The target lacks this keyword, and without it the schema has another meaning.
     Keyword(&'static str),
-    /// A `$ref` leads nowhere, or out of the schema.
+    /// A `$ref` does not lead into the schema.
     Reference(String),
-    /// The schema contains itself, and the target has no references.
+    /// The schema contains itself, but the target has no references.
     Recursive,
-    /// The parts of an `allOf` cannot be written as one schema.
+    /// The parts of an `allOf` cannot be combined into one schema.
     Conflict(String),
-    /// A property is required of which nothing is said.
+    /// A required property has no schema.
     UnknownRequired(String),
-    /// The target refuses such a property name.
+    /// The target refuses this property name.
     PropertyName(String),
-    /// Over a limit of the target's.
+    /// The schema exceeds a limit of the target.
     Limit {
         /// What there is too much of.
         what: &'static str,
-        /// How much of it the target takes.
+        /// The limit.
         limit: usize,
     },
 }
@@ -78,16 +78,16 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Duplicate => f.write_str("another tool has the same name"),
-            Self::NotASchema(what) => write!(f, "{what} is no JSON Schema"),
+            Self::NotASchema(what) => write!(f, "{what} is not a JSON Schema"),
             Self::NotAnObject => f.write_str("the schema's root is not of type object"),
             Self::AdmitsNothing => f.write_str("no value fits the schema"),
             Self::AnyValue => f.write_str("any value fits, and the provider needs a type"),
             Self::OpenObject => {
                 f.write_str("any property fits, and the provider needs every property's name")
             }
-            Self::Keyword(keyword) => write!(f, "the provider does not take `{keyword}` there"),
+            Self::Keyword(keyword) => write!(f, "the provider does not accept `{keyword}` there"),
             Self::Reference(target) => {
-                write!(f, "the reference {target:?} leads to nothing inside the schema")
+                write!(f, "the reference {target:?} does not lead into the schema")
             }
             Self::Recursive => {
                 f.write_str("the schema contains itself, and the provider has no references")
@@ -96,36 +96,36 @@ impl fmt::Display for Reason {
                 write!(f, "the parts of `allOf` disagree on `{keyword}`")
             }
             Self::UnknownRequired(name) => {
-                write!(f, "property {name:?} is required and nothing else is said of it")
+                write!(f, "property {name:?} is required but has no schema")
             }
             Self::PropertyName(name) => {
-                write!(f, "the provider does not take a property named {name:?}")
+                write!(f, "the provider does not accept a property named {name:?}")
             }
             Self::Limit { what, limit } => write!(f, "more than {limit} {what}"),
         }
     }
 }
 
-/// A refusal that does not know its tool yet.
+/// A refusal without the tool's name, which the caller adds.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) at: String,
     pub(crate) reason: Reason,
 }
 
-/// Nested positions an export follows before it calls a schema too deep.
+/// How many nested positions an export follows before it calls a schema too deep.
 const MAX_DEPTH: usize = 100;
 
-/// Schemas an export reads before it calls a schema too large: written out, a few references can
+/// How many schemas an export reads before it calls a schema too large: when references are resolved, a few of them can
 /// become any number of schemas.
 const BUDGET: usize = 50_000;
 
-/// Where in a schema a conversion stands, and what it has changed so far.
+/// The position of a conversion in a schema, and its notes so far.
 #[derive(Debug)]
 pub(crate) struct Walk {
     path: Vec<String>,
     depth: usize,
-    /// Schemas that may still be read.
+    /// How many more schemas may be read.
     budget: usize,
     notes: Vec<(String, String, bool)>,
 }
@@ -137,7 +137,7 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// A walk that may read more schemas than usual.
+    /// A walk that may read this many more schemas than usual.
     pub(crate) fn with_extra(schemas: usize) -> Self {
         Self { budget: BUDGET.saturating_add(schemas), ..Self::default() }
     }
@@ -153,7 +153,7 @@ impl Walk {
         }
     }
 
-    /// Runs `step` one position further in.
+    /// Runs `step` one level deeper.
     pub(crate) fn within<T>(
         &mut self,
         segments: &[&str],
@@ -175,12 +175,12 @@ impl Walk {
         self.path.is_empty()
     }
 
-    /// Notes that the target is not told something.
+    /// Notes that the target does not see something.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.add(text.into(), false);
     }
 
-    /// Notes that the target is told something in another way.
+    /// Notes that the target sees something in other words.
     pub(crate) fn restate(&mut self, text: impl Into<String>) {
         self.add(text.into(), true);
     }
@@ -192,7 +192,7 @@ impl Walk {
         }
     }
 
-    /// Takes over the notes of a walk through another schema of the tool's.
+    /// Takes over the notes of a walk through another schema of the same tool.
     pub(crate) fn absorb(&mut self, other: Self) {
         let notes = other.notes.into_iter();
         self.notes.extend(notes.map(|(at, text, restated)| {

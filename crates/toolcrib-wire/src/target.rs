@@ -1,10 +1,10 @@
-//! Who the JSON is for.
+//! The providers and APIs to which tools are exported.
 
 use std::fmt;
 
 use crate::names::NameRule;
 
-/// A provider's way to be told about tools.
+/// A provider's format for tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Target {
@@ -20,8 +20,8 @@ pub enum Target {
     Anthropic,
     /// One entry of `functionDeclarations`, in Gemini's subset of an `OpenAPI` schema.
     Gemini,
-    /// One entry of `tools/list`. Output schemas that are not of objects are wrapped as
-    /// `{result: …}`, which every revision of the protocol accepts.
+    /// One entry of `tools/list`. Output schemas that do not describe objects are wrapped as `{result: …}`, which every
+    /// revision of the protocol accepts.
     Mcp,
 }
 
@@ -50,13 +50,12 @@ impl Target {
         }
     }
 
-    /// The target of that stable name.
+    /// The target with this stable name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|target| target.as_str() == name)
     }
 
-    /// Whether the schemas are those of OpenAI's strict mode, so that arguments go through
-    /// [`from_strict`](crate::from_strict).
+    /// Whether the schemas follow OpenAI's strict mode, so that arguments need [`from_strict`](crate::from_strict).
     pub const fn is_strict(self) -> bool {
         matches!(self, Self::OpenAiStrict | Self::ResponsesStrict)
     }
@@ -73,7 +72,7 @@ impl Target {
         }
     }
 
-    /// The longest description in characters, where the provider has a limit.
+    /// The longest description in characters, if the provider has a limit.
     pub(crate) const fn description_limit(self) -> Option<usize> {
         match self {
             Self::OpenAiChat | Self::OpenAiStrict | Self::Responses | Self::ResponsesStrict => {

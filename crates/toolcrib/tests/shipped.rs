@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use toolcrib::manifest::declaration::SandboxProfile;
 use toolcrib::manifest_tests::{TestOptions, TestOutcome, run_tests};
 use toolcrib::manifests::Manifests;
-use toolcrib::runners::{RunnerHost, tool_word};
+use toolcrib::runners::{RunnerHost, tool_trust_decision};
 use toolcrib::settings::Config;
 use toolcrib::{ToolCall, ToolResult, Toolcrib, TurnOptions, lint};
 
@@ -61,7 +61,7 @@ fn sixteen_shipped_tools_need_no_operators_word() {
     let (manifests, host) = (shipped(), RunnerHost::new(folder("")));
     let tools: Vec<_> = manifests.files().declarations().collect();
     for tool in &tools {
-        let word = tool_word(tool, &tool.digest(), &host);
+        let word = tool_trust_decision(tool, &tool.digest(), &host);
         assert!(word.is_none(), "{}: {word:?}", tool.definition.name());
         assert_ne!(tool.sandbox.profile, SandboxProfile::Trusted, "{}", tool.definition.name());
     }

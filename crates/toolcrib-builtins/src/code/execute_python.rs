@@ -1,4 +1,4 @@
-//! `execute_python`: Python that a model wrote, checked and run in a process of its own.
+//! `execute_python`: checks Python code of a model and runs it in its own process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,27 +10,26 @@ use toolcrib_sandbox::{Command, Confinement, ControlPlane, Limits, Profile};
 use toolcrib_tool::{CallContext, ErrorKind, Plan, ToolError};
 
 use super::interpreter::{GUARD, Interpreter, START, available, forget, found, interpreter};
-use super::outcome::{Ran, outcome};
+use super::outcome::{RunOutput, outcome};
 use super::{PythonSettings, Strictness};
 use crate::Projects;
 use crate::process::{control_plane, planned, project_id, run_within, workspace};
 
 #[derive(Deserialize, JsonSchema)]
 struct ExecutePythonArgs {
-    /// The program. What it prints is the result.
+    /// The program. Its printed output is the result.
     #[schemars(length(min = 1, max = 1_000_000))]
     code: String,
-    /// How much it may do; the operator's choice if it is left out. `strict` and `standard` compute,
-    /// parse and format with modules of the standard library, without files, processes and network;
-    /// `lenient` may do everything in the workspace, where the operator allows it.
+    /// How much the code may do. Default: the operator's choice. `strict` and `standard` compute, parse and format with
+    /// modules of the standard library, without files, processes and network; `lenient` may do everything in the
+    /// workspace, if the operator allows it.
     strictness: Option<Strictness>,
 }
 
-/// Run Python and get what it prints: for calculations, parsing, text, statistics and checking ideas.
-/// Each call is a new process, so nothing is remembered; `print()` what you want to see. Unless said
-/// otherwise it is `standard`: no files, processes or network, 10 s, 1 GiB, and of the modules json,
-/// csv, re, math, statistics, datetime, collections, itertools, decimal, `xml.etree.ElementTree` and others
-/// like them; an import that is not available is answered with the list.
+/// Run Python and get its output: for calculations, parsing, text, statistics and checking ideas. Each call is a new
+/// process, so nothing is remembered; `print()` what you want to see. The default level is `standard`: no files,
+/// processes or network, 10 s, 1 GiB, and modules such as json, csv, re, math, statistics, datetime, collections,
+/// itertools, decimal and `xml.etree.ElementTree`; the error for an unavailable import lists them all.
 #[tool(
     category = "code",
     tags("python", "code", "compute"),
@@ -49,7 +48,7 @@ async fn execute_python(
     #[service] projects: Option<Arc<Projects>>,
     #[context("project_id")] project_id: Option<String>,
     cx: &CallContext,
-) -> Result<Ran, ToolError> {
+) -> Result<RunOutput, ToolError> {
     let settings = settings.unwrap_or_default();
     let (level, confinement) =
         allowed(&args, &settings, projects.as_deref(), project_id.as_deref())?;
@@ -66,8 +65,8 @@ async fn execute_python(
     ran
 }
 
-/// The same with an interpreter that need not have been found, so that nothing is started: as long as
-/// none was, the guard counts as long as it is written, and not as that Python would compile it.
+/// The same without starting anything, even if no interpreter was found yet: in that case the guard counts with the
+/// length of its source instead of its compiled form.
 fn plan(args: &ExecutePythonArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     let settings = cx.service::<PythonSettings>().unwrap_or_default();
     let projects = cx.service::<Projects>();
@@ -81,7 +80,7 @@ fn plan(args: &ExecutePythonArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     Ok(planned(&command, settings.timeout(level)))
 }
 
-/// The level of a call, and what its code may do and use up.
+/// The level of a call, and its limits.
 fn allowed(
     args: &ExecutePythonArgs,
     settings: &PythonSettings,
@@ -95,7 +94,7 @@ fn allowed(
                 "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
             ));
     }
-    // With named projects a call belongs to one of them, also where its code sees no folder.
+    // With named projects every call belongs to one of them, even if its code sees no folder.
     if let Some(projects) = projects.filter(|projects| projects.needs_project_id()) {
         projects.root(project_id)?;
     }
@@ -106,7 +105,7 @@ fn allowed(
     })
 }
 
-/// The interpreter with what loads the guard; on its standard input the guard, and what that reads.
+/// The interpreter and its loader; standard input holds the guard, then the code.
 fn command(
     interpreter: &Interpreter,
     code: &str,
@@ -135,7 +134,7 @@ fn command(
     command
         .args(["-c", START])
         .stdin(given)
-        // Nothing of the server's own, not even where its programs are.
+        // Nothing of the server's environment, not even its `PATH`.
         .env("PATH", "/usr/bin:/bin")
         .env("LANG", "C.UTF-8")
         .env("TZ", "UTC")
@@ -143,14 +142,14 @@ fn command(
         .confine(confinement)
 }
 
-/// What the code may do and use up.
+/// The confinement of the code.
 fn confinement(level: Strictness, settings: &PythonSettings) -> Confinement {
     let profile = match level {
         Strictness::Lenient => Profile::WorkspaceNet,
         Strictness::Standard | Strictness::Strict => Profile::Pure,
     };
     let mut limits = Limits::of(profile);
-    // One second more than it may take: what ends it is the limit of time, with what it has printed.
+    // One second more than the time limit, so that the time limit ends the code and its output is kept.
     limits.cpu = settings.timeout(level).checked_add(Duration::from_secs(1));
     if level == Strictness::Lenient {
         limits.file_size = Some(1 << 30);

@@ -1,7 +1,6 @@
-//! The Python that code runs in: found once, past every shim, and started with the guard as it has
-//! compiled it.
+//! The Python that runs code: found once, behind any shim, and started with the guard that it has compiled.
 //!
-//! What it has compiled is kept in this process's memory only, where no code that is run can change it.
+//! The compiled guard is stored only in this process's memory, where code that is run cannot change it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,41 +12,40 @@ use toolcrib_tool::ToolError;
 
 use crate::process;
 
-/// What every candidate is asked.
+/// The program that every candidate runs.
 const PROBE: &str = include_str!("probe.py");
-/// What checks the code and runs it.
+/// The program that checks the code and runs it.
 pub(super) const GUARD: &str = include_str!("guard.py");
-/// What loads it.
+/// The program that loads the guard.
 pub(super) const START: &str = include_str!("start.py");
-/// How long an answer may take: shims take a fifth of a second, a cold disk more.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The oldest Python that is right.
+/// How long a candidate may take: shims take a fifth of a second, a cold disk more.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The oldest supported Python.
 const OLDEST: (u32, u32) = (3, 9);
 
 /// A Python that can be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Interpreter {
-    /// The binary itself, absolute.
+    /// The absolute path of the binary itself.
     pub(super) program: PathBuf,
-    /// What it reads to start and to import its own modules.
+    /// The paths that it reads to start and to import its own modules.
     pub(super) reads: Vec<PathBuf>,
-    /// What it reads beside that where further modules are installed.
+    /// Additional paths with installed modules.
     pub(super) site: Vec<PathBuf>,
-    /// What [`START`] reads before the guard does: the guard as this Python has compiled it, and by
-    /// what it knows that it is this one.
+    /// What [`START`] reads before the guard's input: the guard as this Python compiled it, and the identity of this
+    /// Python.
     pub(super) guard: Vec<u8>,
     pub(super) version: (u32, u32),
 }
 
 static FOUND: Mutex<Option<Arc<Interpreter>>> = Mutex::const_new(None);
 
-/// Whether there is anything to ask; nothing is started.
+/// Checks that there are candidates; starts nothing.
 pub(super) fn available() -> Result<(), String> {
     process::available("python3", "`python3` (3.9 or newer)")
 }
 
-/// The first `python3` on the server's `PATH` that answers and is new enough. Found once; not finding
-/// one is not kept.
+/// The first `python3` on the server's `PATH` that answers and is new enough. The result is cached; a failure is not.
 pub(super) async fn interpreter() -> Result<Arc<Interpreter>, ToolError> {
     let mut found = FOUND.lock().await;
     if let Some(found) = &*found {
@@ -56,12 +54,12 @@ pub(super) async fn interpreter() -> Result<Arc<Interpreter>, ToolError> {
     Ok(Arc::clone(found.insert(Arc::new(find().await?))))
 }
 
-/// The same, if it has been found; nothing is started.
+/// The cached interpreter, if it was found; starts nothing.
 pub(super) fn found() -> Option<Arc<Interpreter>> {
     FOUND.try_lock().ok()?.clone()
 }
 
-/// Has it looked for again: it did not start, and may have been replaced by another.
+/// Removes the interpreter from the cache: it did not start and may have been replaced.
 pub(super) async fn forget(interpreter: &Arc<Interpreter>) {
     let mut found = FOUND.lock().await;
     if found.as_ref().is_some_and(|found| Arc::ptr_eq(found, interpreter)) {
@@ -89,14 +87,14 @@ async fn find() -> Result<Interpreter, ToolError> {
     Err(ToolError::unavailable(format!("needs a `python3` of 3.9 or newer on PATH: {found}")))
 }
 
-/// Asks a candidate where it really is. Shims find their versions by these variables.
+/// Asks a candidate for its real paths. Shims use these variables to choose a version.
 async fn ask(candidate: &std::path::Path) -> Result<Interpreter, String> {
     let command = Command::new(candidate)
         .args(["-I", "-S", "-B", "-c", PROBE])
         .stdin(GUARD)
         .pass_env(["HOME", "PYENV_ROOT", "PYENV_VERSION", "ASDF_DATA_DIR", "MISE_DATA_DIR"])
         .cwd("/");
-    let finished = run(command, tokio::time::sleep(PATIENCE));
+    let finished = run(command, tokio::time::sleep(PROBE_TIMEOUT));
     let finished = finished.await.map_err(|error| format!("does not start: {error}"))?;
     if finished.status.code() != Some(0) {
         let last = finished.stderr.text();
@@ -130,7 +128,7 @@ fn read(answer: &str) -> Option<Interpreter> {
     (found.program.is_absolute() && !found.guard.is_empty()).then_some(found)
 }
 
-/// The bytes that are written as digits, two each.
+/// Parses hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
@@ -141,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_and_anything_else_is_none() {
+    fn a_valid_answer_is_read_and_anything_else_is_rejected() {
         let answer = "guard a70d e300ff\nversion 3.12\nprogram /usr/bin/python3.12\n\
                       read /usr/lib/a b\nsite /opt/x\n";
         let found = read(answer).unwrap();
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_another_python_has_compiled_is_not_run() {
+    async fn a_guard_compiled_by_another_python_is_not_run() {
         let interpreter = interpreter().await.unwrap();
         let answer = async |given: Vec<u8>| {
             let command = Command::new(&interpreter.program).args(["-I", "-S", "-B", "-c", START]);
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_python_that_did_not_start_is_looked_for_again() {
+    async fn a_python_that_did_not_start_is_searched_again() {
         let first = interpreter().await.unwrap();
         forget(&Arc::new(Interpreter::default())).await;
         forget(&first).await;

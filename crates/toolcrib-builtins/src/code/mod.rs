@@ -1,4 +1,4 @@
-//! Python: code that a model wrote, in a process that can do nothing else.
+//! Python: runs code of a model in a confined process.
 #![doc = include_str!("../docs/execute_python.md")]
 
 mod execute_python;

@@ -1,4 +1,4 @@
-//! The name of a module, as an import has it.
+//! The name of a Python module, as an import writes it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +57,7 @@ impl From<ModuleName> for String {
     }
 }
 
-/// A text that cannot be the name of a module.
+/// A text that is not a valid module name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidModule(String);
 

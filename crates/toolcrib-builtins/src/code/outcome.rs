@@ -1,4 +1,4 @@
-//! What became of the code, as the result of a call.
+//! Turns the end of the code into the result of a call.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,28 +10,28 @@ use toolcrib_tool::{
 
 use crate::process::{Stop, ending, exit_code, with_facts};
 
-/// Bytes of each stream that are in the data, which has a limit that text does not have: the
-/// beginning and the end. With every byte written as an escape both are still within it.
+/// How many bytes at each end of a stream are in the data, which has a size limit that text does not have. Both ends
+/// fit even if every byte is escaped.
 const DATA_HEAD: usize = 40 * 1024;
 const DATA_TAIL: usize = 16 * 1024;
 
 /// What the code wrote and how it ended.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Streams {
-    /// What it wrote to standard output; long output loses its middle.
+    /// Standard output; the middle of long output is cut.
     stdout: String,
-    /// What it wrote to standard error, the traceback included; long output loses its middle.
+    /// Standard error with the traceback; the middle of long output is cut.
     stderr: String,
-    /// The exit code; 128 and the signal's number where a signal ended it; absent if that is unknown.
+    /// The exit code; 128 plus the signal number if a signal ended it; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
 }
 
 /// The result of code that ran to its end.
 #[derive(Debug)]
-pub(super) struct Ran(ToolOutput);
+pub(super) struct RunOutput(ToolOutput);
 
-impl IntoOutcome for Ran {
+impl IntoOutcome for RunOutput {
     fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
         Ok(self.0.into())
     }
@@ -41,19 +41,19 @@ impl IntoOutcome for Ran {
     }
 }
 
-/// What the guard has said of the code, and what came after it on standard error.
+/// The guard's verdict, and the standard error after it.
 enum Verdict {
     /// It ran.
     Checked(Captured),
     /// It breaks rules of its level, and did not run.
     Refused(String),
-    /// It is no Python, and did not run.
+    /// It is not valid Python and did not run.
     Syntax(String),
-    /// Nothing, so the guard itself did not come to run.
+    /// No verdict: the guard itself did not run.
     None,
 }
 
-/// Reads the answer off the first line of standard error, which no code can have written.
+/// Reads the verdict from the first line of standard error, which the code cannot write.
 fn verdict(stderr: &Captured) -> Verdict {
     let end = stderr.head.iter().position(|byte| *byte == b'\n');
     let (word, rest) = match end {
@@ -71,7 +71,7 @@ fn verdict(stderr: &Captured) -> Verdict {
 }
 
 /// Turns the end of the process into the call's outcome.
-pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, ToolError> {
+pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<RunOutput, ToolError> {
     let stderr = match verdict(&finished.stderr) {
         Verdict::Checked(stderr) => stderr,
         Verdict::Refused(reasons) => {
@@ -82,7 +82,7 @@ pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, To
             let why = format!("the code was not run, it is not Python:\n{}", error.trim_end());
             return Err(ToolError::execution(why).with_hint("Mend it and send all of it again."));
         }
-        // Its limits ended the guard while it read: a bomb for the parser.
+        // A limit ended the guard while it parsed: a parser bomb.
         Verdict::None if stop.is_none() && finished.status.signal().is_some() => {
             let end = ending(finished.status);
             return Err(ToolError::execution(format!("the code cannot be read: {end}"))
@@ -108,7 +108,7 @@ pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, To
             let why = format!("the code was ended with the call after {seconds:.1} s");
             Err(ToolError::new(ErrorKind::Cancelled, why).with_partial(output))
         }
-        None if finished.status.code() == Some(0) => Ok(Ran(output)),
+        None if finished.status.code() == Some(0) => Ok(RunOutput(output)),
         None => {
             let last = shown(&stderr);
             let last = last.trim_end().lines().last().unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, To
     }
 }
 
-/// Standard output, standard error below it if there is any, and both as data.
+/// Standard output, then standard error if any, and both as data.
 fn output(finished: &Finished, stderr: &Captured) -> ToolOutput {
     let mut text = shown(&finished.stdout);
     if stderr.total > 0 {
@@ -145,12 +145,12 @@ fn output(finished: &Finished, stderr: &Captured) -> ToolOutput {
     with_facts(ToolOutput::from(text).with_data(json!(streams)), finished)
 }
 
-/// A stream as it is shown to models and people.
+/// A stream for models and people.
 fn shown(captured: &Captured) -> String {
     visible(&captured.text()).into_owned()
 }
 
-/// What fits into the data.
+/// The ends of a stream that fit into the data.
 fn ends(captured: &Captured) -> Captured {
     let bytes = captured.bytes();
     if bytes.len() <= DATA_HEAD + DATA_TAIL {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_alone_is_the_answer() {
+    fn only_the_first_line_is_the_verdict() {
         let Verdict::Checked(rest) = verdict(&captured("checked\nrefused\nx")) else {
             panic!("it was checked")
         };

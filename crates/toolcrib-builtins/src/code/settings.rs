@@ -1,4 +1,4 @@
-//! What an operator says of `execute_python`.
+//! The operator's settings for `execute_python`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use toolcrib_sandbox::ConfinementDefaults;
 
 use super::{ModuleName, Strictness};
 
-/// How `execute_python` runs code. Lend it to the calls as a service; without it, the defaults hold.
+/// How `execute_python` runs code. Lend it to the calls as a service; without it, the defaults apply.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,43 +29,41 @@ pub struct PythonSettings {
 }
 
 impl PythonSettings {
-    /// Sets what the operator decides for all confined programs. It concerns `lenient` code: the
-    /// other levels always need their profile to be enforced, and have limits of their own.
+    /// Sets the operator's settings for all confined programs. They affect `lenient` code; the other levels always
+    /// require an enforced profile and have their own limits.
     #[must_use]
     pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
         Self { confinement, ..self }
     }
 
-    /// What the operator decides for all confined programs.
+    /// The operator's settings for all confined programs.
     pub(crate) const fn confinement(&self) -> ConfinementDefaults {
         self.confinement
     }
 
-    /// Sets the level of calls that name none. Default: [`Standard`](Strictness::Standard).
+    /// Sets the default level of calls. Default: [`Standard`](Strictness::Standard).
     #[must_use]
     pub fn with_default_strictness(self, default_strictness: Strictness) -> Self {
         Self { default_strictness, ..self }
     }
 
-    /// Sets how long code of a level may run. Default: its own
-    /// ([`default_timeout`](Strictness::default_timeout)).
+    /// Sets the time limit for code of a level. Default: [`default_timeout`](Strictness::default_timeout).
     #[must_use]
     pub fn with_timeout(mut self, level: Strictness, timeout: Duration) -> Self {
         self.timeouts.insert(level, timeout);
         self
     }
 
-    /// Sets whether calls may ask for [`Lenient`](Strictness::Lenient), with which code can write in
-    /// the workspace and use the network. Default: `false`; where it is the level of calls that name
-    /// none, they may anyway.
+    /// Sets whether calls may ask for [`Lenient`](Strictness::Lenient), with which code can write in the workspace and
+    /// use the network. Default: `false`. If `Lenient` is the default level, it is always allowed.
     #[must_use]
     pub fn with_allow_lenient(self, allow_lenient: bool) -> Self {
         Self { allow_lenient, ..self }
     }
 
-    /// Lets code of a level import these modules, and what is part of them, beside those of the
-    /// level. They are handed out whole, so what can be reached through them can be reached; the jail
-    /// holds as before. Lenient code may import everything anyway.
+    /// Lets code of a level import these modules and their submodules in addition to those of the level. The code gets
+    /// the whole modules, including everything reachable through them; the jail is unchanged. Lenient code may import
+    /// everything anyway.
     pub fn register_extra_modules(
         &mut self,
         level: Strictness,
@@ -74,12 +72,12 @@ impl PythonSettings {
         self.extra_modules.entry(level).or_default().extend(modules);
     }
 
-    /// The level of calls that name none.
+    /// The default level of calls.
     pub fn default_strictness(&self) -> Strictness {
         self.default_strictness
     }
 
-    /// How long code of a level may run.
+    /// The time limit for code of a level.
     pub fn timeout(&self, level: Strictness) -> Duration {
         self.timeouts.get(&level).copied().unwrap_or_else(|| level.default_timeout())
     }
@@ -89,7 +87,7 @@ impl PythonSettings {
         level != Strictness::Lenient || self.allow_lenient || self.default_strictness == level
     }
 
-    /// The modules that code of a level may import beside those of the level.
+    /// The additional modules of a level.
     pub fn extra_modules(&self, level: Strictness) -> impl Iterator<Item = &str> {
         self.extra_modules.get(&level).into_iter().flatten().map(ModuleName::as_str)
     }

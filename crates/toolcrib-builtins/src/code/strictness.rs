@@ -1,4 +1,4 @@
-//! How much a piece of Python may do.
+//! The strictness levels for Python code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a piece of Python may do.
+/// How much Python code may do.
 #[derive(
     Debug,
     Clone,
@@ -24,12 +24,12 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Strictness {
-    /// Every module and builtin; may write files of the workspace and use the network.
+    /// All modules and builtins; may write files in the workspace and use the network.
     Lenient,
     /// Modules that compute, parse and format; no files, processes or network.
     #[default]
     Standard,
-    /// As standard, with fewer modules, and no builtins that look into objects.
+    /// Like standard, with fewer modules, and without builtins that inspect objects.
     Strict,
 }
 
@@ -46,7 +46,7 @@ impl Strictness {
         }
     }
 
-    /// How long code of this level may run unless the operator says otherwise: 30, 10 and 5 s.
+    /// The default time limit of this level: 30, 10 and 5 s.
     pub const fn default_timeout(self) -> Duration {
         Duration::from_secs(match self {
             Self::Lenient => 30,
@@ -62,7 +62,7 @@ impl fmt::Display for Strictness {
     }
 }
 
-/// A text that names no level.
+/// A text that is not the name of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownStrictness(String);
 

@@ -1,4 +1,4 @@
-//! Bounds for work whose cost its input decides: a limit of time, and a stack of its own.
+//! Limits for work whose cost depends on its input: a time limit, and a separate stack.
 
 #[cfg(feature = "jq")]
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_tool::{CallContext, ErrorKind, ToolError};
 
-/// The stack for recursive work, in bytes. Address space; only what is used becomes memory.
+/// The stack for recursive work, in bytes. This is address space; only used pages take memory.
 pub(super) const STACK_BYTES: usize = 64 << 20;
 
 /// Why work was stopped.
@@ -14,17 +14,17 @@ pub(super) const STACK_BYTES: usize = 64 << 20;
 pub(super) enum Stop {
     /// Its time ran out.
     Time,
-    /// The caller no longer wants it.
+    /// The caller cancelled it.
     Cancelled,
 }
 
-/// Says when work has to stop. Asking costs a clock reading: ask now and then.
-pub(super) struct Watch {
+/// Decides when work has to stop. Each check reads the clock, so check only now and then.
+pub(super) struct StopCheck {
     deadline: Instant,
     cx: CallContext,
 }
 
-impl Watch {
+impl StopCheck {
     /// Stops after `limit`, at the call's own deadline, or when the call is cancelled.
     pub(super) fn new(cx: &CallContext, limit: Duration) -> Self {
         let own = Instant::now() + limit;
@@ -32,7 +32,7 @@ impl Watch {
         Self { deadline, cx: cx.clone() }
     }
 
-    /// Why to stop now, if so.
+    /// Why to stop now, or `None`.
     pub(super) fn stop(&self) -> Option<Stop> {
         if self.cx.is_cancelled() {
             return Some(Stop::Cancelled);
@@ -40,26 +40,26 @@ impl Watch {
         (Instant::now() >= self.deadline).then_some(Stop::Time)
     }
 
-    /// As [`stop`](Self::stop), as the error to answer with.
+    /// Like [`stop`](Self::stop), as an error for the caller.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         self.stop().map_or(Ok(()), |stop| Err(stop.into_error()))
     }
 }
 
 impl Stop {
-    /// The error to answer a stopped call with.
+    /// The error for a stopped call.
     pub(super) fn into_error(self) -> ToolError {
         match self {
-            Self::Time => ToolError::execution("it takes too long")
+            Self::Time => ToolError::execution("it took too long")
                 .with_hint("Ask for less: a smaller input or a simpler expression."),
             Self::Cancelled => ToolError::new(ErrorKind::Cancelled, "the call was cancelled"),
         }
     }
 }
 
-/// Runs recursive work on a thread whose stack is large enough for every input within the caps.
+/// Runs recursive work on a thread whose stack is large enough for every permitted input.
 ///
-/// `Err` holds what the work panicked with.
+/// `Err` contains the panic's payload.
 #[cfg(feature = "jq")]
 pub(super) fn on_own_stack<T: Send>(
     work: impl FnOnce() -> T + Send,

@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for};
 
-use super::bounded::{STACK_BYTES, Stop, Watch};
+use super::bounded::{STACK_BYTES, Stop, StopCheck};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 1_000;
 /// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 100;
-/// The longest result, in characters: more digits help nobody.
+/// The longest result, in characters.
 const MAX_RESULT_CHARS: usize = 10_000;
 /// Stack that every expression needs, in bytes.
 const STACK_BASE: usize = 256 << 10;
-/// Stack for each byte of an expression. Unoptimised code needs the most; the test
-/// `no_expression_takes_more_stack_than_is_reckoned_for_it_nor_much_time` holds this figure.
+/// Stack for each byte of an expression. Unoptimised builds need the most; the test
+/// `no_expression_exceeds_its_estimated_stack_or_time` checks this figure.
 const STACK_PER_BYTE: usize = 32 << 10;
-/// How long one expression may take. Everyday ones take less than a millisecond.
+/// The time limit of one expression. Ordinary ones take less than a millisecond.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
-/// Digits that an approximate value can be asked for: it is computed in double precision.
+/// The most digits of an approximate value, which is computed in double precision.
 const APPROXIMATE_DIGITS: u32 = 15;
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ struct CalculatorArgs {
     expression: String,
 }
 
-/// What the calculator found.
+/// The result of an expression.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Answer {
     /// The value with its unit, as text, because it may have more digits than a number can hold.
@@ -78,7 +78,7 @@ impl IntoOutcome for Answer {
 fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Answer, ToolError> {
     let expression = args.expression.trim();
     check(expression)?;
-    let watch = Watch::new(cx, TIME_LIMIT);
+    let watch = StopCheck::new(cx, TIME_LIMIT);
     let evaluated = stacker::maybe_grow(stack_needed(expression), STACK_BYTES, || {
         evaluate(expression, &Interrupted(&watch))
     });
@@ -90,13 +90,13 @@ fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Answer, ToolErro
 
 /// Evaluates an expression in which all parentheses are closed.
 ///
-/// The engine's parser takes twice as long for every level of `1+(1+(…`, and nothing interrupts it while
-/// it parses. So a group with groups in it is evaluated by itself, from the inside out, and stands as a
-/// variable in what is around it: the engine never sees more than two levels.
+/// The engine's parser takes twice as long for every level of `1+(1+(…`, and it cannot be interrupted while it parses.
+/// So a group that contains groups is evaluated separately, from the inside out, and replaced by a variable: the engine
+/// never sees more than two levels.
 fn evaluate(expression: &str, interrupt: &impl Interrupt) -> Result<String, String> {
     let mut context = Context::new();
     let mut groups = 0_usize;
-    // What has been read of each group that is open, the outermost first.
+    // The text read so far of each open group, outermost first.
     let mut open = Vec::new();
     let mut text = String::new();
     for symbol in expression.chars() {
@@ -123,14 +123,14 @@ fn evaluate(expression: &str, interrupt: &impl Interrupt) -> Result<String, Stri
     Ok(result.get_main_result().to_owned())
 }
 
-/// An upper bound of the stack that the engine takes for an expression, in bytes: every character may
-/// open another level of its recursive parser and evaluator. Short expressions fit the stack of the
-/// thread that makes the call; for others a larger one is mapped while they are evaluated.
+/// An upper bound of the stack that the engine needs for an expression, in bytes: every character may open another
+/// level of its recursive parser and evaluator. Short expressions fit the stack of the calling thread; for others a
+/// larger one is mapped during evaluation.
 fn stack_needed(expression: &str) -> usize {
     STACK_BASE + expression.len() * STACK_PER_BYTE
 }
 
-struct Interrupted<'a>(&'a Watch);
+struct Interrupted<'a>(&'a StopCheck);
 
 impl Interrupt for Interrupted<'_> {
     fn should_interrupt(&self) -> bool {
@@ -145,14 +145,14 @@ fn answer(expression: &str, result: &str) -> Result<Answer, ToolError> {
     let chars = result.chars().count();
     if chars > MAX_RESULT_CHARS {
         return Err(ToolError::execution(format!(
-            "the result has {chars} characters; at most {MAX_RESULT_CHARS} are given"
+            "the result has {chars} characters; the limit is {MAX_RESULT_CHARS}"
         ))
         .with_hint("Ask for fewer digits, for example `… to 20 sf`."));
     }
     let approximate = result.starts_with("approx. ");
     if approximate && asked_digits(expression).is_some_and(|digits| digits > APPROXIMATE_DIGITS) {
         return Err(ToolError::invalid_args(format!(
-            "this value is not exact: no more than {APPROXIMATE_DIGITS} digits of it are right"
+            "this value is approximate: only {APPROXIMATE_DIGITS} digits of it are correct"
         ))
         .with_hint(format!("Ask for {APPROXIMATE_DIGITS} digits or fewer.")));
     }
@@ -160,20 +160,19 @@ fn answer(expression: &str, result: &str) -> Result<Answer, ToolError> {
     Ok(Answer { result, approximate })
 }
 
-/// The digits that `to N dp` or `to N sf` asks for.
+/// The number of digits that `to N dp` or `to N sf` asks for.
 fn asked_digits(expression: &str) -> Option<u32> {
     let captures = ASKED_DIGITS.captures(expression)?;
     Some(captures[1].parse().unwrap_or(u32::MAX))
 }
 
-/// Refuses what the engine reads otherwise than people do, and what no interrupt can stop: dice
-/// are whole distributions in memory, date arithmetic walks day by day, a shift walks bit by bit,
-/// a lambda can call itself.
+/// Refuses input that the engine reads differently than people do, or that no interrupt can stop: dice are whole
+/// distributions in memory, date arithmetic walks day by day, a shift walks bit by bit, a lambda can call itself.
 fn check(expression: &str) -> Result<(), ToolError> {
     let chars = expression.chars().count();
     if chars > MAX_CHARS {
         return Err(malformed(format!(
-            "the expression has {chars} characters; at most {MAX_CHARS} are read"
+            "the expression has {chars} characters; the limit is {MAX_CHARS}"
         )));
     }
     check_parentheses(expression)?;
@@ -192,7 +191,10 @@ fn check_parentheses(expression: &str) -> Result<(), ToolError> {
         match symbol {
             '(' => open += 1,
             ')' if open == 0 => {
-                return Err(malformed(format!("the `)` at character {} closes nothing", at + 1)));
+                return Err(malformed(format!(
+                    "the `)` at character {} has no matching `(`",
+                    at + 1
+                )));
             }
             ')' => open -= 1,
             _ => {}
@@ -208,7 +210,7 @@ fn check_parentheses(expression: &str) -> Result<(), ToolError> {
     }
 }
 
-/// A shift by anything but a small literal may be a shift by anything.
+/// A shift by anything but a small literal could be arbitrarily large.
 fn check_shifts(expression: &str) -> Result<(), ToolError> {
     for (at, shift) in expression.match_indices("<<") {
         let amount = expression[at + shift.len()..].trim_start();
@@ -217,7 +219,8 @@ fn check_shifts(expression: &str) -> Result<(), ToolError> {
         let ends = [")", "<<", ">>"].iter().any(|end| rest.trim_start().starts_with(end));
         if !(1..=4).contains(&digits) || !(ends || rest.trim().is_empty()) {
             return Err(malformed(
-                "the right side of `<<` is one number of at most 4 digits: write `(1 << 10) + 1`",
+                "the right side of `<<` must be one number of at most 4 digits: write `(1 << 10) \
+                 + 1`",
             ));
         }
     }
@@ -229,7 +232,7 @@ static ASKED_DIGITS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)\s*(?:dp|
 static REFUSED: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     [
         (r"//", "for a whole quotient write `floor(a / b)`"),
-        (r"\b\d*d\d+\b", "there are no dice and no chance here"),
+        (r"\b\d*d\d+\b", "dice and random numbers are not supported"),
         (r#"["'#@\\]"#, "there is no text and there are no dates here; write `5 feet + 3 inches`"),
         (r"=>|:|;", "write one plain expression"),
         (r"(?:^|[^=!<>])=(?:[^=]|$)", "write one expression, without `=`"),
@@ -253,7 +256,7 @@ fn malformed(message: impl Into<String>) -> ToolError {
     )
 }
 
-/// Sorts the engine's messages: what the expression means cannot be computed, or it means nothing.
+/// Classifies the engine's messages: the value cannot be computed, or the expression is invalid.
 fn failure(message: &str, stopped: Option<Stop>) -> ToolError {
     if message == "interrupted" {
         return match stopped {
@@ -285,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Expressions within the limits that lead the engine deep, or into trying again and again.
+    /// Expressions within the limits that cause deep recursion or long backtracking in the engine.
     fn hostile() -> impl Iterator<Item = String> {
         let chains =
             [("-", "1"), ("1^", "2"), ("1+", "1"), ("1 ", "1"), ("1!+", "1"), ("(1)", "1")];
@@ -303,9 +306,9 @@ mod tests {
         chains.chain(nested).chain([wide]).filter(within)
     }
 
-    /// Overflowing a stack ends the process, and this test with it.
+    /// A stack overflow would end the process, and this test with it.
     #[test]
-    fn no_expression_takes_more_stack_than_is_reckoned_for_it_nor_much_time() {
+    fn no_expression_exceeds_its_estimated_stack_or_time() {
         for expression in hostile() {
             let until = Until(Instant::now() + TIME_LIMIT);
             let (shown, stack) = (expression.clone(), stack_needed(&expression));
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_within_groups_mean_what_they_mean_at_once() {
+    fn nested_groups_give_the_same_result_as_the_whole_expression() {
         let never = Until(Instant::now() + Duration::from_secs(60));
         for (expression, result) in [
             ("((1+2)*(3+4))^2", "441"),

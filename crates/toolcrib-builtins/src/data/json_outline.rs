@@ -1,25 +1,25 @@
-//! Keys and places in a JSON text, found without building its value.
+//! Finds keys and positions in a JSON text without building its value.
 
 use std::collections::HashSet;
 
 use super::json_text::{JsonText, Token, Tokens, read_string};
 
-/// The most repeated keys that are named.
+/// At most this many repeated keys are listed.
 const MAX_DUPLICATES: usize = 100;
 
-/// What stands at a place.
+/// The value at a position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Members {
-    /// The keys of an object, as they come, each once.
+    /// The keys of an object, in order, each once.
     Object(Vec<String>),
     /// The number of items of an array.
     Array(usize),
-    /// Neither: the value as it is written.
+    /// Neither: the value as written.
     Scalar(String),
 }
 
 impl Members {
-    /// A word for messages.
+    /// Its kind, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Object(_) => "object",
@@ -34,9 +34,9 @@ impl Members {
     }
 }
 
-/// The members at a JSON pointer (RFC 6901), or the part of the pointer that leads nowhere.
+/// The members at a JSON pointer (RFC 6901), or the part of the pointer that does not exist.
 ///
-/// Of a repeated key the last value counts, as in every other operation.
+/// If a key is repeated, its last value counts, as in every other operation.
 pub(super) fn members(text: JsonText<'_>, pointer: &str) -> Result<Members, String> {
     let mut tokens = text.tokens();
     let mut walked = String::new();
@@ -49,7 +49,7 @@ pub(super) fn members(text: JsonText<'_>, pointer: &str) -> Result<Members, Stri
     Ok(members_of(tokens))
 }
 
-/// The place of one member.
+/// The position of one member.
 fn child<'a>(mut tokens: Tokens<'a>, name: &str) -> Option<Tokens<'a>> {
     let is_object = tokens.next()? == Token::Open('{');
     let mut found = None;
@@ -83,12 +83,12 @@ fn members_of(mut tokens: Tokens<'_>) -> Members {
             Members::Array(count)
         }
         Some(Token::String(raw) | Token::Scalar(raw)) => Members::Scalar(raw.to_owned()),
-        // A checked text begins with a value, and so does every place in it.
+        // A checked text begins with a value, and so does every position in it.
         _ => Members::Scalar("null".to_owned()),
     }
 }
 
-/// Visits the members of the container that was just opened: key, position, place of the value.
+/// Visits the members of the container that was just opened: key, index, position of the value.
 fn each_member<'a>(
     tokens: &mut Tokens<'a>,
     is_object: bool,
@@ -102,7 +102,7 @@ fn each_member<'a>(
             Some(_) => None,
         };
         if is_object {
-            // The colon; then the value is what comes next.
+            // The colon; the value is next.
             tokens.next();
             visit(key.as_deref(), at, tokens);
         } else {
@@ -130,10 +130,10 @@ fn skip_value(tokens: &mut Tokens<'_>) {
     }
 }
 
-/// Pointers to keys that an object has more than once, at most a hundred.
+/// Pointers to repeated keys, at most a hundred.
 pub(super) fn duplicate_keys(text: JsonText<'_>) -> Vec<String> {
     let mut found = Vec::new();
-    // Per open container: its keys so far, or `None` for an array; and where we are in it.
+    // For each open container: its keys so far, or `None` for an array; and the current position in it.
     let mut open: Vec<(Option<HashSet<String>>, String)> = Vec::new();
     let mut tokens = text.tokens().peekable();
     while let Some(token) = tokens.next() {

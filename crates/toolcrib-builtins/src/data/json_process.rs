@@ -1,4 +1,4 @@
-//! `json_process`: reading, formatting, checking and querying JSON text.
+//! `json_process`: reads, formats, checks and queries JSON text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::json_text::{JsonText, MAX_BYTES, Problem};
 /// The longest formatted text, in bytes.
 const MAX_PRETTY_BYTES: usize = 16 << 20;
 
-/// What to do about a text that becomes too long.
+/// Advice for output that is too long.
 #[cfg(feature = "jq")]
 const SMALLER: &str = "Use `minify`, or `query` a part of it.";
 #[cfg(not(feature = "jq"))]
@@ -96,7 +96,7 @@ fn json_process(args: JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolErro
 fn process(args: &JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     if args.json_string.len() > MAX_BYTES {
         return Err(ToolError::invalid_args(format!(
-            "`json_string` has {} bytes; at most {MAX_BYTES} are read",
+            "`json_string` has {} bytes; the limit is {MAX_BYTES}",
             args.json_string.len()
         )));
     }
@@ -117,7 +117,7 @@ fn process(args: &JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     }
 }
 
-/// Refuses parameters that the operation would silently ignore, and asks for those it needs.
+/// Refuses parameters that the operation would silently ignore, and requires those it needs.
 fn check_parameters(args: &JsonArgs) -> Result<(), ToolError> {
     #[cfg(feature = "jq")]
     check_query(args)?;
@@ -143,7 +143,7 @@ fn check_query(args: &JsonArgs) -> Result<(), ToolError> {
 
 /// The text keeps the order of keys; the data is for programs.
 fn parse(checked: JsonText<'_>, text: &str) -> Result<ToolOutput, ToolError> {
-    // The text was checked: what fails here is a number no machine type holds.
+    // The text was checked, so the only possible failure is a number that no machine type can hold.
     let value = Data::from_json(text).map_err(|error| {
         ToolError::invalid_args(format!("`json_string` cannot be held as data: {error}"))
     })?;

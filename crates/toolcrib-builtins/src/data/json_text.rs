@@ -6,18 +6,18 @@ use toolcrib_tool::ToolError;
 /// The longest JSON text, in bytes.
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
-/// The deepest nesting: whatever recurses over a checked text, or over a value made of it, stays
-/// within this, and `serde_json` reads it back.
+/// The deepest nesting. Anything that recurses over a checked text or its value stays within this limit, and
+/// `serde_json` can parse it again.
 pub(super) const MAX_DEPTH: u16 = 120;
 
-/// What is wrong with a text that is not JSON.
+/// Why a text is not JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// From 1.
     pub(super) line: usize,
     /// In bytes, from 1.
     pub(super) column: usize,
-    /// One clause.
+    /// The reason, as one clause.
     pub(super) reason: String,
 }
 
@@ -38,12 +38,11 @@ impl Problem {
     }
 }
 
-/// A text known to be one JSON value, nested at most [`MAX_DEPTH`] deep, whose strings all
-/// mean something.
+/// A text known to be one JSON value, nested at most [`MAX_DEPTH`] deep, with valid strings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonText<'a>(&'a str);
 
-/// One piece of a JSON text; strings and numbers as they are written.
+/// One token of a JSON text; strings and numbers as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// `{` or `[`.
@@ -65,7 +64,7 @@ impl<'a> JsonText<'a> {
         let syntax =
             <IgnoredAny as serde::Deserialize>::deserialize(&mut reader).and_then(|_| reader.end());
         if let Err(error) = syntax {
-            // Reading a value says more of what is wrong than skipping one does.
+            // Parsing a value gives a better message than skipping it.
             let error = serde_json::from_str::<serde_json::Value>(text).err().unwrap_or(error);
             return Err(Problem {
                 line: error.line(),
@@ -73,8 +72,7 @@ impl<'a> JsonText<'a> {
                 reason: reason(&error),
             });
         }
-        // The walk above skips strings and minds no depth: what an escape means shows only when it
-        // is read.
+        // The check above skips strings and ignores depth; invalid escapes show only when a string is read.
         let checked = Self(text);
         let mut depth = 0_u16;
         let mut tokens = checked.tokens();
@@ -117,10 +115,9 @@ impl<'a> JsonText<'a> {
         out
     }
 
-    /// The same value, two blanks per level, one member a line; empty ones stay on theirs.
+    /// The same value with two blanks for each level and one member on each line; empty containers stay on one line.
     ///
-    /// `None` if that takes more than `max_bytes`: every member of a deep value brings its own
-    /// indentation.
+    /// `None` if the result is longer than `max_bytes`: every member of a deep value adds its own indentation.
     pub(super) fn pretty(self, max_bytes: usize) -> Option<String> {
         let mut out = String::with_capacity(self.0.len());
         let mut depth = 0_usize;
@@ -152,7 +149,7 @@ impl<'a> JsonText<'a> {
     }
 }
 
-/// The message without its place.
+/// The message without its position.
 fn reason(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.split(" at line ").next().unwrap_or_default().to_owned()
@@ -163,7 +160,7 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// What a string with its quotes means.
+/// The value of a string with its quotes.
 pub(super) fn read_string(raw: &str) -> Result<String, serde_json::Error> {
     serde_json::from_str(raw)
 }
@@ -211,7 +208,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// The length of the string that `text` begins with, quotes included.
+/// The length of the string at the beginning of `text`, including quotes.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! Tools that work on what they are given: no files, no network, no clock.
+//! Tools that work only on their arguments: no files, no network, no clock.
 
 mod bounded;
 mod calculator;

@@ -1,4 +1,4 @@
-//! What the operations of `text_process` do.
+//! The operations of `text_process`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use serde_json::json;
 use toolcrib_tool::{CallContext, ToolError, ToolOutput};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::bounded::Watch;
+use super::bounded::StopCheck;
 use super::text_process::{Operation, TextArgs};
 
-/// Lines of `head` and `tail` where `n` is not given.
+/// The number of lines for `head` and `tail` if `n` is not given.
 const DEFAULT_LINES: usize = 10;
-/// The most places `find` reports; the count goes on.
+/// The most matches that `find` lists; the rest are only counted.
 const MAX_MATCHES: usize = 1_000;
 /// The longest text `replace` may produce, in bytes: a replacement can multiply its input.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
-/// The largest compiled regular expression, in bytes. With the cap of the text it bounds a single
-/// search, which cannot be interrupted, to tens of milliseconds.
+/// The largest compiled regular expression, in bytes. Together with the limit on the text it bounds a single search,
+/// which cannot be interrupted, to tens of milliseconds.
 const REGEX_BYTES: usize = 256 << 10;
-/// How long `find` and `replace` may search.
+/// The time limit of `find` and `replace`.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(args: &TextArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -39,8 +39,8 @@ pub(super) fn run(args: &TextArgs, cx: &CallContext) -> Result<ToolOutput, ToolE
         Operation::Sort => sort(text, ignore_case).into(),
         Operation::Unique => unique(text, ignore_case).into(),
         Operation::Number => number(text).into(),
-        Operation::Find => find(text, &pattern(args)?, &Watch::new(cx, TIME_LIMIT))?,
-        Operation::Replace => replace(args, &Watch::new(cx, TIME_LIMIT))?,
+        Operation::Find => find(text, &pattern(args)?, &StopCheck::new(cx, TIME_LIMIT))?,
+        Operation::Replace => replace(args, &StopCheck::new(cx, TIME_LIMIT))?,
         Operation::Head => join(text.lines().take(n)).into(),
         Operation::Tail => {
             let skipped = text.lines().count().saturating_sub(n);
@@ -49,7 +49,7 @@ pub(super) fn run(args: &TextArgs, cx: &CallContext) -> Result<ToolOutput, ToolE
     })
 }
 
-/// Words are what stands between white space, as `wc` counts them.
+/// Words are separated by white space, as `wc` counts them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace()
 }
@@ -84,8 +84,7 @@ fn list<'a>(key: &str, parts: impl Iterator<Item = &'a str>) -> ToolOutput {
     ToolOutput::from(parts.join("\n")).with_data(json!({key: parts, "count": parts.len()}))
 }
 
-/// The first letter of each word in upper case and the others in lower case; an apostrophe does
-/// not start a word.
+/// Puts the first letter of each word in upper case and the others in lower case; an apostrophe does not start a word.
 fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for part in text.split_word_bounds() {
@@ -108,7 +107,7 @@ fn sort(text: &str, ignore_case: bool) -> String {
     lines.join("\n")
 }
 
-/// Keeps the first of each line, in the order of the text.
+/// Keeps the first of equal lines, in the order of the text.
 fn unique(text: &str, ignore_case: bool) -> String {
     let mut seen = HashSet::new();
     let key = |line: &str| if ignore_case { line.to_lowercase() } else { line.to_owned() };
@@ -122,7 +121,7 @@ fn number(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The pattern to look for; the caller has checked that there is one.
+/// The pattern; the caller has checked that there is one.
 fn pattern(args: &TextArgs) -> Result<Regex, ToolError> {
     let pattern = args.pattern.as_deref().unwrap_or_default();
     let literal = !args.regex.unwrap_or(false);
@@ -134,18 +133,21 @@ fn pattern(args: &TextArgs) -> Result<Regex, ToolError> {
         .build()
         .map_err(|error| {
             ToolError::invalid_args(format!("`pattern` is not a regular expression: {error}"))
-                .with_hint("Look-around and back-references do not exist here; for plain text leave `regex` out.")
+                .with_hint(
+                    "Look-around and back-references are not supported; for plain text \
+                            omit `regex`.",
+                )
         })
 }
 
-fn find(text: &str, pattern: &Regex, watch: &Watch) -> Result<ToolOutput, ToolError> {
+fn find(text: &str, pattern: &Regex, watch: &StopCheck) -> Result<ToolOutput, ToolError> {
     let mut places = Vec::new();
     let mut shown = Vec::new();
     let mut total = 0_usize;
     for (at, line) in text.lines().enumerate() {
         let mut matched = false;
         for found in pattern.find_iter(line) {
-            // Each match is a search of its own, which may go over the rest of the line.
+            // Each match is a separate search, which may read the rest of the line.
             watch.check()?;
             total += 1;
             if places.len() < MAX_MATCHES {
@@ -168,7 +170,7 @@ fn find(text: &str, pattern: &Regex, watch: &Watch) -> Result<ToolOutput, ToolEr
     Ok(ToolOutput::from(shown.join("\n")).with_data(json!({"count": total, "matches": places})))
 }
 
-fn replace(args: &TextArgs, watch: &Watch) -> Result<ToolOutput, ToolError> {
+fn replace(args: &TextArgs, watch: &StopCheck) -> Result<ToolOutput, ToolError> {
     let pattern = pattern(args)?;
     let replacement = args.replacement.as_deref().unwrap_or_default();
     let expands = args.regex.unwrap_or(false);

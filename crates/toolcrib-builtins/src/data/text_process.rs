@@ -1,4 +1,4 @@
-//! `text_process`: counting, changing, sorting and searching text.
+//! `text_process`: counts, changes, sorts and searches text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,7 +75,7 @@ pub(super) enum Operation {
 fn text_process(args: TextArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     if args.text.len() > MAX_TEXT_BYTES {
         return Err(ToolError::invalid_args(format!(
-            "`text` has {} bytes; at most {MAX_TEXT_BYTES} are read",
+            "`text` has {} bytes; the limit is {MAX_TEXT_BYTES}",
             args.text.len()
         ))
         .with_hint("Send it in parts."));
@@ -84,7 +84,7 @@ fn text_process(args: TextArgs, cx: &CallContext) -> Result<ToolOutput, ToolErro
     operations::run(&args, cx)
 }
 
-/// Refuses parameters that the operation would silently ignore, and asks for those it needs.
+/// Refuses parameters that the operation would silently ignore, and requires those it needs.
 fn check_parameters(args: &TextArgs) -> Result<(), ToolError> {
     use Operation::{Find, Head, Replace, Sort, Tail, Unique};
     let operation = args.operation;
@@ -99,7 +99,7 @@ fn check_parameters(args: &TextArgs) -> Result<(), ToolError> {
         if given && !users.contains(&operation) {
             let users: Vec<_> = users.iter().map(|user| format!("`{}`", user.as_str())).collect();
             return Err(ToolError::invalid_args(format!(
-                "`{parameter}` means nothing to the operation `{}`",
+                "the operation `{}` does not use `{parameter}`",
                 operation.as_str()
             ))
             .with_hint(format!("Leave it out; it belongs to {}.", users.join(", "))));
@@ -116,12 +116,12 @@ fn check_parameters(args: &TextArgs) -> Result<(), ToolError> {
     ))
     .with_hint(match missing {
         "pattern" => "Send the text to look for as `pattern`.",
-        _ => "Send the new text as `replacement`; an empty one deletes what was found.",
+        _ => "Send the new text as `replacement`; an empty one deletes the matches.",
     }))
 }
 
 impl Operation {
-    /// The name as a model writes it.
+    /// The name in the arguments.
     fn as_str(self) -> &'static str {
         match self {
             Self::Count => "count",

@@ -1,8 +1,8 @@
-//! How much a search reads: counted as it is read, and not by what files say of their size.
+//! Limits how much a search reads, by counting bytes as they are read instead of trusting file sizes.
 
 use std::io::{self, Read};
 
-/// Bytes that may still be read, over all files of a search.
+/// Bytes that may still be read in all files of a search together.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: u64,
@@ -14,12 +14,12 @@ impl Allowance {
         Self { left: bytes, exhausted: false }
     }
 
-    /// Whether there was more to read than may be.
+    /// Whether there was more to read than allowed.
     pub(super) const fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// A reader that ends early where nothing more may be read, or when `ended` says so.
+    /// A reader that ends early when the allowance is used up, or when `ended` returns true.
     pub(super) fn reader<R: Read, E: Fn() -> bool>(
         &mut self,
         source: R,
@@ -43,7 +43,7 @@ impl<R: Read, E: Fn() -> bool> Read for AllowedReader<'_, R, E> {
         }
         let read = self.source.read(buffer)?;
         let counted = u64::try_from(read).unwrap_or(u64::MAX);
-        // What goes beyond is not handed on: a last line that is cut would be another line.
+        // Bytes beyond the allowance are not returned: a line that is cut would look like another line.
         if counted > self.allowance.left {
             self.allowance.left = 0;
             self.allowance.exhausted = true;
@@ -65,11 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_counted_over_all_files_and_no_more_than_allowed() {
+    fn bytes_are_counted_over_all_files_up_to_the_allowance() {
         let mut allowance = Allowance::new(10);
         assert_eq!(read(&mut allowance, b"abc"), b"abc");
         assert_eq!(read(&mut allowance, b"0123456"), b"0123456");
-        // All of it was read, and there was no more.
+        // Everything was read, and nothing was left.
         assert!(!allowance.exhausted());
         assert_eq!(read(&mut allowance, b""), b"");
         assert!(!allowance.exhausted());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_told_to_ends_within_a_file() {
+    fn a_reader_can_be_stopped_within_a_file() {
         let mut allowance = Allowance::new(u64::MAX);
         let mut buffer = [0; 4];
         let mut source = io::repeat(b'x');

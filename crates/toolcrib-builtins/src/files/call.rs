@@ -1,4 +1,4 @@
-//! Where a call works, and what it can ask of its host.
+//! The workspace of a call, and its access to the host.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ pub(super) struct FileCall<'c> {
 }
 
 impl FileCall<'_> {
-    /// The path as it is written from the project's folder.
+    /// The path relative to the project's folder.
     pub(super) fn relative(&self, path: &str) -> Result<String, ToolError> {
         self.workspace.relative(path).map_err(|error| refusal(path, error))
     }
 
-    /// Fails if nobody waits for the answer any more.
-    pub(super) fn go_on(&self) -> Result<(), ToolError> {
+    /// Fails if the call was cancelled.
+    pub(super) fn check_cancelled(&self) -> Result<(), ToolError> {
         if self.cx.is_cancelled() {
             return Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled"));
         }

@@ -1,4 +1,4 @@
-//! `file_delete`, `delete_file`: deleting files and folders.
+//! `file_delete`, `delete_file`: deletes files and folders.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use toolcrib_tool::{ToolError, ToolOutput};
 use super::call::FileCall;
 use super::refusal::refusal;
 
-/// The most files and folders that go at once.
+/// The most files and folders that one call deletes.
 const MAX_REMOVED: u64 = 100_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,14 +17,14 @@ const MAX_REMOVED: u64 = 100_000;
 struct DeleteArgs {
     /// The path, from the project's folder: `notes/old.txt`.
     path: String,
-    /// For a folder that is not empty: delete all that is in it, too. Default false.
+    /// For a folder that is not empty: delete everything in it, too. Default false.
     #[serde(default)]
     recursive: bool,
 }
 
 super::in_both_profiles! {
-    /// Delete a file or an empty folder of the project, or with `recursive` a folder and all that is
-    /// in it. A symbolic link is deleted itself, not what it leads to. There is no way back.
+    /// Delete a file or an empty folder of the project, or with `recursive` a folder and everything in it. A symbolic
+    /// link is deleted itself, not its target. This cannot be undone.
     #[tool(
         category = "file",
         tags("file", "folder"),

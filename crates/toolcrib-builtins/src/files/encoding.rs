@@ -1,26 +1,26 @@
-//! Between the bytes of a file and text.
+//! Converts between the bytes of a file and text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use toolcrib_tool::ToolError;
 
-/// How a file's bytes stand for text.
+/// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Encoding {
     Utf8,
     Utf16 {
         big_endian: bool,
     },
-    /// The bytes themselves, whatever they are.
+    /// The raw bytes in base64.
     Base64,
-    /// One of the many that are older; each has one byte for a line end.
+    /// An older encoding, in which a line end is one byte.
     Legacy(&'static encoding_rs::Encoding),
 }
 
-/// The encoding of a label in lower case: as browsers spell it, or as Python does, which models write often.
+/// The encoding of a lower-case label, as browsers or Python spell it; models often use Python's spelling.
 fn known(label: &str) -> Option<&'static encoding_rs::Encoding> {
     let of = |label: &str| encoding_rs::Encoding::for_label(label.as_bytes());
-    // Python takes any punctuation between the parts of a name, or none.
+    // Python accepts any punctuation, or none, between the parts of a name.
     let parts: Vec<&str> =
         label.split(['-', '_', ' ', '.']).filter(|part| !part.is_empty()).collect();
     of(label).or_else(|| of(&parts.join("-"))).or_else(|| {
@@ -48,7 +48,7 @@ fn known(label: &str) -> Option<&'static encoding_rs::Encoding> {
 }
 
 impl Encoding {
-    /// The encoding of a label; utf-8 without one.
+    /// The encoding of a label; utf-8 if there is none.
     pub(super) fn of(label: Option<&str>) -> Result<Self, ToolError> {
         let Some(label) = label else { return Ok(Self::Utf8) };
         let lower = label.trim().to_ascii_lowercase();
@@ -59,7 +59,7 @@ impl Encoding {
             Some(known) if known == encoding_rs::UTF_8 => Ok(Self::Utf8),
             Some(known) if known == encoding_rs::UTF_16LE => Ok(Self::Utf16 { big_endian: false }),
             Some(known) if known == encoding_rs::UTF_16BE => Ok(Self::Utf16 { big_endian: true }),
-            // One state of its bytes is not enough to read on in the middle of a file.
+            // This encoding has shift states, so reading cannot begin in the middle of a file.
             Some(known)
                 if known != encoding_rs::REPLACEMENT && known != encoding_rs::ISO_2022_JP =>
             {
@@ -72,13 +72,12 @@ impl Encoding {
         }
     }
 
-    /// Whether a line ends where there is a byte 10.
+    /// Whether byte 10 always ends a line.
     pub(super) fn has_plain_lines(self) -> bool {
         matches!(self, Self::Utf8 | Self::Legacy(_))
     }
 
-    /// The text of bytes; a byte order mark at the beginning is left out. `Err` says why they are
-    /// none.
+    /// The text of bytes, without a byte order mark. `Err` explains why they are not text.
     pub(super) fn decode(self, bytes: &[u8]) -> Result<String, String> {
         match self {
             Self::Utf8 => {
@@ -135,7 +134,7 @@ impl Encoding {
         }
     }
 
-    /// Whether bytes end within a character, and by how many they are too long.
+    /// How many bytes to drop so that the bytes end between characters.
     pub(super) fn excess(self, bytes: &[u8]) -> usize {
         match self {
             Self::Utf8 => match std::str::from_utf8(bytes) {
@@ -156,7 +155,7 @@ impl Encoding {
                 odd + if high { 2 } else { 0 }
             }
             Self::Base64 => 0,
-            // One to three bytes at the end may be the beginning of a character.
+            // Up to three bytes at the end may be the beginning of a character.
             Self::Legacy(encoding) => (0..=3.min(bytes.len()))
                 .find(|less| {
                     let part = &bytes[..bytes.len() - less];
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_spellings_of_python_name_the_encodings_they_name_there() {
+    fn python_spellings_name_the_same_encodings() {
         for (python, name) in [
             ("latin-1", "windows-1252"),
             ("latin_1", "windows-1252"),

@@ -1,4 +1,4 @@
-//! `file_exists`: whether something is there, and what.
+//! `file_exists`: reports whether a file or folder exists.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,27 +1,27 @@
-//! What `.gitignore` files say is not worth searching, read by descriptor as everything else.
+//! Reads `.gitignore` files by descriptor and decides which files a search skips.
 
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use toolcrib_sandbox::{Visit, Workspace};
 
-/// The longest file of rules, in bytes; a longer one is no rule.
+/// The largest `.gitignore` file, in bytes; a longer one is ignored.
 const MAX_BYTES: u64 = 1 << 20;
 
 const NAME: &str = ".gitignore";
 
-/// The rules that hold where a walk is, the outermost first.
+/// The rules that apply at the current position of a walk, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Ignored {
-    /// Those of the folders above the walk, whose paths begin there.
+    /// The rules of the folders above the walk, with the start of their paths.
     above: Vec<(PathBuf, Gitignore)>,
-    /// Those of the folders the walk is in, with how deep they are and where they begin.
+    /// The rules of the folders inside the walk, with their depth and path.
     within: Vec<(usize, PathBuf, Gitignore)>,
 }
 
 impl Ignored {
-    /// The rules of a folder and of all above it, up to the project's. `path` is relative to it and
-    /// has no links in it that matter: what is above a link does not count for what is below.
+    /// The rules of a folder and of all folders above it, up to the project's. `path` is relative to the project and
+    /// has no links that matter: rules above a link do not apply below it.
     pub(super) fn above(workspace: &Workspace, path: &str) -> Self {
         let mut ignored = Self::default();
         let names: Vec<_> = path.split('/').filter(|name| *name != ".").collect();
@@ -33,14 +33,14 @@ impl Ignored {
             let file = if folder.is_empty() { NAME.to_owned() } else { format!("{folder}/{NAME}") };
             if let Some(rules) = workspace.read(&file, MAX_BYTES).ok().and_then(|text| rules(&text))
             {
-                // What a rule of this folder is held against begins with the way down from it.
+                // Rules of this folder see paths that begin with the way down from it.
                 ignored.above.push((names[count..].iter().collect(), rules));
             }
         }
         ignored
     }
 
-    /// Whether what a walk visits is ignored. Folders that are not become part of it.
+    /// Whether a visited entry is ignored. Folders that are not ignored add their own rules.
     pub(super) fn covers(&mut self, visit: &Visit<'_>, is_folder: bool) -> bool {
         while self.within.last().is_some_and(|(depth, ..)| *depth > visit.depth()) {
             self.within.pop();
@@ -52,7 +52,7 @@ impl Ignored {
         });
         let outer =
             self.above.iter().rev().map(|(way, rules)| rules.matched(way.join(path), is_folder));
-        // The innermost rule that has a say has it.
+        // The innermost rule that matches decides.
         let verdict = inner.chain(outer).find(|verdict| !verdict.is_none());
         if verdict.is_some_and(|verdict| verdict.is_ignore()) {
             return true;
@@ -70,7 +70,7 @@ impl Ignored {
 fn rules(text: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(Path::new(""));
     for line in String::from_utf8_lossy(text).lines() {
-        // A line that is no rule is none; the others hold.
+        // Invalid lines are skipped; the others apply.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok().filter(|rules| !rules.is_empty())

@@ -1,4 +1,4 @@
-//! Finding lines in a file that may be large: nothing is kept of what is not asked for.
+//! Finds lines in a file that may be large; other lines are not stored.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -7,29 +7,29 @@ use toolcrib_tool::ToolError;
 
 use super::call::FileCall;
 
-/// How much of a file is counted through, in bytes, to know how many lines it has in all.
+/// How many bytes are read to count all lines of a file.
 const COUNTED: u64 = 16 << 20;
 
 /// Some lines of a file.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) bytes: Vec<u8>,
-    /// Where the first of them begins, in bytes.
+    /// The byte offset of the first line.
     pub(super) start: u64,
-    /// The number of the first of them, from 1.
+    /// The number of the first line, from 1.
     pub(super) first: u64,
-    /// The number of the last of them; less than `first` if there is none.
+    /// The number of the last line; less than `first` if there are none.
     pub(super) last: u64,
-    /// The last of them goes on, and there was no room for all of it.
+    /// The last line was cut because it did not fit.
     pub(super) cut: bool,
     /// There are more lines.
     pub(super) more: bool,
-    /// How many lines the file has, if that was cheap to find out.
+    /// The number of lines in the file, if it was cheap to count them.
     pub(super) total: Option<u64>,
 }
 
-/// Reads the lines from `first` (from 1) to `last`, both included, or as many as `room` bytes hold:
-/// whole ones, unless the first alone is longer.
+/// Reads the lines from `first` (from 1) to `last`, both included, or as many as fit into `room` bytes: whole lines,
+/// unless the first alone is longer.
 pub(super) fn read(
     file: OpenFile,
     first: u64,
@@ -66,14 +66,14 @@ pub(super) fn read(
     if !lines.more {
         lines.total = Some(lines.last);
     } else if size.saturating_sub(read) <= COUNTED {
-        // The rest of a line that was cut is a line of the count, but no new one.
+        // The rest of a cut line counts for the total, but not as a new line.
         let (rest, _) = skip(&mut reader, u64::MAX, call)?;
         lines.total = Some(lines.last + rest - u64::from(lines.cut));
     }
     Ok(lines)
 }
 
-/// Skips up to `count` lines. Says how many there were, and how many bytes.
+/// Skips up to `count` lines. Returns how many were skipped, and their bytes.
 fn skip(
     reader: &mut BufReader<OpenFile>,
     count: u64,
@@ -105,7 +105,7 @@ fn skip(
         bytes += used as u64;
         looked += 1;
         if looked.is_multiple_of(64) {
-            call.go_on()?;
+            call.check_cancelled()?;
         }
     }
     Ok((lines, bytes))

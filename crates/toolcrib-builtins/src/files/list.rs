@@ -1,4 +1,4 @@
-//! `file_list`, `list_files`: what is in a folder, by pattern.
+//! `file_list`, `list_files`: lists a folder, filtered by pattern.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use toolcrib_tool::{ToolError, ToolOutput};
 use super::call::FileCall;
 use super::refusal::refusal;
 
-/// The most that one call looks at.
+/// The most entries that one call visits.
 const MAX_SEEN: u64 = 100_000;
 
 /// The longest pattern, in bytes.
@@ -23,9 +23,9 @@ const MAX_PATTERN: usize = 1000;
 struct ListArgs {
     /// The folder, from the project's folder. Default `.`, the project's folder itself.
     path: Option<String>,
-    /// Which names: `*` and `?` stand for anything but `/`, `**` for any folders, `[ab]` and `{a,b}`
-    /// for one of some. With a `/` in it, it is held against the path from `path`, and folders are
-    /// gone into: `**/*.rs`. Default `*`.
+    /// Which names: `*` and `?` match anything but `/`, `**` matches any folders, `[ab]` and `{a,b}` match one of
+    /// several. A pattern with a `/` is matched against the path from `path`, and subfolders are searched: `**/*.rs`.
+    /// Default `*`.
     pattern: Option<String>,
     /// How many to list at most. Default 500.
     #[schemars(range(min = 1, max = 5000))]
@@ -33,8 +33,8 @@ struct ListArgs {
 }
 
 super::in_both_profiles! {
-    /// List files and folders of the project, with sizes: those in one folder, or with a pattern such as
-    /// `**/*.py` those below it. Hidden ones are listed, too.
+    /// List files and folders of the project, with sizes: those in one folder, or with a pattern such as `**/*.py` also
+    /// those in subfolders. Hidden files are included.
     #[tool(
         category = "file",
         tags("folder", "glob"),
@@ -96,7 +96,7 @@ fn list(args: &ListArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     });
     let walked = walked.map_err(|error| refusal(folder, error))?;
     if stopped {
-        call.go_on()?;
+        call.check_cancelled()?;
     }
     let shown = entries.len();
     let mut said = match (total, shown) {
@@ -109,11 +109,10 @@ fn list(args: &ListArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
         (total, _) => format!("{total} entries"),
     };
     if walked.cut {
-        let _ =
-            write!(said, "; only the first {MAX_SEEN} were looked at: list a folder deeper down");
+        let _ = write!(said, "; only the first {MAX_SEEN} entries were visited: list a subfolder");
     }
     if walked.closed > 0 {
-        let _ = write!(said, "; {} folders cannot be looked into", walked.closed);
+        let _ = write!(said, "; {} folders cannot be read", walked.closed);
     }
     let _ = write!(text, "[{path}: {said}]");
     let data = json!({
@@ -128,14 +127,14 @@ fn list(args: &ListArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
 /// A pattern for paths from a folder.
 pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
     let refused = |why: &str| {
-        ToolError::invalid_args(format!("{pattern:?} is no pattern for files: {why}"))
+        ToolError::invalid_args(format!("{pattern:?} is not a valid file pattern: {why}"))
             .with_hint("Patterns look like `*.rs`, `src/*.c` or `**/*.{yml,yaml}`.")
     };
     if pattern.len() > MAX_PATTERN {
         return Err(refused("it is longer than 1000 bytes"));
     }
     if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
-        return Err(refused("it goes out of the folder"));
+        return Err(refused("it leads out of the folder"));
     }
     let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
     Ok(glob.map_err(|error| refused(&error.kind().to_string()))?.compile_matcher())

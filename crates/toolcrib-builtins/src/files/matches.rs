@@ -11,7 +11,7 @@ use toolcrib_tool::ToolError;
 /// How much of a line is shown, in characters.
 const SHOWN: usize = 300;
 
-/// What a line has to match.
+/// The regular expression for lines.
 pub(super) struct Pattern(RegexMatcher);
 
 impl Pattern {
@@ -24,8 +24,8 @@ impl Pattern {
             .dfa_size_limit(32 << 20)
             .build(pattern);
         matcher.map(Self).map_err(|error| {
-            ToolError::invalid_args(format!("`pattern` is no regular expression: {error}"))
-                .with_hint("Mend it, or send `literal: true` to look for it as plain text.")
+            ToolError::invalid_args(format!("`pattern` is not a valid regular expression: {error}"))
+                .with_hint("Correct it, or send `literal: true` to search for it as plain text.")
         })
     }
 
@@ -38,30 +38,30 @@ impl Pattern {
         searcher.search_reader(&self.0, text, matches)
     }
 
-    /// Where in a line it begins to match, in bytes.
+    /// The byte offset of the first match in a line.
     fn start(&self, line: &[u8]) -> usize {
         self.0.find(line).ok().flatten().map_or(0, |found| found.start())
     }
 }
 
-/// Lines that stand together.
+/// A group of adjacent lines.
 pub(super) struct Block {
-    /// All of them, one below the other, with their numbers.
+    /// All of them, with their numbers.
     pub(super) text: String,
-    /// Those that match.
+    /// The matching lines among them.
     pub(super) lines: Vec<(u64, String)>,
 }
 
-/// Collects what a search of one file finds.
+/// Collects the matches in one file.
 pub(super) struct FileMatches<'p> {
     pattern: &'p Pattern,
-    /// How many more lines that match are shown.
+    /// How many more matching lines may be shown.
     room: usize,
     total: usize,
     blocks: Vec<Block>,
-    /// What is found next does not follow on what was found last.
+    /// The next line is not adjacent to the last one.
     apart: bool,
-    /// Lines before a match, until it is known to be shown.
+    /// Lines before a match, kept until the match is shown.
     before: String,
     binary: bool,
 }
@@ -72,7 +72,7 @@ impl<'p> FileMatches<'p> {
         Self { pattern, room, total: 0, blocks: Vec::new(), apart: true, before, binary: false }
     }
 
-    /// How many lines match, and what is shown of them; `None` if none does, or it is no text.
+    /// The number of matching lines, and the blocks to show; `None` if nothing matches or the file is not text.
     pub(super) fn finish(self) -> Option<(usize, Vec<Block>)> {
         (self.total > 0 && !self.binary).then_some((self.total, self.blocks))
     }
@@ -80,7 +80,7 @@ impl<'p> FileMatches<'p> {
     fn block(&mut self) -> &mut Block {
         if self.apart || self.blocks.is_empty() {
             self.apart = false;
-            // Blocks of one file are told from each other.
+            // Separates the blocks of one file.
             let text = if self.blocks.is_empty() { String::new() } else { "  --\n".to_owned() };
             self.blocks.push(Block { text, lines: Vec::new() });
         }
@@ -131,7 +131,7 @@ impl Sink for FileMatches<'_> {
     }
 }
 
-/// A line as it is shown: without its end, and of a long one what is around the match.
+/// A line as it is shown: without its end; a long line is cut around the match.
 fn shown(line: &[u8], start: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -141,7 +141,7 @@ fn shown(line: &[u8], start: usize) -> String {
     let from = start.min(line.len()).saturating_sub(SHOWN / 3);
     let window = &line[from..line.len().min(from + SHOWN * 4)];
     let text = String::from_utf8_lossy(window);
-    // The cut may go through a character.
+    // The cut may be inside a character.
     let text = text.trim_matches('\u{fffd}');
     let mut part: String = text.chars().take(SHOWN).collect();
     if part.len() < text.len() || from + window.len() < line.len() {

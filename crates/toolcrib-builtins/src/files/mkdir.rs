@@ -1,4 +1,4 @@
-//! `file_mkdir`, `make_dir`: making folders.
+//! `file_mkdir`, `make_dir`: creates folders.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,12 +11,12 @@ use super::refusal::refusal;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MkdirArgs {
-    /// The folder to make, from the project's folder: `docs/images`. Those on the way are made, too.
+    /// The folder to create, from the project's folder: `docs/images`. Missing parent folders are created, too.
     path: String,
 }
 
 super::in_both_profiles! {
-    /// Make a folder in the project, and those on the way to it. It is no mistake if it is there.
+    /// Create a folder in the project, with any missing parent folders. An existing folder is not an error.
     #[tool(
         category = "file",
         tags("folder"),

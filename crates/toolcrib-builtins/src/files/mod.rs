@@ -1,5 +1,5 @@
-//! Files of a project: read, written, edited, found. Every path goes through a
-//! [`Workspace`](toolcrib_sandbox::Workspace), so that nothing outside is ever touched.
+//! Reads, writes, edits and finds files of a project. Every path goes through a
+//! [`Workspace`](toolcrib_sandbox::Workspace), so nothing outside is ever touched.
 
 mod allowance;
 mod call;
@@ -20,7 +20,7 @@ mod write;
 
 pub use profile::NameProfile;
 
-/// Makes one tool under its names of both profiles.
+/// Registers one tool under its names in both profiles.
 macro_rules! in_both_profiles {
     (
         $(#[doc = $doc:tt])*

@@ -1,9 +1,9 @@
-//! The two sets of names for the file tools; one of them is offered.
+//! The two sets of names for the file tools, of which one is exposed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// By which names the file tools are offered.
+/// The set of names under which the file tools are exposed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub enum NameProfile {
     Harness,
 }
 
-/// Each tool by its name in either profile.
+/// The names of each tool in both profiles.
 const NAMES: [[&str; 2]; 8] = [
     ["file_read", "read_file"],
     ["file_write", "write_file"],
@@ -28,7 +28,7 @@ const NAMES: [[&str; 2]; 8] = [
 ];
 
 impl NameProfile {
-    /// The names of the profile, in no order that means anything.
+    /// The names of the profile, in no particular order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(move |[default, harness]| match self {
             Self::Default => *default,

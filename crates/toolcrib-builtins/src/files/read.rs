@@ -1,4 +1,4 @@
-//! `file_read`, `read_file`: a text file, or a part of it, with a word on how to go on.
+//! `file_read`, `read_file`: reads a text file or a part of it, and says how to continue.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -16,13 +16,13 @@ use super::refusal::refusal;
 /// The most that one call reads, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The largest file that is read whole to find lines in it, in bytes.
+/// The largest file that is read completely to find lines in it, in bytes.
 const MAX_WHOLE: u64 = 16 << 20;
 
 /// The longest character, in bytes.
 const SPARE: usize = 4;
 
-/// What the words on how to go on need of a model's budget, in characters.
+/// How many characters of a model's budget the hint on continuing needs.
 const HINT_CHARS: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,8 +47,8 @@ struct ReadArgs {
 }
 
 super::in_both_profiles! {
-    /// Read a file of the project as text. A long file is read in parts: the answer says how to go on,
-    /// by byte (`offset`) or by line (`start_line`).
+    /// Read a file of the project as text. A long file is read in parts: the answer says how to continue, by byte
+    /// (`offset`) or by line (`start_line`).
     #[tool(
         category = "file",
         tags("file", "text"),
@@ -72,7 +72,7 @@ fn read(args: &ReadArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let encoding = Encoding::of(args.encoding.as_deref())?;
     let by_line = args.start_line.is_some() || args.end_line.is_some();
     if by_line && (args.offset.is_some() || args.limit.is_some()) {
-        return Err(ToolError::invalid_args("lines and bytes were both asked for")
+        return Err(ToolError::invalid_args("both lines and bytes were requested")
             .with_hint("Send either `start_line` and `end_line`, or `offset` and `limit`."));
     }
     let path = call.relative(&args.path)?;
@@ -81,7 +81,7 @@ fn read(args: &ReadArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let part = match (by_line, encoding) {
         (false, _) => bytes(args, &path, file, encoding, room)?,
         (true, Encoding::Base64) => {
-            return Err(ToolError::invalid_args("bytes have no lines")
+            return Err(ToolError::invalid_args("raw bytes have no lines")
                 .with_hint("With base64, use `offset` and `limit`."));
         }
         (true, _) => by_lines(args, &path, file, encoding, room, call)?,
@@ -95,7 +95,7 @@ fn read(args: &ReadArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     })
 }
 
-/// What was read, and what is to be said of it.
+/// The part that was read, and the hint.
 struct Part {
     text: String,
     hint: Option<String>,
@@ -120,12 +120,12 @@ fn bytes(
     let room = if encoding == Encoding::Base64 { room / 4 * 3 } else { room };
     let wanted = args.limit.unwrap_or(room).min(MAX_BYTES);
     file.seek(SeekFrom::Start(offset))?;
-    // What is more than wanted tells whether there is more, and fills up what is dropped.
+    // The extra bytes show whether there is more, and replace dropped ones.
     let there = usize::try_from(size - offset).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(wanted.min(there) + SPARE);
     file.take((wanted + SPARE) as u64).read_to_end(&mut bytes)?;
     if offset > 0 && encoding == Encoding::Utf8 {
-        // Not from the middle of a character.
+        // Do not begin in the middle of a character.
         let inside = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
         bytes.drain(..inside);
         offset += inside as u64;
@@ -135,11 +135,11 @@ fn bytes(
     if more {
         let keep = bytes.len() - encoding.excess(&bytes);
         if keep == 0 {
-            return Err(ToolError::invalid_args("`limit` is less than one character has")
+            return Err(ToolError::invalid_args("`limit` is smaller than one character")
                 .with_hint("Send a larger `limit`."));
         }
         bytes.truncate(keep);
-        // A page of its own choice ends with a line.
+        // A page whose size this tool chose ends with a line.
         if args.limit.is_none()
             && encoding.has_plain_lines()
             && let Some(end) = memchr::memrchr(b'\n', &bytes).filter(|end| *end >= room / 2)
@@ -151,7 +151,7 @@ fn bytes(
     let end = offset + bytes.len() as u64;
     let size = size.max(end);
     let hint = if more {
-        Some(format!("bytes {offset} to {end} of {size}; to go on: offset={end}"))
+        Some(format!("bytes {offset} to {end} of {size}; to continue: offset={end}"))
     } else if offset > 0 {
         Some(format!("bytes {offset} to {end} of {size}: the end of the file"))
     } else if bytes.is_empty() {
@@ -208,9 +208,9 @@ fn by_lines(
         "the file is empty".to_owned()
     } else if found.cut {
         let next = found.start + found.bytes.len() as u64;
-        format!("line {first}{total} is cut; to go on: offset={next}")
+        format!("line {first}{total} is cut; to continue: offset={next}")
     } else if found.more {
-        format!("lines {first} to {last}{total}; to go on: start_line={}", last + 1)
+        format!("lines {first} to {last}{total}; to continue: start_line={}", last + 1)
     } else {
         format!("lines {first} to {last}{total}: the end of the file")
     };
@@ -222,7 +222,7 @@ fn by_lines(
     Ok(Part { text, hint: Some(hint), data })
 }
 
-/// Lines of a text that is there as a whole.
+/// Picks lines of a text that is in memory.
 fn pick(text: &str, first: u64, last: u64, room: usize) -> (lines::Lines, String) {
     let total = text.lines().count() as u64;
     let mut found =
@@ -248,7 +248,7 @@ fn no_text(path: &str, why: &str, bytes: &[u8]) -> ToolError {
     let guess = match bytes {
         [0xff, 0xfe, ..] => "It looks like utf-16le.",
         [0xfe, 0xff, ..] => "It looks like utf-16be.",
-        _ => "If it is text of another kind, say its `encoding`, such as windows-1252.",
+        _ => "If it is text in another encoding, set `encoding`, such as windows-1252.",
     };
     ToolError::execution(format!("`{path}` is not text in this encoding: {why}"))
         .with_hint(guess)

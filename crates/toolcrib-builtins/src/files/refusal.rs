@@ -1,9 +1,9 @@
-//! What a model is told when a path or a file is refused.
+//! Error messages for refused paths and files.
 
 use toolcrib_sandbox::WorkspaceError;
 use toolcrib_tool::{ErrorKind, ToolError};
 
-/// The answer to a call whose path the workspace refuses.
+/// The error for a path that the workspace refuses.
 pub(super) fn refusal(path: &str, error: WorkspaceError) -> ToolError {
     let kind = match &error {
         error if error.is_refusal() => ErrorKind::Denied,
@@ -15,15 +15,15 @@ pub(super) fn refusal(path: &str, error: WorkspaceError) -> ToolError {
             "Use a path inside the project's folder, such as `notes.txt` or `src/main.rs`."
         }
         WorkspaceError::Sensitive | WorkspaceError::Protected | WorkspaceError::NoPermission => {
-            "Leave it alone, and tell the user if the task needs it."
+            "Do not touch it, and tell the user if the task needs it."
         }
         WorkspaceError::NotFound | WorkspaceError::NotAFolder => {
             "List the folder to see what there is. Paths are taken literally: spelling and case count."
         }
         WorkspaceError::IsAFolder => "Name a file, or list the folder.",
-        WorkspaceError::NotEmpty => "To delete it with all that is in it, say `recursive: true`.",
-        WorkspaceError::TooLarge { .. } => "Work on a part of it.",
-        WorkspaceError::TooMany(_) => "Take one of its folders after the other.",
+        WorkspaceError::NotEmpty => "To delete it with everything in it, set `recursive: true`.",
+        WorkspaceError::TooLarge { .. } => "Work on one part of it at a time.",
+        WorkspaceError::TooMany(_) => "Search one subfolder at a time.",
         WorkspaceError::Changed => "Read it again, and repeat the edit.",
         _ => "",
     };
@@ -37,7 +37,7 @@ pub(super) fn refusal(path: &str, error: WorkspaceError) -> ToolError {
     }
 }
 
-/// A path as it is repeated to a model: not endless, and nothing invisible in it.
+/// A path for an error message: shortened, with invisible characters escaped.
 fn shown(path: &str) -> String {
     let mut shown: String = path.chars().take(200).flat_map(char::escape_debug).collect();
     if shown.len() < path.len() && path.chars().nth(200).is_some() {

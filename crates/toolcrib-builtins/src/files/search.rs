@@ -1,4 +1,4 @@
-//! `file_search`, `search_files`: lines that match a regular expression, in the files of a folder.
+//! `file_search`, `search_files`: finds lines that match a regular expression in the files of a folder.
 
 use std::fmt::Write as _;
 
@@ -17,13 +17,13 @@ use super::list::matcher;
 use super::matches::{FileMatches, Pattern};
 use super::refusal::refusal;
 
-/// The most files and folders that one call looks at.
+/// The most files and folders that one call visits.
 const MAX_SEEN: u64 = 200_000;
 
-/// The most that one call reads, in bytes; of a binary file only its beginning is.
+/// The most bytes that one call reads; of binary files only the beginning is read.
 const MAX_READ: u64 = 2 << 30;
 
-/// The longest line that is searched, in bytes; files with longer ones are left out.
+/// The longest line that is searched, in bytes; files with longer lines are skipped.
 const MAX_LINE: usize = 8 << 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ super::in_both_profiles! {
 fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let folder = args.path.as_deref().unwrap_or(".");
     let path = call.relative(folder)?;
-    let mut hunt = Hunt {
+    let mut hunt = FileSearch {
         pattern: Pattern::new(&args.pattern, args.literal, args.ignore_case)?,
         glob: args
             .glob
@@ -94,7 +94,7 @@ fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolErro
             .build(),
         limit: args.limit.unwrap_or(100),
         allowance: Allowance::new(MAX_READ),
-        found: Found::default(),
+        found: SearchTotals::default(),
     };
     let entry = call.workspace.look(folder).map_err(|error| refusal(folder, error))?;
     if entry.is_some_and(|entry| entry.kind == Kind::Folder) {
@@ -104,40 +104,40 @@ fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolErro
         let file = call.workspace.open_file(folder).map_err(|error| refusal(folder, error))?;
         hunt.file(&file, &path, call);
     }
-    call.go_on()?;
+    call.check_cancelled()?;
     hunt.found.cut |= hunt.allowance.exhausted();
     Ok(hunt.found.output(hunt.limit))
 }
 
-/// A search under way.
-struct Hunt {
+/// A running search.
+struct FileSearch {
     pattern: Pattern,
-    /// Which files, and whether by path instead of name.
+    /// Which files, and whether the pattern applies to the path instead of the name.
     glob: Option<(GlobMatcher, bool)>,
     searcher: Searcher,
     limit: usize,
     allowance: Allowance,
-    found: Found,
+    found: SearchTotals,
 }
 
-/// What it has come to.
+/// The results so far.
 #[derive(Default)]
-struct Found {
+struct SearchTotals {
     text: String,
     matches: Vec<Value>,
-    /// Lines that match, shown or not.
+    /// Matching lines, shown or not.
     total: usize,
-    /// Files with such lines.
+    /// Files with matching lines.
     files: usize,
     /// Files that were searched.
     searched: u64,
-    /// Files that could not be: no permission, or a line that is too long.
+    /// Files that could not be searched: no permission, or a line that is too long.
     unreadable: u64,
-    /// There is more than could be looked at.
+    /// A limit ended the search early.
     cut: bool,
 }
 
-impl Hunt {
+impl FileSearch {
     fn folder(
         &mut self,
         folder: &str,
@@ -203,7 +203,7 @@ impl Hunt {
     }
 }
 
-impl Found {
+impl SearchTotals {
     fn output(mut self, limit: usize) -> ToolOutput {
         let (total, files, searched) = (self.total, self.files, self.searched);
         let shown = self.matches.len();
@@ -217,9 +217,7 @@ impl Found {
                 write!(said, "; the first {limit} are shown: narrow it by pattern, path or glob");
         }
         if self.cut {
-            said.push_str(
-                "; there is more than one call searches: take one folder after the other",
-            );
+            said.push_str("; a limit ended the search early: search one subfolder at a time");
         }
         if self.unreadable > 0 {
             let _ = write!(said, "; {} could not be searched", self.unreadable);

@@ -1,4 +1,4 @@
-//! `file_write`, `write_file`: putting a text in a file, or adding to one.
+//! `file_write`, `write_file`: writes a text to a file, or appends it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,12 +12,11 @@ use super::refusal::refusal;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteArgs {
-    /// The path, from the project's folder: `src/main.rs`. Folders on the way are made.
+    /// The path, from the project's folder: `src/main.rs`. Missing folders are created.
     path: String,
-    /// All that the file shall hold, or what is added to it.
+    /// The new content of the file, or the text to append.
     content: String,
-    /// `write` puts `content` in the place of all that is there; `append` adds it at the end.
-    /// Default `write`.
+    /// `write` replaces the whole content with `content`; `append` adds it at the end. Default `write`.
     #[serde(default)]
     mode: Mode,
     /// How the text becomes bytes: utf-8 (the default), utf-16le, utf-16be, or a label such as
@@ -34,8 +33,8 @@ enum Mode {
 }
 
 super::in_both_profiles! {
-    /// Write a file of the project: all of it, or with mode `append` what is added at its end.
-    /// Folders on the way are made. What was there before is gone; to change a part of a file, edit it.
+    /// Write a file of the project: its whole content, or with mode `append` a text at its end. Missing folders are
+    /// created. The previous content is lost; to change a part of a file, edit it.
     #[tool(
         category = "file",
         tags("file", "text"),
@@ -64,7 +63,7 @@ fn write(args: &WriteArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError>
     let text = match (args.mode, written.created) {
         (_, true) => format!("Wrote {count} bytes to the new file {path}"),
         (Mode::Write, false) => {
-            format!("Wrote {count} bytes to {path}, in the place of what was there")
+            format!("Wrote {count} bytes to {path}, replacing the previous content")
         }
         (Mode::Append, false) => format!("Added {count} bytes to {path}, which now has {size}"),
     };

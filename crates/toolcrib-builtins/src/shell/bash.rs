@@ -1,4 +1,4 @@
-//! `bash`: commands in the workspace.
+//! `bash`: runs commands in the workspace.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::process::{
 
 #[derive(Deserialize, JsonSchema)]
 struct BashArgs {
-    /// What `bash -c` runs: one command or several, with pipes, redirections and everything else.
+    /// The command for `bash -c`: one command or several, with pipes, redirections and everything else.
     #[schemars(length(min = 1, max = 100_000))]
     command: String,
-    /// Seconds after which it is ended. Only shortens the operator's own limit (30 unless set).
+    /// Time limit in seconds. It can only shorten the operator's limit (30 by default).
     #[schemars(extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
 }
@@ -34,19 +34,19 @@ struct BashArgs {
 /// How a command ended.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CommandEnd {
-    /// The exit code; 128 and the signal's number where a signal ended it; absent if the time was up.
+    /// The exit code; 128 plus the signal number if a signal ended it; absent after a timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// Whether it was ended because the time was up.
+    /// Whether the time limit ended it.
     timed_out: bool,
 }
 
 /// The result of a command that ran.
-struct Ran {
+struct RunOutput {
     output: ToolOutput,
 }
 
-impl IntoOutcome for Ran {
+impl IntoOutcome for RunOutput {
     fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
         Ok(self.output.into())
     }
@@ -60,10 +60,9 @@ fn available() -> Result<(), String> {
     process::available("bash", "`bash`")
 }
 
-/// Run a shell command with `bash -c` in the workspace and get its output, standard error included,
-/// and its exit code. For builds, tests, git and whatever has no tool of its own. No terminal, no
-/// standard input, no network; what it leaves running is ended with it. Commands that take longer
-/// than 30 s are ended and answer with the output so far.
+/// Run a shell command with `bash -c` in the workspace and get its output, including standard error, and its exit code.
+/// For builds, tests, git and anything without its own tool. No terminal, no standard input, no network; background
+/// processes are ended with it. Commands that take longer than 30 s are ended, and the output so far is returned.
 #[tool(
     category = "code",
     tags("shell", "command", "terminal"),
@@ -83,14 +82,14 @@ async fn bash(
     #[service] projects: Option<Arc<Projects>>,
     #[context("project_id")] project_id: Option<String>,
     cx: &CallContext,
-) -> Result<Ran, ToolError> {
+) -> Result<RunOutput, ToolError> {
     let settings = settings.unwrap_or_default();
     let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
     let (command, limit) = command(&args, &settings, workspace, control_plane(projects.as_deref()));
     let (finished, stop) = run_within(command, limit, cx).await?;
     match stop {
         None => ended(&finished, &settings, cx),
-        Some(Stop::TimeUp) => Ok(Ran { output: time_up(&finished) }),
+        Some(Stop::TimeUp) => Ok(RunOutput { output: time_up(&finished) }),
         Some(Stop::Cancelled) => {
             Err(ToolError::new(ErrorKind::Cancelled, "the command was ended with the call")
                 .with_partial(output(&finished, printed(&finished), false)))
@@ -98,7 +97,7 @@ async fn bash(
     }
 }
 
-/// What is run, and for how long at most.
+/// The command and its time limit.
 fn command(
     args: &BashArgs,
     settings: &BashSettings,
@@ -106,7 +105,7 @@ fn command(
     plane: Option<&ControlPlane>,
 ) -> (Command, Duration) {
     let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
-    // What is too long for a duration is longer than any limit.
+    // A value too long for a duration exceeds any limit.
     let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
     let confinement =
         Confinement::new(Profile::Workspace).defaults(settings.confinement).workspace(&workspace);
@@ -125,8 +124,7 @@ fn command(
     (command, limit)
 }
 
-/// Why no command can run: one of the folders holds what decides what the server runs, in a way that
-/// cannot be withheld.
+/// Why no command can run: a folder contains files that decide what the server runs and that cannot be withheld.
 pub(crate) fn objection(projects: &Projects) -> Option<String> {
     projects.roots().find_map(|root| {
         let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
@@ -144,11 +142,15 @@ fn plan(args: &BashArgs, cx: &CallContext) -> Result<Plan, ToolError> {
 }
 
 /// The command ended by itself.
-fn ended(finished: &Finished, settings: &BashSettings, cx: &CallContext) -> Result<Ran, ToolError> {
+fn ended(
+    finished: &Finished,
+    settings: &BashSettings,
+    cx: &CallContext,
+) -> Result<RunOutput, ToolError> {
     let text = printed(finished);
     if finished.status.code() == Some(0) {
         let text = if text.is_empty() { "[no output]".to_owned() } else { text };
-        return Ok(Ran { output: output(finished, text, false) });
+        return Ok(RunOutput { output: output(finished, text, false) });
     }
     let end = ending(finished.status);
     tracing::warn!(call = %cx.call_id(), end, "a command of `bash` did not end with 0");
@@ -158,10 +160,10 @@ fn ended(finished: &Finished, settings: &BashSettings, cx: &CallContext) -> Resu
             .with_hint("Read what it printed, correct the command, and run it again.")
             .with_partial(output));
     }
-    Ok(Ran { output })
+    Ok(RunOutput { output })
 }
 
-/// The time was up: what there was by then is of use.
+/// The time limit was reached: the output so far is still useful.
 fn time_up(finished: &Finished) -> ToolOutput {
     let seconds = finished.duration.as_secs_f64();
     let warning = format!(
@@ -177,12 +179,12 @@ fn output(finished: &Finished, text: String, timed_out: bool) -> ToolOutput {
     with_facts(ToolOutput::from(text).with_data(end), finished)
 }
 
-/// What it printed, as it is shown to models and people.
+/// The output for models and people.
 fn printed(finished: &Finished) -> String {
     visible(&finished.stdout.text()).into_owned()
 }
 
-/// The text, and a line of our own below it.
+/// The text, followed by a line of our own.
 fn with_line(mut text: String, line: &str) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

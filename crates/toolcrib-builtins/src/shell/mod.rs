@@ -1,4 +1,4 @@
-//! The shell: commands as people type them.
+//! The shell tool.
 #![doc = include_str!("../docs/bash.md")]
 
 mod bash;

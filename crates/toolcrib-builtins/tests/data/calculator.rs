@@ -1,4 +1,4 @@
-//! `calculator`: right answers, honest rounding, and bombs that do not go off.
+//! `calculator`: correct answers, honest rounding, and hostile expressions.
 
 use std::time::{Duration, Instant};
 

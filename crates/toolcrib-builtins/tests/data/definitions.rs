@@ -1,4 +1,4 @@
-//! What every tool of the family says about itself.
+//! The definitions of the tools of this family.
 
 use serde_json::json;
 use toolcrib_tool::NativeTool;

@@ -10,7 +10,7 @@ use toolcrib_tool::{BoxFuture, CallContext, CallHost, ErrorKind};
 
 use crate::harness::{call, call_in, context, data, fails, jq, text, within};
 
-/// Every query ends within this time: its limit of two seconds, and what stopping takes.
+/// Every query ends within this time: its limit of two seconds, plus the time to stop.
 const LIMIT: Duration = Duration::from_secs(5);
 
 const ITEMS: &str =
@@ -94,21 +94,21 @@ fn numbers_pass_through_as_they_are_written() {
 }
 
 #[test]
-fn a_program_that_is_none_is_the_models_mistake() {
+fn an_invalid_program_is_the_models_mistake() {
     let table = [
         (".a |", "at its end"),
         (".a ] b", "character 4"),
         ("nosuch", "no filter `nosuch`"),
         ("$x", "no variable `$x`"),
-        ("\"abc", "not a jq program"),
+        ("\"abc", "not a valid jq program"),
         ("def f: 1 + f; f", "recursive"),
         ("def f: def g: f; g; f", "recursive"),
         ("[1,2] | map(def r($n): if $n == 0 then 0 else r($n - 1) end; r(.))", "recursive"),
         ("\"\\(def f: f; f)\"", "recursive"),
         (". as {(def f: f; f): $x} | $x", "recursive"),
-        ("import \"a\" as a; .", "not a jq program"),
-        ("include \"a\"; .", "not a jq program"),
-        ("module {}; def f: f; f", "not a jq program"),
+        ("import \"a\" as a; .", "not a valid jq program"),
+        ("include \"a\"; .", "not a valid jq program"),
+        ("module {}; def f: f; f", "not a valid jq program"),
     ];
     for (query, says) in table {
         fails("json_process", &jq("{}", query), ErrorKind::InvalidArgs, says);
@@ -214,7 +214,7 @@ fn endless_and_exploding_queries_are_stopped() {
     ];
     let definition = context("json_process").definition().clone();
     for query in endless {
-        // Most would run into their own limits later; here the call's deadline comes first.
+        // Most would exceed their own limits later; here the call's deadline comes first.
         let deadline = Instant::now() + Duration::from_millis(300);
         let cx = CallContext::builder("call_1", definition.clone()).deadline(deadline).build();
         let outcome = within(LIMIT, query, || call_in(&cx, &jq("0", query)));
@@ -265,14 +265,14 @@ fn too_many_results_are_refused_with_what_to_do() {
 #[test]
 fn a_query_over_a_large_text_is_answered() {
     let item = r#"{"id":7,"name":"some name","tags":["a","b"],"price":12.5}"#;
-    // Unoptimised code is many times slower than what is shipped.
+    // Unoptimised code is much slower than a release build.
     let items = if cfg!(debug_assertions) { 2_000 } else { 60_000 };
     let large = format!("[{}{item}]", format!("{item},").repeat(items - 1));
     let asked = jq(&large, "map(select(.price > 10) | {id, tag: .tags[0]}) | length");
     assert_eq!(text("json_process", &asked), items.to_string());
 }
 
-/// A call that can be withdrawn.
+/// A call that can be cancelled.
 struct Flag(Arc<AtomicBool>);
 impl CallHost for Flag {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
@@ -290,7 +290,7 @@ fn a_query_ends_at_the_calls_deadline_and_when_it_is_cancelled() {
     let deadline = Instant::now() + Duration::from_millis(100);
     let cx = CallContext::builder("call_1", definition.clone()).deadline(deadline).build();
     let outcome = within(Duration::from_secs(1), "the deadline", || call_in(&cx, &asked));
-    assert_eq!(outcome.expect_err("stopped").message(), "it takes too long");
+    assert_eq!(outcome.expect_err("stopped").message(), "it took too long");
 
     let flag = Arc::new(AtomicBool::new(false));
     let cx =

@@ -1,4 +1,4 @@
-//! `json_process` without queries: nothing of a text is lost, and mistakes are located.
+//! `json_process` without queries: nothing of a text is lost, and errors are located.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn parsing_keeps_the_order_of_keys_and_wide_numbers_in_the_text() {
 }
 
 #[test]
-fn keys_are_listed_in_order_wherever_the_pointer_leads() {
+fn keys_are_listed_in_order_at_any_pointer() {
     let input = r#"{"z":1,"a":[{"k/1":{"deep":0,"er":1}}],"":{"empty":1},"z":2}"#;
     assert_eq!(
         data("json_process", &args("keys", input)),
@@ -55,7 +55,7 @@ fn keys_are_listed_in_order_wherever_the_pointer_leads() {
 }
 
 #[test]
-fn validation_names_the_first_mistake_with_its_place() {
+fn validation_reports_the_first_error_with_its_position() {
     let table = [
         ("{\"a\": 1,\n}", 2, 1, "trailing comma"),
         ("{\"a\" 1}", 1, 6, "expected `:`"),
@@ -118,7 +118,7 @@ fn parameters_of_other_operations_are_refused() {
 #[test]
 fn sizes_are_capped() {
     let large = format!("[{}0]", "0,".repeat(2 << 20));
-    fails("json_process", &args("parse", &large), ErrorKind::InvalidArgs, "at most 4194304");
+    fails("json_process", &args("parse", &large), ErrorKind::InvalidArgs, "the limit is 4194304");
     let indented = "[".repeat(100) + &"0,".repeat(1 << 20) + "0" + &"]".repeat(100);
     fails(
         "json_process",

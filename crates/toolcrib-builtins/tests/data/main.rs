@@ -1,4 +1,4 @@
-//! The promises of the `data` family, kept through the tools' link-time entries.
+//! The promises of the `data` family, tested through the tools' link-time entries.
 #![cfg(feature = "jq")]
 
 mod calculator;

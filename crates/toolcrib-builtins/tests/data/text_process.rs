@@ -1,4 +1,4 @@
-//! `text_process`: every operation, beyond ASCII too.
+//! `text_process`: every operation, including text beyond ASCII.
 
 use std::time::Duration;
 
@@ -89,14 +89,14 @@ fn head_and_tail_keep_n_lines() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused_and_needed_ones_asked_for() {
+fn unused_parameters_are_refused_and_missing_ones_requested() {
     let table = [
         (args("find", "x"), "needs `pattern`"),
         (with(args("find", "x"), json!({"pattern": ""})), "needs `pattern`"),
         (with(args("replace", "x"), json!({"pattern": "x"})), "needs `replacement`"),
-        (with(args("count", "x"), json!({"pattern": "x"})), "`pattern` means nothing"),
-        (with(args("upper", "x"), json!({"n": 3})), "`n` means nothing"),
-        (with(args("trim", "x"), json!({"ignore_case": true})), "`ignore_case` means nothing"),
+        (with(args("count", "x"), json!({"pattern": "x"})), "does not use `pattern`"),
+        (with(args("upper", "x"), json!({"n": 3})), "does not use `n`"),
+        (with(args("trim", "x"), json!({"ignore_case": true})), "does not use `ignore_case`"),
         (
             with(args("find", "x"), json!({"pattern": "(", "regex": true})),
             "not a regular expression",
@@ -105,7 +105,7 @@ fn parameters_that_mean_nothing_are_refused_and_needed_ones_asked_for() {
     for (args, says) in table {
         fails("text_process", &args, ErrorKind::InvalidArgs, says);
     }
-    // A default that a model spells out is no mistake.
+    // A default value that a model sends explicitly is accepted.
     let spelt_out = with(args("upper", "x"), json!({"regex": false, "ignore_case": false}));
     assert_eq!(text("text_process", &spelt_out), "X");
 }

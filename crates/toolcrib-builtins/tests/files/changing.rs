@@ -1,4 +1,4 @@
-//! Writing, adding, deleting, making folders.
+//! Writing, appending, deleting, creating folders.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use toolcrib_tool::ErrorKind;
 use crate::harness::Crib;
 
 #[tokio::test]
-async fn a_file_is_written_and_added_to() {
+async fn a_file_is_written_and_appended_to() {
     let crib = Crib::new(&[]);
     let said = crib.text("file_write", json!({"path": "new/a.txt", "content": "one\n"})).await;
     assert_eq!(said, "Wrote 4 bytes to the new file new/a.txt");
@@ -23,7 +23,7 @@ async fn a_file_is_written_and_added_to() {
 }
 
 #[tokio::test]
-async fn what_is_protected_or_in_the_way_is_not_written() {
+async fn protected_or_existing_paths_are_not_overwritten() {
     let crib = Crib::new(&[("a.txt", b"alpha"), ("dir/b.txt", b"")]);
     for (path, kind) in [
         (".git/hooks/pre-commit", ErrorKind::Denied),
@@ -56,7 +56,7 @@ async fn files_and_folders_are_deleted_as_asked() {
 }
 
 #[tokio::test]
-async fn folders_are_made_once() {
+async fn creating_an_existing_folder_is_not_an_error() {
     let crib = Crib::new(&[("a.txt", b"")]);
     let data = crib.data("file_mkdir", json!({"path": "x/y/z/"})).await;
     assert_eq!(data, json!({"path": "x/y/z", "created": true}));

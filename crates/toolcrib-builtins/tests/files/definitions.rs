@@ -1,4 +1,4 @@
-//! What every tool of the family says about itself, and by which names it is offered.
+//! The definitions of the tools of this family, and the names under which they are exposed.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ fn file_tools() -> Vec<ToolDefinition> {
 }
 
 #[test]
-fn one_profile_of_names_is_offered_at_a_time() {
+fn only_one_profile_of_names_is_exposed() {
     let builtins = || Builtins::new().projects(Projects::in_folder("."));
     let mut expected: Vec<_> = NameProfile::Default.names().collect();
     expected.sort_unstable();
@@ -57,7 +57,7 @@ async fn both_names_of_a_tool_do_the_same() {
 }
 
 #[tokio::test]
-async fn without_a_folder_the_tools_are_unavailable_and_say_why() {
+async fn without_a_folder_the_tools_are_unavailable_with_the_reason() {
     let executor = executor(&Builtins::new());
     let turn = executor.turn(TurnOptions::default().services(Services::new()));
     assert!(turn.definitions().is_empty());
@@ -67,7 +67,7 @@ async fn without_a_folder_the_tools_are_unavailable_and_say_why() {
 }
 
 #[test]
-fn every_tool_says_what_it_does_and_what_it_touches() {
+fn every_tool_has_a_description_and_annotations() {
     for definition in file_tools() {
         let name = definition.name();
         let hints = definition.annotations();

@@ -36,16 +36,16 @@ async fn the_diff_shows_the_carriage_return_of_every_replaced_line() {
 }
 
 #[tokio::test]
-async fn what_is_written_a_little_differently_is_found() {
+async fn a_source_with_small_differences_is_found() {
     let crib = Crib::new(&[("a.rs", b"fn main() {\r\n    go();\r\n}\r\n")]);
     let arguments = json!({"path": "a.rs", "source_text": "go();\n}", "target_text": "stop();\n}"});
     let said = crib.text("edit_file", arguments).await;
-    assert!(said.contains("(matched but for line endings)"), "{said}");
+    assert!(said.contains("(matched except for line endings)"), "{said}");
     assert_eq!(fs::read(crib.path("a.rs")).unwrap(), b"fn main() {\r\n    stop();\r\n}\r\n");
 }
 
 #[tokio::test]
-async fn what_is_not_there_once_changes_nothing_and_the_answer_says_where() {
+async fn an_ambiguous_or_missing_source_changes_nothing_and_is_explained() {
     let text = "one\ntwo\none\n";
     let crib = Crib::new(&[("a.txt", text.as_bytes())]);
     for (source, target, says) in [
@@ -107,11 +107,11 @@ async fn a_refusal_is_data_as_well() {
 }
 
 #[tokio::test]
-async fn a_near_line_chooses_among_places_and_makes_none() {
+async fn a_near_line_only_chooses_among_existing_places() {
     let crib = Crib::new(&[("a.txt", b"one\ntwo\none\ntwo\none\n")]);
     let edit = |source: &str, line: usize| json!({"path": "a.txt", "source_text": source, "target_text": "1", "near_line": line});
     let said = crib.fails("edit_file", edit("one", 2), ErrorKind::Execution).await;
-    assert!(said.contains("stands at 3 places"), "two are as near: {said}");
+    assert!(said.contains("occurs 3 times"), "two are as near: {said}");
     let said = crib.fails("edit_file", edit("onf", 3), ErrorKind::Execution).await;
     assert!(said.contains("is not in the file"), "{said}");
     crib.fails("edit_file", edit("one", 0), ErrorKind::InvalidArgs).await;
@@ -139,7 +139,7 @@ async fn several_edits_are_made_all_or_none() {
     let result = crib.call("edit_file", gone).await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Execution));
     let said = result.text().into_owned();
-    assert!(said.contains("Edit 5 of 5; none was made. Each edit is made in what"), "{said}");
+    assert!(said.contains("Edit 5 of 5; none was made. Each edit is made in the result"), "{said}");
     let data = result.data().unwrap();
     assert_eq!((&data["edit"], &data["edits"]), (&json!(5), &json!(5)));
     assert_eq!((&data["stood_before"], &data["refused"]), (&json!(true), &json!("missing")));
@@ -151,7 +151,7 @@ async fn several_edits_are_made_all_or_none() {
     let made = crib.call("edit_file", json!({"path": "a.js", "edits": edits})).await;
     let said = made.text().into_owned();
     assert!(said.starts_with("Edited a.js\nEdit 1 of 4, line 1\n@@ "), "{said}");
-    assert!(said.contains("\nEdit 2 of 4, lines 2-3 (matched but for indentation)\n"), "{said}");
+    assert!(said.contains("\nEdit 2 of 4, lines 2-3 (matched except for indentation)\n"), "{said}");
     assert!(said.contains("\nEdit 4 of 4 at 2 places\n"), "{said}");
     let data = made.data().unwrap();
     assert_eq!((&data["replaced"], &data["size"]), (&json!(5), &json!(43)));
@@ -183,7 +183,7 @@ async fn a_dry_run_shows_the_change_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn parts_of_an_edit_that_do_not_go_together_are_refused() {
+async fn contradictory_parts_of_an_edit_are_refused() {
     let crib = Crib::new(&[("a.txt", b"one\n")]);
     let one = json!({"source_text": "one", "target_text": "1"});
     for (arguments, says) in [

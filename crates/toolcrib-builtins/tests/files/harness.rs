@@ -1,4 +1,4 @@
-//! A project, and an executor that has the file tools and lends it to them.
+//! A project, and an executor with the file tools for it.
 
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ impl Crib {
         self.executor.turn(options).call(ToolCall::new("1", tool, arguments)).await
     }
 
-    /// What a call that succeeds says.
+    /// The text of a successful call.
     pub(crate) async fn text(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments.clone()).await;
         assert!(result.is_success(), "{tool} {arguments}: {}", result.text());
@@ -84,7 +84,7 @@ impl Crib {
         result.data().cloned().unwrap()
     }
 
-    /// What a call that fails says.
+    /// The text of a failed call.
     pub(crate) async fn fails(&self, tool: &str, arguments: Value, kind: ErrorKind) -> String {
         let result = self.call(tool, arguments.clone()).await;
         assert_eq!(result.error_kind(), Some(kind), "{tool} {arguments}: {}", result.text());

@@ -37,7 +37,7 @@ async fn a_folder_is_listed_in_order_with_sizes() {
 }
 
 #[tokio::test]
-async fn patterns_go_as_deep_as_they_say() {
+async fn patterns_search_as_deep_as_they_specify() {
     let crib = project();
     for (pattern, expected) in [
         ("*.rs", &["b.rs"][..]),
@@ -64,7 +64,7 @@ async fn patterns_go_as_deep_as_they_say() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_counted() {
+async fn omitted_entries_are_counted() {
     let crib = project();
     let data = crib.data("file_list", json!({"pattern": "**", "limit": 3})).await;
     assert_eq!((data["entries"].as_array().unwrap().len(), &data["total"]), (3, &json!(9)));

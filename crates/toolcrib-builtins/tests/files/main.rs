@@ -1,4 +1,4 @@
-//! The promises of the file tools, kept through the executor, as a model meets them.
+//! The promises of the file tools, tested through the executor.
 #![cfg(feature = "files")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

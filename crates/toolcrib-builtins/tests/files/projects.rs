@@ -1,4 +1,4 @@
-//! Which folder a call works in, and the order in which it is refused.
+//! Which folder a call works in, and the order of refusals.
 
 use std::fs;
 
@@ -59,7 +59,7 @@ async fn refusals_come_in_one_order() {
 }
 
 #[tokio::test]
-async fn a_project_whose_folder_is_missing_says_so_until_it_is_there() {
+async fn a_missing_project_folder_is_reported_until_it_exists() {
     let crib = crib(Some("gone"));
     let said = crib.fails("file_list", json!({}), ErrorKind::Execution).await;
     assert!(said.contains("the project's folder cannot be opened"), "{said}");
@@ -68,19 +68,19 @@ async fn a_project_whose_folder_is_missing_says_so_until_it_is_there() {
         fs::create_dir(crib.home().join("gone")).unwrap();
         crib.text("file_write", json!({"path": "a.txt", "content": "x"})).await;
         assert_eq!(crib.data("file_list", json!({})).await["total"], 1, "{round}");
-        // Deleted and made anew, it is another folder of that name.
+        // Deleted and recreated, it is another folder with the same name.
         fs::remove_dir_all(crib.home().join("gone")).unwrap();
     }
 }
 
 #[tokio::test]
-async fn without_projects_an_id_means_nothing() {
+async fn without_projects_an_id_is_ignored() {
     let crib = Crib::new(&[("a.txt", b"alpha")]).with_value("project_id", "whatever");
     assert_eq!(crib.text("file_read", json!({"path": "a.txt"})).await, "alpha");
 }
 
 #[tokio::test]
-async fn what_is_outside_gets_one_answer_from_every_tool() {
+async fn every_tool_gives_the_same_answer_for_paths_outside() {
     let crib = Crib::new(&[("a.txt", b"alpha")]);
     std::os::unix::fs::symlink("../secret.txt", crib.path("link")).unwrap();
     let there = crib.home().join("secret.txt");

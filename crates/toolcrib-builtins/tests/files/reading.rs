@@ -1,4 +1,4 @@
-//! Reading: whole, in parts, in other encodings; and what is no text.
+//! Reading: whole files, parts, other encodings, and files that are not text.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ async fn a_long_file_is_read_page_by_page_and_nothing_is_lost() {
             break;
         }
         let hint = result.output().unwrap().content()[1].as_text().into_owned();
-        assert!(hint.contains(&format!("to go on: offset={}", data["end"])), "{hint}");
+        assert!(hint.contains(&format!("to continue: offset={}", data["end"])), "{hint}");
         offset = data["end"].as_u64().unwrap();
     }
     assert!(pages > 5, "{pages}");
@@ -48,7 +48,7 @@ async fn a_long_file_is_read_page_by_page_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn lines_are_read_by_number_and_the_answer_says_how_to_go_on() {
+async fn lines_are_read_by_number_and_the_answer_says_how_to_continue() {
     let crib = Crib::new(&[("a.txt", b"one\ntwo\nthree\nfour\nfive")]);
     let read = async |arguments: serde_json::Value| {
         let mut arguments = arguments;
@@ -58,14 +58,14 @@ async fn lines_are_read_by_number_and_the_answer_says_how_to_go_on() {
     for (arguments, expected) in [
         (
             json!({"start_line": 2, "end_line": 3}),
-            "two\nthree\n\n[lines 2 to 3 of 5; to go on: start_line=4]",
+            "two\nthree\n\n[lines 2 to 3 of 5; to continue: start_line=4]",
         ),
         (json!({"start_line": 4}), "four\nfive\n[lines 4 to 5 of 5: the end of the file]"),
         (
             json!({"start_line": 5, "end_line": 99}),
             "five\n[lines 5 to 5 of 5: the end of the file]",
         ),
-        (json!({"end_line": 1}), "one\n\n[lines 1 to 1 of 5; to go on: start_line=2]"),
+        (json!({"end_line": 1}), "one\n\n[lines 1 to 1 of 5; to continue: start_line=2]"),
     ] {
         assert_eq!(read(arguments).await, expected);
     }
@@ -94,9 +94,9 @@ async fn lines_far_down_a_large_file_are_found() {
     let said = crib.text("file_read", arguments).await;
     assert_eq!(
         said,
-        "399998\n399999\n\n[lines 399998 to 399999 of 400000; to go on: start_line=400000]"
+        "399998\n399999\n\n[lines 399998 to 399999 of 400000; to continue: start_line=400000]"
     );
-    // A line that no answer can hold is cut, and can be read on by byte.
+    // A line that does not fit into any answer is cut, and can be continued by byte.
     let data = crib.data("file_read", json!({"path": "wide.txt", "start_line": 1})).await;
     assert_eq!(
         (&data["more"], &data["last_line"], &data["lines"]),
@@ -161,13 +161,13 @@ async fn no_page_begins_or_ends_within_a_character() {
             assert_eq!(whole, expected, "{path} {limit}");
         }
     }
-    // From the middle of a character it begins with the next.
+    // An offset in the middle of a character moves to the next one.
     let result = crib.call("file_read", json!({"path": "8", "offset": 2, "limit": 3})).await;
     assert_eq!(result.output().unwrap().content()[0].as_text(), "\u{20ac}");
 }
 
 #[tokio::test]
-async fn what_is_no_text_says_how_to_read_it() {
+async fn a_file_that_is_not_text_says_how_to_read_it() {
     let crib = Crib::new(&[
         ("image.png", b"\x89PNG\r\n\x1a\n\0\0"),
         ("zero.txt", b"a\0b"),
@@ -188,7 +188,7 @@ async fn what_is_no_text_says_how_to_read_it() {
 }
 
 #[tokio::test]
-async fn a_file_of_many_gigabytes_is_read_in_part_and_at_once() {
+async fn a_part_of_a_huge_file_is_read_quickly() {
     let crib = Crib::new(&[]);
     fs::File::create(crib.path("huge")).unwrap().set_len(20 << 30).unwrap();
     let arguments = json!({"path": "huge", "encoding": "base64", "offset": 10_u64 << 30});

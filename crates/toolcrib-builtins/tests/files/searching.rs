@@ -1,4 +1,4 @@
-//! Searching: which lines, which files, and what is left out.
+//! Searching: which lines, which files, and what is skipped.
 
 use serde_json::json;
 use toolcrib_tool::ErrorKind;
@@ -34,7 +34,7 @@ async fn places(crib: &Crib, arguments: serde_json::Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lines_are_found_with_what_is_around_them() {
+async fn matching_lines_are_found_with_context() {
     let crib = project();
     let said = crib
         .text("file_search", json!({"pattern": r"^fn \w+\(", "glob": "*.rs", "context": 1}))
@@ -55,14 +55,14 @@ src/lib.rs
 }
 
 #[tokio::test]
-async fn what_git_ignores_is_left_out_unless_it_is_wanted() {
+async fn ignored_files_are_skipped_unless_requested() {
     let crib = project();
     let found = places(&crib, json!({"pattern": "todo"})).await;
     assert_eq!(
         found,
         ["dos.txt:2", "keep.log:1", "main.rs:2", "src/special.log:1", "src/top.txt:1"]
     );
-    // The same from below: the rules of the folders above hold.
+    // The rules of the folders above also apply when the search begins below.
     let found = places(&crib, json!({"pattern": "todo", "path": "src"})).await;
     assert_eq!(found, ["src/special.log:1", "src/top.txt:1"]);
     let all = places(&crib, json!({"pattern": "todo", "include_ignored": true})).await;
@@ -72,12 +72,12 @@ async fn what_git_ignores_is_left_out_unless_it_is_wanted() {
         !all.iter().any(|place| place.starts_with(".git/") || place.starts_with("image")),
         "{all:?}"
     );
-    // A file that is named is searched.
+    // A file that is named explicitly is searched.
     assert_eq!(places(&crib, json!({"pattern": "todo", "path": "run.log"})).await, ["run.log:1"]);
 }
 
 #[tokio::test]
-async fn patterns_are_regular_expressions_unless_they_are_not() {
+async fn patterns_are_regular_expressions_unless_literal() {
     let crib = project();
     let found = async |arguments| places(&crib, arguments).await;
     assert_eq!(found(json!({"pattern": "todo(1)", "literal": true})).await, ["main.rs:2"]);
@@ -88,13 +88,13 @@ async fn patterns_are_regular_expressions_unless_they_are_not() {
     for pattern in ["(", "a{99999}{99999}", "\n", "[z-a]"] {
         crib.fails("file_search", json!({"pattern": pattern}), ErrorKind::InvalidArgs).await;
     }
-    // No pattern takes for ever: matching is linear.
+    // No pattern takes forever: matching is linear.
     crib.text("file_write", json!({"path": "a", "content": "a".repeat(50_000)})).await;
     assert_eq!(found(json!({"pattern": "(a*)*b", "path": "a"})).await.len(), 0);
 }
 
 #[tokio::test]
-async fn what_is_not_shown_is_counted_and_long_lines_are_cut() {
+async fn matches_beyond_the_limit_are_counted_and_long_lines_are_cut() {
     let many = "hit\n".repeat(500);
     let long = format!("{}needle{}\n", "\u{fc}".repeat(2000), "x".repeat(2000));
     let crib = Crib::new(&[("many", many.as_bytes()), ("long", long.as_bytes())]);
@@ -108,10 +108,10 @@ async fn what_is_not_shown_is_counted_and_long_lines_are_cut() {
 }
 
 #[tokio::test]
-async fn a_binary_file_of_gigabytes_costs_a_search_its_beginning_only() {
+async fn only_the_beginning_of_a_huge_binary_file_is_read() {
     let crib = Crib::new(&[("z.txt", b"needle\n")]);
     for name in ["a.img", "b.img"] {
-        // Sparse: it takes no space, and would take seconds to read.
+        // A sparse file: it takes no space but would take seconds to read.
         std::fs::File::create(crib.path(name)).unwrap().set_len(10 << 30).unwrap();
     }
     let data = crib.data("file_search", json!({"pattern": "needle"})).await;

@@ -1,4 +1,4 @@
-//! Sixteen calls at a time on the same and on different files: nothing is lost, nothing is half.
+//! Sixteen concurrent calls on the same and on different files: nothing is lost or half written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,7 +46,7 @@ async fn sixteen_tasks_lose_nothing_and_leave_no_lock() {
     for task in 0..TASKS {
         assert_eq!(fs::read(crib.path(&format!("own/{task}"))).unwrap().len(), ROUNDS);
     }
-    // No other test of this process holds a lock on these files' folder.
+    // No other test of this process holds a lock in these files' folder.
     let folder = fs::metadata(crib.path(".")).unwrap();
     let key = |name: &str| toolcrib_sandbox::LockKey {
         device: std::os::unix::fs::MetadataExt::dev(&folder),

@@ -1,4 +1,4 @@
-//! `bash`: how commands end, and what of them is told.
+//! `bash`: how commands end, and what their results report.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use toolcrib_tool::{Approval, ErrorKind, native_tools};
 
 use crate::harness::{Crib, trial};
 
-/// What even a loaded machine needs for a command that does nothing.
+/// Enough time for a trivial command, even on a loaded machine.
 const AMPLE: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -116,8 +116,8 @@ async fn shorten_not_lengthen() {
 }
 
 async fn what_is_left_running_ends() {
-    // Three grandchildren that would write for as long as they live: one in the background, one
-    // that has left the session, one that has closed its outputs, too.
+    // Three grandchildren that write as long as they live: one in the background, one that has left the session, one
+    // that has also closed its outputs.
     let crib = Crib::new();
     let beat = "while :; do date +%s%N > beat_$0; sleep 0.05; done";
     let command = format!(

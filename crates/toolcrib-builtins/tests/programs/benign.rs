@@ -28,7 +28,7 @@ async fn what_people_write_works() {
     }
 }
 
-/// As the level's documentation has them.
+/// The list in the level's documentation.
 const STRICT: &str = "__future__ abc array cmath collections collections.abc contextlib copy \
     dataclasses decimal enum fractions functools itertools math numbers operator random statistics \
     string textwrap typing unicodedata";

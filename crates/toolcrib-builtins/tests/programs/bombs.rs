@@ -1,4 +1,4 @@
-//! Code that takes all it can get: it ends within its limits, and the server lives.
+//! Code that exhausts resources: it ends within its limits, and the server survives.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ async fn bombs_end() {
     for (name, code) in BOMBS {
         let nested = format!("x = {}0", "-~".repeat(200_000));
         let code = if *name == "text in the parser" { &nested } else { *code };
-        // What ran into its time three times in a row is paused, and would not run.
+        // A tool that has timed out three times in a row is paused and would not run.
         crib.executor.resume("execute_python");
         let start = Instant::now();
         let result = crib.python(code, "standard").await;

@@ -1,17 +1,17 @@
-//! Programs in a file, each below a line with a word and a name.
+//! Programs in a file, each after a line with a word and a name.
 
-/// One of them.
+/// One program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     /// The word before the colon.
     pub(crate) word: &'static str,
-    /// What stands after it.
+    /// The text after the colon.
     pub(crate) name: &'static str,
-    /// The lines below.
+    /// The lines after it.
     pub(crate) text: &'static str,
 }
 
-/// All of a file, in order.
+/// All programs of a file, in order.
 pub(crate) fn entries(file: &'static str) -> Vec<Entry> {
     let parts = file.split("\n### ").skip(1);
     parts

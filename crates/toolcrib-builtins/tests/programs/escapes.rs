@@ -1,4 +1,4 @@
-//! Ways out: each gets out where nothing holds it, and none does as a call.
+//! Escapes: each works without confinement, and none works in a call.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,33 +19,36 @@ use crate::harness::{Crib, trial};
 
 const GUARD: &str = include_str!("../../src/code/guard.py");
 const PROBE: &str = include_str!("../../src/code/probe.py");
-/// Runs what is on standard input, and nothing else.
+/// Runs the code on standard input.
 const BARE: &str = "import sys; exec(compile(sys.stdin.buffer.read(), 'code', 'exec'))";
 
-/// A variable that cargo gives this process, and no program gets from it.
+/// A variable that cargo sets for this process and that no program inherits.
 const VARIABLE: &str = "CARGO_MANIFEST_DIR";
 const CANARY: &str = "canary-2f61c1";
 const PROCESS: &str = "1764-process";
-/// For one of them, on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Programs at once.
+/// The time limit of one attempt, on a loaded machine.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts that run at the same time.
 const AT_ONCE: usize = 4;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("every_way_out_is_real_and_none_is_open", every_way_out_is_real_and_none_is_open)]
+    vec![trial(
+        "every_escape_works_unconfined_and_none_works_in_a_call",
+        every_escape_works_unconfined_and_none_works_in_a_call,
+    )]
 }
 
-/// What holds the code.
+/// What confines the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Held {
+enum Walls {
     Nothing,
     Guard(&'static str),
     Jail,
-    /// A call, which is what everybody makes.
+    /// A call, as clients make it.
     Both(&'static str),
 }
 
-impl Held {
+impl Walls {
     const ALL: [Self; 6] = [
         Self::Nothing,
         Self::Guard("standard"),
@@ -56,12 +59,12 @@ impl Held {
     ];
 }
 
-async fn every_way_out_is_real_and_none_is_open() {
+async fn every_escape_works_unconfined_and_none_works_in_a_call() {
     let escapes = entries(include_str!("escapes.txt"));
     assert!(escapes.len() >= 110, "{}", escapes.len());
     let crib = Arc::new(Crib::new());
     let python = Arc::new(Interpreter::find().await);
-    // What does not even start gets nowhere either.
+    // Code that does not start at all does not escape either.
     for profile in [Profile::Trusted, Profile::Pure] {
         let printed = python.run(BARE, "print('alive')".to_owned(), profile).await;
         assert_eq!(printed, "alive\n", "{profile}");
@@ -69,7 +72,7 @@ async fn every_way_out_is_real_and_none_is_open() {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for &escape in &escapes {
-        for held in Held::ALL {
+        for held in Walls::ALL {
             let (crib, python) = (Arc::clone(&crib), Arc::clone(&python));
             let places = Arc::clone(&places);
             running.spawn(async move {
@@ -78,15 +81,15 @@ async fn every_way_out_is_real_and_none_is_open() {
             });
         }
     }
-    let mut stopped: BTreeMap<(Held, &str), usize> = BTreeMap::new();
+    let mut stopped: BTreeMap<(Walls, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     while let Some(ended) = running.join_next().await {
         let (held, escape, got_out) = ended.expect("an attempt does not panic");
         *stopped.entry((held, escape.word)).or_default() += usize::from(!got_out);
         let expected = match held {
-            Held::Nothing => Some(true),
-            Held::Guard(_) => None,
-            Held::Jail | Held::Both(_) => Some(false),
+            Walls::Nothing => Some(true),
+            Walls::Guard(_) => None,
+            Walls::Jail | Walls::Both(_) => Some(false),
         };
         if expected.is_some_and(|expected| expected != got_out) {
             wrong.push(format!("{held:?}: {}: {}", escape.word, escape.name));
@@ -97,13 +100,13 @@ async fn every_way_out_is_real_and_none_is_open() {
     assert!(wrong.is_empty(), "not as it should be:\n{}", wrong.join("\n"));
 }
 
-/// How many of each kind were stopped by what.
-fn table(escapes: &[Entry], stopped: &BTreeMap<(Held, &str), usize>) -> String {
+/// How many escapes of each kind were stopped by what.
+fn table(escapes: &[Entry], stopped: &BTreeMap<(Walls, &str), usize>) -> String {
     let mut table = format!("{:<10}{:>5}", "effect", "all");
-    for held in &Held::ALL[1..] {
+    for held in &Walls::ALL[1..] {
         let name = match held {
-            Held::Guard(level) => format!("guard, {level}"),
-            Held::Both(level) => format!("both, {level}"),
+            Walls::Guard(level) => format!("guard, {level}"),
+            Walls::Both(level) => format!("both, {level}"),
             other => format!("{other:?}").to_lowercase(),
         };
         let _ = write!(table, "{name:>17}");
@@ -114,7 +117,7 @@ fn table(escapes: &[Entry], stopped: &BTreeMap<(Held, &str), usize>) -> String {
         let all = escapes.iter().filter(|escape| counts(escape.word)).count();
         let _ =
             write!(table, "{:<10}{all:>5}", if effect.is_empty() { "together" } else { effect });
-        for held in &Held::ALL[1..] {
+        for held in &Walls::ALL[1..] {
             let number: usize = stopped
                 .iter()
                 .filter(|((by, word), _)| by == held && counts(word))
@@ -127,18 +130,18 @@ fn table(escapes: &[Entry], stopped: &BTreeMap<(Held, &str), usize>) -> String {
     table
 }
 
-/// Whether it got out.
-async fn attempt(escape: Entry, held: Held, crib: &Crib, python: &Interpreter) -> bool {
+/// Whether it escaped.
+async fn attempt(escape: Entry, held: Walls, crib: &Crib, python: &Interpreter) -> bool {
     let world = World::new();
     let code = world.filled(escape.text);
     let text = async {
         match held {
-            Held::Nothing => python.run(BARE, code, Profile::Trusted).await,
-            Held::Jail => python.run(BARE, code, Profile::Pure).await,
-            Held::Guard(level) => {
+            Walls::Nothing => python.run(BARE, code, Profile::Trusted).await,
+            Walls::Jail => python.run(BARE, code, Profile::Pure).await,
+            Walls::Guard(level) => {
                 python.run(GUARD, format!("{level}\n\n{code}"), Profile::Trusted).await
             }
-            Held::Both(level) => printed(&crib.python(&code, level).await),
+            Walls::Both(level) => printed(&crib.python(&code, level).await),
         }
     };
     let (text, reached) = world.watch(text).await;
@@ -152,12 +155,12 @@ async fn attempt(escape: Entry, held: Held, crib: &Crib, python: &Interpreter) -
     }
 }
 
-/// All that a call shows to anybody.
+/// Everything that a call shows.
 fn printed(result: &ToolResult) -> String {
     format!("{}\n{}", result.text(), result.to_value())
 }
 
-/// What there is outside, for one attempt.
+/// The outside world of one attempt.
 struct World {
     directory: TempDir,
     file: PathBuf,
@@ -201,7 +204,7 @@ impl World {
         .fold(code.to_owned(), |code, (place, value)| code.replace(place, &value))
     }
 
-    /// Waits for the code, hangs up on everybody who comes meanwhile, and says whether anybody did.
+    /// Waits for the code, closes every incoming connection meanwhile, and returns whether there was one.
     async fn watch(&self, code: impl Future<Output = String>) -> (String, bool) {
         let cloned = "a second handle of a socket";
         let tcp = TcpListener::from_std(self.tcp.try_clone().expect(cloned)).expect(cloned);
@@ -218,14 +221,14 @@ impl World {
                 _ = udp.recv(&mut byte) => reached = true,
             }
         };
-        // Who came just before the end may not have been told of yet.
+        // A connection just before the end may not have been reported yet.
         reached |= self.tcp.accept().is_ok() || self.unix.accept().is_ok();
         reached |= self.udp.recv(&mut byte).is_ok();
         (text, reached)
     }
 }
 
-/// The Python of this machine, without the tool.
+/// The machine's Python, without the tool.
 struct Interpreter {
     program: PathBuf,
     reads: Vec<PathBuf>,
@@ -234,7 +237,7 @@ struct Interpreter {
 impl Interpreter {
     async fn find() -> Self {
         let command = Command::new("python3").args(["-I", "-S", "-B", "-c", PROBE]);
-        let asked = run(command.pass_env(["HOME"]), tokio::time::sleep(PATIENCE)).await;
+        let asked = run(command.pass_env(["HOME"]), tokio::time::sleep(ATTEMPT_TIMEOUT)).await;
         let answer = asked.expect("there is a python3").stdout.text();
         let of = |word: &str| {
             let lines = answer.lines().filter_map(|line| line.split_once(' '));
@@ -245,7 +248,7 @@ impl Interpreter {
         Self { program, reads: of("read") }
     }
 
-    /// What was printed, on either stream.
+    /// The output on either stream.
     async fn run(&self, program: &str, stdin: String, profile: Profile) -> String {
         let reads = self.reads.iter();
         let confinement = reads.fold(Confinement::new(profile), Confinement::read);
@@ -255,10 +258,10 @@ impl Interpreter {
             .cwd_in_scratch()
             .confine(confinement);
         if profile == Profile::Trusted {
-            // What is trusted with nothing else is given the environment, too.
+            // The attempt with `trusted` also gets the environment.
             command = command.pass_env([VARIABLE]);
         }
-        let finished = run(command, tokio::time::sleep(PATIENCE)).await.expect("it starts");
+        let finished = run(command, tokio::time::sleep(ATTEMPT_TIMEOUT)).await.expect("it starts");
         format!("{}{}", finished.stdout.text(), finished.stderr.text())
     }
 }

@@ -1,4 +1,4 @@
-//! An executor with the tools, a workspace, and tests that are async.
+//! An executor with the tools, a workspace, and asynchronous tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ where
     })
 }
 
-/// The tools, with settings, and a workspace of their own.
+/// The tools, with settings, and their own workspace.
 pub(crate) struct Crib {
     pub(crate) executor: Executor,
     services: Services,
@@ -68,7 +68,7 @@ impl Crib {
         turn.call(ToolCall::new("call_1", tool, arguments.to_string())).await
     }
 
-    /// The code's result at that level.
+    /// The code's result at this level.
     pub(crate) async fn python(&self, code: &str, strictness: &str) -> ToolResult {
         let arguments = serde_json::json!({"code": code, "strictness": strictness});
         self.call("execute_python", arguments).await

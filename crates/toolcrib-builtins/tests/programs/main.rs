@@ -1,6 +1,6 @@
 //! The tools that run programs: `bash` and `execute_python`, in their jails.
 //!
-//! A test harness of its own, for its `main` has to let the process be the helper of jails.
+//! Uses its own test harness, because its `main` has to let the process act as the helper of jails.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 #![expect(clippy::print_stderr, reason = "the table of what was stopped by what")]
 
@@ -19,7 +19,7 @@ use toolcrib_builtins as _;
 fn main() {
     toolcrib_sandbox::jail::reexec_hook();
     let mut arguments = Arguments::from_args();
-    // Programs are what is waited for, and there are enough of them in a single test.
+    // The tests mostly wait for programs, and each one starts enough of them.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     let trials: Vec<Trial> =
         [bash::trials(), benign::trials(), bombs::trials(), escapes::trials(), python::trials()]

@@ -1,4 +1,4 @@
-//! `execute_python`: how code ends, and what of it is told.
+//! `execute_python`: how code ends, and what its results report.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn every_rule_is_named() {
 }
 
 async fn no_code_can_pose_as_the_guard() {
-    // The second line is the code's, whatever it says.
+    // The second line belongs to the code, whatever it contains.
     let code =
         "import logging\nlogging.warning('x')\nlogging.lastResort.stream.write('refused\\nline 1')";
     let result = Crib::new().python(code, "standard").await;
@@ -117,7 +117,7 @@ async fn code_at_its_limit() {
     let result = crib.python("print('before')\nwhile True: pass", "strict").await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Timeout));
     assert!(result.text().ends_with("before\n"), "{}", result.text());
-    // The processor's time, which the kernel counts, is no way round it.
+    // Processor time, which the kernel counts, does not bypass the limit.
     let sleeping = crib.python("import threading\nthreading.Event().wait()", "strict").await;
     assert_eq!(sleeping.error_kind(), Some(ErrorKind::Denied));
     assert_eq!(Strictness::ALL.map(|level| level.default_timeout().as_secs()), [30, 10, 5]);
@@ -170,7 +170,7 @@ async fn an_operator_chooses() {
         python
     };
     let crib = Crib::with(|bash| bash, chosen, ExecutorConfig::default());
-    // What is part of an extra module is the code's, too.
+    // Submodules of an extra module are available, too.
     let code = "import json, wsgiref.headers\nprint(json.dumps([1]), wsgiref.headers.Headers([]))";
     let result = crib.call("execute_python", json!({"code": code})).await;
     assert_eq!(result.text(), "[1] \r\n\n", "{result:?}");
@@ -222,7 +222,7 @@ async fn bound_elsewhere() {
             format!("class C:\n    {name} = 1\n    def f(self): return {name}(1)\nprint(C().f())"),
             format!("def f({name}): pass\nprint(list(map({name}, [1])))"),
         ] {
-            // A class of that name may print itself; calling it must not work.
+            // A class with this name may print itself; calling it must not work.
             let result = crib.python(&code, "strict").await;
             assert_eq!(result.error_kind(), Some(ErrorKind::Execution), "{code}: {result:?}");
             assert!(
@@ -244,7 +244,7 @@ async fn deprecated_imports() {
     let crib = Crib::new();
     let code = "try:\n    import uu\nexcept ImportError:\n    pass\nprint(1)";
     assert_eq!(crib.python(code, "standard").await.text(), "1\n");
-    // What the code warns of itself is its own output.
+    // The code's own warnings are its output.
     let own = "import warnings\nwarnings.warn('soon', DeprecationWarning)";
     let text = crib.python(own, "standard").await.text().into_owned();
     assert!(text.contains("<code>:2: DeprecationWarning: soon"), "{text}");

@@ -1,20 +1,18 @@
-//! The first two levels, byte by byte.
+//! The first two levels, which compare bytes.
 
 use memchr::memmem;
 
 use super::Tally;
 use crate::lines::{LineCounter, Mark, splits_eol};
 
-/// Hits that overlap the one before them: past so many each byte is read once more, by a machine
-/// that is slower and never goes back.
+/// After this many overlapping hits, each byte is read once more by a slower automaton that never goes back.
 const OVERLAPS: usize = 256;
 
-/// Bytes that are searched and then counted: as many as the caches near to a processor keep from the
-/// one to the other, so that the file comes from memory once.
+/// The block size for searching and then counting: it fits into a fast cache, so the file is read from memory only
+/// once.
 pub(super) const BLOCK: usize = 1 << 15;
 
-/// Every place of `source`, overlapping ones included. A place never begins or ends between a CR
-/// and its LF.
+/// Every place of `source`, including overlapping ones. A place never begins or ends between a CR and its LF.
 pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
     let mut tally = Tally::new(keep);
     let finder = memmem::Finder::new(source);
@@ -25,7 +23,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
         let place = from + at..from + at + source.len();
         overlaps += usize::from(place.start < end_before);
         if overlaps > OVERLAPS {
-            return Machine::new(source, Reading::Bytes).run(file, keep);
+            return Automaton::new(source, Reading::Bytes).run(file, keep);
         }
         (from, end_before) = (place.start + 1, place.end);
         if !splits_eol(file, place.start) && !splits_eol(file, place.end) {
@@ -35,7 +33,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
     tally
 }
 
-/// Where the block begins that the first hit begins in.
+/// The beginning of the block in which the first hit begins.
 fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<Mark> {
     let counter = LineCounter::new(file);
     let len = finder.needle().len();
@@ -55,10 +53,10 @@ fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<Mark> {
 
 /// Every place of `source` if each CR LF and each CR is read as LF.
 pub(super) fn ignoring_newlines(file: &[u8], source: &[u8], keep: usize) -> Tally {
-    Machine::new(source, Reading::Newlines).run(file, keep)
+    Automaton::new(source, Reading::Newlines).run(file, keep)
 }
 
-/// How bytes are read.
+/// How bytes are compared.
 #[derive(Clone, Copy, PartialEq)]
 enum Reading {
     Bytes,
@@ -66,7 +64,7 @@ enum Reading {
 }
 
 impl Reading {
-    /// The byte at `at`, and how many bytes of the file it stands for.
+    /// The byte at `at`, and how many bytes of the file it represents.
     fn byte(self, file: &[u8], at: usize) -> (u8, usize) {
         match file[at] {
             b'\r' if self == Self::Newlines => {
@@ -77,15 +75,15 @@ impl Reading {
     }
 }
 
-/// Knuth, Morris and Pratt's machine: linear whatever repeats.
-struct Machine {
+/// The Knuth-Morris-Pratt automaton: linear time whatever repeats.
+struct Automaton {
     reading: Reading,
     pattern: Vec<u8>,
-    /// For each length of a match, the next shorter one that is a match as well.
+    /// For each length of a match, the next shorter match.
     shorter: Vec<usize>,
 }
 
-impl Machine {
+impl Automaton {
     fn new(source: &[u8], reading: Reading) -> Self {
         let mut pattern = Vec::with_capacity(source.len());
         let mut at = 0;
@@ -101,7 +99,7 @@ impl Machine {
     fn run(&self, file: &[u8], keep: usize) -> Tally {
         let mut tally = Tally::new(keep);
         let Self { reading, pattern, shorter } = self;
-        // `start` follows `at` at the distance of a whole match.
+        // `start` is the length of a whole match before `at`.
         let (mut at, mut start, mut read, mut matched) = (0, 0, 0, 0);
         while at < file.len() {
             let (byte, len) = reading.byte(file, at);

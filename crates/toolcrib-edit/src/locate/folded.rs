@@ -1,4 +1,4 @@
-//! The fifth level: lines are folded while they are compared, most of them by a few characters.
+//! The fifth level: lines are folded while they are compared, and the first few characters usually decide.
 
 use std::ops::Range;
 
@@ -8,14 +8,13 @@ use crate::level::Level;
 use crate::lines::{eol_at, eol_before, line_end, line_start, pieces};
 use crate::pattern::Pattern;
 
-/// Hits looked at: past so many each line is hashed once instead.
+/// How many hits are examined; if there are more, each line is hashed once instead.
 const HITS: usize = 10_000;
 
-/// Bytes that are compared however small the file is.
+/// How many bytes are compared at least, however small the file is.
 const LEAST_WORK: usize = 1 << 16;
 
-/// Every place of the source's lines, folded; `None` if the source has no line that shows
-/// anything, or is no UTF-8.
+/// Every place of the folded source; `None` if the source has no visible line or is not UTF-8.
 pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
     let texts: Vec<&str> = pattern.pieces[..pattern.lines]
         .iter()
@@ -53,12 +52,12 @@ pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<F
 struct Window<'a> {
     body: &'a str,
     keys: &'a [String],
-    /// Bytes that may still be compared.
+    /// How many bytes may still be compared.
     work: usize,
 }
 
 impl Window<'_> {
-    /// The place in which the line `seed` is the one given.
+    /// The place if its line `seed` is the given one.
     fn around(&mut self, line: Range<usize>, seed: usize) -> Option<Range<usize>> {
         let bytes = self.body.as_bytes();
         let (mut start, mut end) = (line.start, line.end);

@@ -1,4 +1,4 @@
-//! Where the source stands in the file: the strictest level that finds it decides.
+//! Finds the source in the file: the strictest level with a match decides.
 
 mod bytes;
 mod folded;
@@ -11,23 +11,22 @@ use super::level::Level;
 use super::lines::{Mark, pieces};
 use super::pattern::Pattern;
 
-/// Every place of the strictest level that has one.
+/// Every place at the strictest level that has one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) level: Level,
-    /// The pieces of the source that a place holds: all, from the third level on its lines, from
-    /// the fourth on those between its blank edges.
+    /// The pieces of the source that a place contains: all; from the third level on its lines; from the fourth on the
+    /// lines between its blank edges.
     pub(super) pieces: Range<usize>,
-    /// How many places there are, overlapping ones included.
+    /// How many places there are, including overlapping ones.
     pub(super) count: usize,
-    /// The first of them, as many as were asked for. From the third level on without what ends the
-    /// last line.
+    /// The first of them, as many as requested. From the third level on without the end of the last line.
     pub(super) places: Vec<Range<usize>>,
-    /// From where lines are counted: not after the first place.
+    /// The position from which lines are counted; not after the first place.
     pub(super) before: Mark,
 }
 
-/// Places of one level, counted beyond those that are kept.
+/// Places at one level; those beyond the limit are only counted.
 #[derive(Debug)]
 struct Tally {
     keep: usize,
@@ -54,13 +53,12 @@ impl Tally {
     }
 }
 
-/// The places of the source, byte by byte.
+/// The places of the exact source.
 pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Option<Found> {
     bytes::exact(file, source, keep).at(Level::Exact, 0..pieces(source).count())
 }
 
-/// The places of the source at the strictest level beyond the first. `body` is the file without its
-/// byte order mark.
+/// The places of the source at the strictest level after the first. `body` is the file without its byte order mark.
 pub(super) fn drifted(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
     verbatim(body, pattern, keep).or_else(|| {
         let text = simdutf8::basic::from_utf8(body).ok()?;
@@ -68,11 +66,11 @@ pub(super) fn drifted(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option
     })
 }
 
-/// The levels at which every line of the source stands in the file verbatim, but for its edges.
+/// The levels at which every line of the source occurs verbatim in the file, except at its edges.
 pub(super) fn verbatim(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
     seeds::search(body, pattern, keep).unwrap_or_else(|_| {
         let newlines = || {
-            // A source of one line has no line's end that could differ.
+            // A source of one line has no line end that could differ.
             let several = pattern.pieces.len() > 1;
             several.then(|| bytes::ignoring_newlines(body, pattern.text, keep))
         };

@@ -1,9 +1,7 @@
-//! Levels two to four in one pass: one line of the source is searched for as it is, and each hit is
-//! compared outwards from there.
+//! Levels two to four in one pass: searches for one line of the source verbatim, and compares outwards from each hit.
 //!
-//! A line that is equal at any of these levels holds the source's line verbatim, without its
-//! blanks. So the search runs at the speed of a substring search, and lines are looked at where
-//! that one line stands only.
+//! A line that is equal at any of these levels contains the source's line verbatim, without surrounding blanks. So a
+//! substring search finds the candidates, and other lines are compared only around them.
 
 use std::ops::Range;
 
@@ -14,16 +12,16 @@ use crate::level::Level;
 use crate::lines::{eol_at, eol_before, is_blank, trim, trim_end};
 use crate::pattern::Pattern;
 
-/// Hits looked at. A line that stands in the file more often says too little to start from.
+/// How many hits are examined. A line that occurs more often is not a useful start.
 const HITS: usize = 10_000;
 
-/// Bytes that are compared however small the file is.
+/// How many bytes are compared at least, however small the file is.
 const LEAST_WORK: usize = 1 << 16;
 
-/// The seed, or what surrounds it, repeats so often that comparing outwards may not be linear.
+/// The seed, or the text around it, repeats so often that comparing outwards might not be linear.
 pub(super) struct TooManyHits;
 
-/// The places of the strictest of the three levels that has any.
+/// The places at the strictest of the three levels that has any.
 pub(super) fn search(
     body: &[u8],
     pattern: &Pattern<'_>,
@@ -32,7 +30,7 @@ pub(super) fn search(
     let needle = pattern.needle();
     let finder = memmem::Finder::new(needle);
     let mut tallies = LEVELS.map(|_| Tally::new(keep));
-    // A source of one line has no line's end that could differ.
+    // A source of one line has no line end that could differ.
     let strictest = usize::from(pattern.pieces.len() == 1);
     let mut wanted = strictest..LEVELS.len();
     let mut work = body.len() + pattern.text.len() + LEAST_WORK;
@@ -62,21 +60,21 @@ pub(super) fn search(
 
 const LEVELS: [Level; 3] = [Level::Newlines, Level::TrailingBlanks, Level::Indentation];
 
-/// The lines around a hit, compared at one level.
+/// Compares the lines around a hit at one level.
 struct Window<'a> {
     body: &'a [u8],
     pattern: &'a Pattern<'a>,
     level: Level,
-    /// Bytes that may still be compared.
+    /// How many bytes may still be compared.
     work: &'a mut usize,
 }
 
 impl Window<'_> {
-    /// The place in which the seed stands at `hit`.
+    /// The place whose seed is at `hit`.
     fn around(&mut self, hit: usize) -> Option<Range<usize>> {
         let (pattern, pieces) = (self.pattern, self.pattern.compared(self.level));
         let text = pattern.pieces[pattern.seed].text;
-        // The start of the seed's line, then its end, both seen from the hit.
+        // The start of the seed's line, then its end, both searched from the hit.
         let mut start = if self.level == Level::Indentation {
             skip_blanks_back(self.body, hit)
         } else {
@@ -96,7 +94,7 @@ impl Window<'_> {
         for piece in pattern.seed + 1..pieces.end {
             let eol = eol_at(self.body, end);
             let next = end + eol;
-            // After the last line's end there is no further line, if lines are what is compared.
+            // After the last line end there is no further line, if lines are compared.
             if eol == 0 || (self.level != Level::Newlines && next == self.body.len()) {
                 return None;
             }
@@ -105,7 +103,7 @@ impl Window<'_> {
         Some(start..end)
     }
 
-    /// Whether a piece may begin within a line: the first, as long as it is text that is compared.
+    /// Whether a piece may begin within a line: the first one, if text rather than lines is compared.
     fn is_open_start(&self, piece: usize) -> bool {
         self.level == Level::Newlines && piece == 0
     }
@@ -114,7 +112,7 @@ impl Window<'_> {
         self.level == Level::Newlines && piece + 1 == self.pattern.pieces.len()
     }
 
-    /// Where the line that begins at `start` ends, if it equals the piece.
+    /// The end of the line that begins at `start`, if it equals the piece.
     fn line_from(&mut self, start: usize, piece: usize) -> Option<usize> {
         let text = self.pattern.pieces[piece].text;
         self.spend(text)?;
@@ -139,7 +137,7 @@ impl Window<'_> {
             .then_some(end)
     }
 
-    /// Where the line that ends at `end` begins, if it equals the piece.
+    /// The start of the line that ends at `end`, if it equals the piece.
     fn line_back(&mut self, end: usize, piece: usize) -> Option<usize> {
         let text = self.pattern.pieces[piece].text;
         self.spend(text)?;

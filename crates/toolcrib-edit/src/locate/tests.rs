@@ -1,4 +1,4 @@
-//! The quick ways find what the ways that read everything find.
+//! The fast searches find the same places as the complete ones.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn seeds_and_machines_agree(file in text(0..12), source in text(1..4)) {
+    fn seed_search_and_automaton_agree(file in text(0..12), source in text(1..4)) {
         let Some(pattern) = Pattern::new(source.as_bytes()) else { return Ok(()) };
         let body = file.as_bytes();
         let Ok(quick) = seeds::search(body, &pattern, usize::MAX) else {
@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[test]
-fn a_place_at_the_edge_of_a_block_is_found_and_its_line_counted() {
+fn a_place_at_a_block_boundary_is_found_with_its_line() {
     let source = "here\nit is";
     for lines in bytes::BLOCK / 8 - 4..bytes::BLOCK / 8 + 4 {
         for pad in 0..8 {
@@ -87,7 +87,7 @@ fn a_place_at_the_edge_of_a_block_is_found_and_its_line_counted() {
 }
 
 #[test]
-fn what_repeats_without_end_is_counted_by_a_machine() {
+fn endless_repetition_is_counted_by_the_automaton() {
     let file = "a\n".repeat(30_000);
     let source = "a\n".repeat(100);
     let found = exact(file.as_bytes(), source.as_bytes(), 1).map(|found| found.count);

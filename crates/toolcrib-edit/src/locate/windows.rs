@@ -1,5 +1,4 @@
-//! The third level and those after it where too much repeats: one hash per line, and a machine that
-//! reads each line once.
+//! The third and later levels for very repetitive files: one hash per line, and an automaton that reads each line once.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -15,15 +14,15 @@ use crate::lines::{pieces, trim, trim_end};
 
 /// Every place of the lines at one level, the third or a later one.
 ///
-/// Lines are compared by their hashes. Two different ones with one hash could only make a place too
-/// many, which is a refusal: whoever writes to a place compares it before.
+/// Lines are compared by their hashes. A collision could only add a place, which leads to a refusal: a place is
+/// compared again before it is replaced.
 pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -> Tally {
     let hashing = FixedState::default();
     let key = |text: &[u8]| match level {
         Level::Exact | Level::Newlines => hashing.hash_one(text),
         Level::TrailingBlanks => hashing.hash_one(trim_end(text)),
         Level::Indentation => hashing.hash_one(trim(text)),
-        // Only asked for where the file is UTF-8; what is not has no equal.
+        // Used only for UTF-8 files; other text equals nothing.
         Level::Folded => std::str::from_utf8(text)
             .map_or_else(|_| hashing.hash_one(text), |text| fold_hash(text, &hashing)),
     };
@@ -35,7 +34,7 @@ pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -
     for line in pieces(body) {
         let text: Range<usize> = at..at + line.text.len();
         at = text.end + line.eol.len();
-        // After the last line's end there is no further line.
+        // After the last line end there is no further line.
         if line.eol.is_empty() && line.text.is_empty() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Cases in files that can be read: `corpus/<category>.txt`.
+//! Reads test cases from files: `corpus/<category>.txt`.
 //!
 //! A case begins with `=== name`. Its parts begin with `--- file`, `--- source`, `--- target`, then
 //! perhaps `--- with replace_all` or `--- with near_line=N`, and last `--- becomes LEVEL` and what
@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What is to happen.
+/// The expected outcome.
 pub(crate) enum Outcome {
     Becomes { level: String, bytes: Vec<u8> },
     Refused { why: String },
@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) outcome: Outcome,
 }
 
-/// Every case of every file, by the files' names.
+/// Every case of every file, in the order of file names.
 pub(crate) fn all() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/edit/corpus");
     let mut files: Vec<_> =
@@ -56,7 +56,7 @@ fn read(category: &str, text: &str) -> Case {
     };
     for part in parts {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
-        // What separates a part from the next case is no line of it.
+        // The line that separates a part from the next case does not belong to it.
         let bytes = unescape(body);
         let string = || String::from_utf8(bytes.clone()).unwrap();
         match head.split_once(' ').unwrap_or((head, "")) {

@@ -1,4 +1,4 @@
-//! The corpus, held byte by byte, and beside plainer schemes.
+//! Runs the corpus, compares results byte by byte, and compares them with simpler schemes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use toolcrib_edit::{Edit, LineRange, Miss, Refusal};
 use crate::case::{self, Case, Outcome};
 use crate::plain;
 
-/// As many as make a corpus worth its name.
+/// The corpus must have at least this many cases.
 const FEWEST: usize = 250;
 
 fn edit(case: &Case) -> Edit<'_> {
@@ -17,7 +17,7 @@ fn edit(case: &Case) -> Edit<'_> {
 }
 
 #[test]
-fn every_case_becomes_what_it_says_or_is_refused_as_it_says() {
+fn every_case_gives_its_expected_result_or_refusal() {
     let cases = case::all();
     assert!(cases.len() >= FEWEST, "{} cases", cases.len());
     let mut wrong = String::new();
@@ -47,7 +47,7 @@ fn every_case_becomes_what_it_says_or_is_refused_as_it_says() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// A refusal as the corpus writes it, with as much of it as the case asks for.
+/// A refusal in the corpus's notation, with as many details as the case contains.
 fn said(refusal: &Refusal, expected: &str) -> String {
     let range = |lines: &LineRange| format!("{}-{}", lines.first, lines.last);
     let detail = |miss: &Miss, asked: &str| match asked.split_once('=') {
@@ -70,32 +70,32 @@ fn said(refusal: &Refusal, expected: &str) -> String {
     }
 }
 
-/// How a scheme fares with a case.
+/// The result of a scheme for a case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum SchemeResult {
     Right,
     WrongPlace,
     WrongBytes,
     WronglyRefused,
 }
 
-fn fate(case: &Case, got: Option<&[u8]>) -> Fate {
+fn fate(case: &Case, got: Option<&[u8]>) -> SchemeResult {
     match (&case.outcome, got) {
-        (Outcome::Refused { .. }, None) => Fate::Right,
-        // Where nothing was to be written every place is wrong, unless it was written as it was.
-        (Outcome::Refused { .. }, Some(got)) if got == case.file => Fate::Right,
-        (Outcome::Refused { .. }, Some(_)) => Fate::WrongPlace,
-        (Outcome::Becomes { .. }, None) => Fate::WronglyRefused,
-        (Outcome::Becomes { bytes, .. }, Some(got)) if bytes == got => Fate::Right,
+        (Outcome::Refused { .. }, None) => SchemeResult::Right,
+        // If nothing should be changed, every change is wrong, unless it changed nothing.
+        (Outcome::Refused { .. }, Some(got)) if got == case.file => SchemeResult::Right,
+        (Outcome::Refused { .. }, Some(_)) => SchemeResult::WrongPlace,
+        (Outcome::Becomes { .. }, None) => SchemeResult::WronglyRefused,
+        (Outcome::Becomes { bytes, .. }, Some(got)) if bytes == got => SchemeResult::Right,
         (Outcome::Becomes { bytes, .. }, Some(got)) => {
             let (wanted, written) = (changed(&case.file, bytes), changed(&case.file, got));
             let apart = written.1 < wanted.0 || wanted.1 < written.0;
-            if apart { Fate::WrongPlace } else { Fate::WrongBytes }
+            if apart { SchemeResult::WrongPlace } else { SchemeResult::WrongBytes }
         }
     }
 }
 
-/// The first and the last byte of the file that are not what they were.
+/// The first and the last byte of the file that changed.
 fn changed(file: &[u8], now: &[u8]) -> (usize, usize) {
     let first = file.iter().zip(now).take_while(|(was, is)| was == is).count();
     let last = file.iter().rev().zip(now.iter().rev()).take_while(|(was, is)| was == is).count();
@@ -104,7 +104,7 @@ fn changed(file: &[u8], now: &[u8]) -> (usize, usize) {
 
 /// `cargo test -p toolcrib-edit --test edit plainer -- --nocapture` prints the table.
 #[test]
-fn plainer_schemes_fare_worse() {
+fn simpler_schemes_give_worse_results() {
     type Scheme = (&'static str, fn(&Case) -> Option<Vec<u8>>);
     let schemes: [Scheme; 3] = [
         ("toolcrib", |case| Some(edit(case).find(&case.file).ok()?.apply(&case.file))),
@@ -116,23 +116,28 @@ fn plainer_schemes_fare_worse() {
     println!("|---|---:|---:|---:|---:|---:|");
     let mut right = Vec::new();
     for (name, scheme) in schemes {
-        let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
+        let mut fates: BTreeMap<SchemeResult, usize> = BTreeMap::new();
         for case in &cases {
             *fates.entry(fate(case, scheme(case).as_deref())).or_default() += 1;
         }
         let count = |fate| fates.get(&fate).copied().unwrap_or(0);
-        let columns = [Fate::Right, Fate::WrongPlace, Fate::WrongBytes, Fate::WronglyRefused]
-            .map(|fate| count(fate).to_string());
+        let columns = [
+            SchemeResult::Right,
+            SchemeResult::WrongPlace,
+            SchemeResult::WrongBytes,
+            SchemeResult::WronglyRefused,
+        ]
+        .map(|fate| count(fate).to_string());
         println!("| {name} | {} | {} |", columns.join(" | "), cases.len());
-        right.push(count(Fate::Right));
+        right.push(count(SchemeResult::Right));
     }
     assert_eq!(right[0], cases.len());
     assert!(right[0] > right[1] && right[1] > right[2], "{right:?}");
 }
 
-/// A refusal that can be mended is: what it offers to send instead is found.
+/// If a refusal offers a corrected source, that source is found.
 #[test]
-fn what_a_refusal_offers_is_found_at_one_place() {
+fn a_source_offered_by_a_refusal_occurs_once() {
     let (mut contexts, mut texts) = (0, 0);
     for case in case::all() {
         let again = |source: &str| Edit::new(source, "something else").find(&case.file);
@@ -165,7 +170,7 @@ fn what_a_refusal_offers_is_found_at_one_place() {
 }
 
 #[test]
-fn every_diff_says_what_was_changed() {
+fn every_diff_shows_the_change() {
     for case in case::all() {
         if let Ok(change) = edit(&case).find(&case.file) {
             let diff = change.diff(&case.file);

@@ -1,4 +1,4 @@
-//! What the edit engine promises: case by case, against plainer schemes, and for any bytes.
+//! The promises of the edit engine: case by case, compared with simpler schemes, and for arbitrary bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,9 +1,9 @@
-//! The same promises, written as plainly as can be: every place is tried, every line is copied.
+//! A naive implementation of the same promises: every place is tried, every line is copied.
 
 use toolcrib_edit::Level;
 use unicode_normalization::UnicodeNormalization;
 
-/// A line and what ends it.
+/// A line and its line end.
 pub(crate) type Line = (String, String);
 
 pub(crate) fn lines(text: &str) -> Vec<Line> {
@@ -87,7 +87,7 @@ fn whole_lines(file: &str, source: &str, level: Level) -> Vec<usize> {
     places
 }
 
-/// What of a line a level looks at.
+/// The part of a line that a level compares.
 pub(crate) fn key(line: &str, level: Level) -> String {
     let blanks = [' ', '\t', '\u{b}', '\u{c}'];
     match level {

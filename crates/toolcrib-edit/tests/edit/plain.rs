@@ -1,17 +1,17 @@
-//! The schemes that are common: the text as it is, and four levels that are tried in turn.
+//! Common simple schemes: the exact text, and four levels tried in turn.
 //!
-//! Written as such tools write them, and as well as they do: each level wants one place, newlines
-//! are given back as the file has them, blank edges are taken off both texts.
+//! Written as such tools implement them, and as well as possible: each level needs exactly one place, the file's line
+//! ends are restored, and blank edges are removed from both texts.
 
 use crate::case::Case;
 
-/// The source as it is.
+/// The exact source.
 pub(crate) fn exact_only(case: &Case) -> Option<Vec<u8>> {
     let file = std::str::from_utf8(&case.file).ok()?;
     replaced(file, &case.source, &case.target, case.replace_all).map(String::into_bytes)
 }
 
-/// As it is; with newlines made LF; without blanks at its edges; line by line without blanks.
+/// The exact source; with line ends as LF; without blanks at its edges; line by line without blanks.
 pub(crate) fn four_levels(case: &Case) -> Option<Vec<u8>> {
     let Case { source, target, replace_all, .. } = case;
     let file = std::str::from_utf8(&case.file).ok()?;

@@ -1,11 +1,11 @@
-//! What holds for any file, source and target.
+//! Properties for any file, source and target.
 
 use proptest::prelude::*;
 use toolcrib_edit::{Change, Edit, Level, Refusal, apply};
 
 use crate::oracle;
 
-/// Words of which some are the same to some level, few enough to meet often.
+/// Words of which some are equal at some level; few enough to meet often.
 const WORDS: [&str; 14] = [
     "a",
     "b",
@@ -38,7 +38,7 @@ fn text(lines: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     })
 }
 
-/// A file, and a source that is some of its lines with other blanks and ends, or anything.
+/// A file, and a source made from some of its lines with other blanks and line ends, or an arbitrary source.
 fn file_and_source() -> impl Strategy<Value = (String, String)> {
     let drift = (0_u8..6, 0_usize..10, 1_usize..4);
     (text(0..10), text(1..4), drift).prop_map(|(file, other, (kind, first, count))| {
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn the_place_is_the_one_that_trying_every_place_finds((file, source) in file_and_source()) {
+    fn the_place_agrees_with_a_naive_search((file, source) in file_and_source()) {
         if is_blank(&source) {
             return Ok(());
         }
@@ -79,7 +79,7 @@ proptest! {
                 prop_assert_eq!(change.level(), level);
                 prop_assert_eq!(places.len(), 1);
                 let range = &change.splices()[0].range;
-                // Blank lines before the place may be part of the source.
+                // Blank lines before the place may belong to the source.
                 prop_assert!(range.start <= places[0]);
                 prop_assert!(file[range.start..places[0]].trim().is_empty());
             }
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn replace_all_takes_every_place_that_is_apart((file, source) in file_and_source()) {
+    fn replace_all_takes_every_place_without_overlaps((file, source) in file_and_source()) {
         if is_blank(&source) {
             return Ok(());
         }
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_what_copying_line_by_line_writes(
+    fn the_result_agrees_with_copying_line_by_line(
         (file, source) in file_and_source(),
         fresh in proptest::collection::vec("[x-z]{2,3}", 0..3),
         at in 0_usize..4,
@@ -119,7 +119,7 @@ proptest! {
         if is_blank(&source) || !source.ends_with('\n') {
             return Ok(());
         }
-        // One run of lines is replaced by lines that are nowhere else: there is one way to see it.
+        // One run of lines is replaced by lines that occur nowhere else, so there is only one valid diff.
         let lines = oracle::lines(&source);
         let body = lines.len() - usize::from(lines.last().is_some_and(|line| line.0.is_empty()));
         let at = at.min(body);
@@ -144,7 +144,7 @@ proptest! {
         let was = oracle::lines(&file[range.clone()]);
         let text = String::from_utf8(change.splices()[0].text.clone()).unwrap();
         let is = oracle::lines(&text);
-        // The lines before and after are the file's, to the byte, but for the last one's end.
+        // The lines before and after are unchanged, except for the last one's line end.
         let first = was.iter().zip(&is).take_while(|(was, is)| was.0 == is.0).count();
         prop_assert!(first >= at.min(was.len()), "{was:?} {is:?}");
         let shown: Vec<&str> = is.iter().map(|line| line.0.trim()).collect();
@@ -159,7 +159,7 @@ proptest! {
             lines.iter().filter(|line| !line.is_empty()).map(|line| (*line).to_owned()).collect()
         };
         prop_assert_eq!(shows(&shown), shows(&expected), "{:?} {:?}", source, target);
-        // No end of a line that the file does not have.
+        // No kind of line end that the file does not have.
         if file.contains(['\n', '\r']) {
             let ends: Vec<String> = oracle::lines(&file).into_iter().map(|line| line.1).collect();
             prop_assert!(is.iter().all(|line| ends.contains(&line.1) || line.1.is_empty()));
@@ -175,7 +175,7 @@ proptest! {
         let edit = Edit::new(&source, &target).replace_all(replace_all);
         let Ok(change) = edit.find(file.as_bytes()) else { return Ok(()) };
         let now = change.apply(file.as_bytes());
-        // Taken back splice by splice from the end, the file is what it was.
+        // Undoing splice by splice from the end restores the file.
         let mut back = now;
         let mut grown: isize = change.splices().iter().map(grows).sum();
         for splice in change.splices().iter().rev() {
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn an_exact_edit_that_is_turned_round_restores_the_file(
+    fn reversing_an_exact_edit_restores_the_file(
         file in text(1..10),
         first in 0_usize..60,
         len in 1_usize..20,
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn several_edits_are_one_after_another_or_none(
+    fn several_edits_are_made_in_order_or_not_at_all(
         (file, source) in file_and_source(), (_, second) in file_and_source(), target in text(0..3),
     ) {
         let edits = [Edit::new(&source, &target), Edit::new(&second, "something else")];
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn a_near_line_is_the_one_that_was_seen_before_the_first_edit(
+    fn a_near_line_refers_to_the_file_before_the_first_edit(
         lines in 2_usize..9, grown in 0_usize..9, to in 0_usize..4, seen in 0_usize..9,
     ) {
         let (grown, seen) = (grown % lines, seen % lines);

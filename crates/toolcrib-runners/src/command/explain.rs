@@ -1,5 +1,5 @@
-//! Why a confined program failed, as far as what it printed shows it: what its profile did not give it,
-//! and the key of the manifest that does.
+//! Explains from its output why a confined program failed: what its profile did not grant, and the manifest key that
+//! grants it.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 
 /// How a declared program was run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Confined<'a> {
+pub(crate) struct ConfinedRun<'a> {
     /// The declared confinement.
     pub(crate) sandbox: &'a SandboxSpec,
     /// The workspace of the host, which the program may use.
     pub(crate) workspace: &'a Path,
     /// The program that was started.
     pub(crate) program: &'a str,
-    /// What the program exited with, if it ended by itself.
+    /// The exit code, if the program ended by itself.
     pub(crate) exit: Option<i32>,
-    /// Whether the declaration says where its HOME is.
+    /// Whether the declaration sets HOME.
     pub(crate) own_home: bool,
 }
 
-/// Signs of a program that found no network.
+/// Messages of programs without a network.
 const NO_NETWORK: [&str; 19] = [
     "temporary failure in name resolution",
     "could not resolve",
@@ -43,11 +43,11 @@ const NO_NETWORK: [&str; 19] = [
     "curl: (28)",
 ];
 
-/// What curl exits with where it could not resolve a name, connect, or get an answer in time. With `-s` it
-/// prints nothing of it.
+/// The exit codes of curl for a name it could not resolve, a failed connection and a timeout. With `-s` it prints no
+/// message.
 const CURL_UNCONNECTED: [i32; 3] = [6, 7, 28];
 
-/// Signs of a program that did not find its settings in its home directory.
+/// Messages of programs that did not find their settings in the home directory.
 const NO_HOME: [&str; 9] = [
     "localhost:8080 was refused",
     "invalid configuration: no configuration has been provided",
@@ -60,7 +60,7 @@ const NO_HOME: [&str; 9] = [
     "no kubeconfig",
 ];
 
-/// Signs of a program that wanted a service or a right of the machine.
+/// Messages of programs that wanted a service or a privilege of the machine.
 const NO_SERVICES: [&str; 9] = [
     "no new privileges",
     "failed to connect to bus",
@@ -73,18 +73,17 @@ const NO_SERVICES: [&str; 9] = [
     "no journal files were opened due to insufficient permissions",
 ];
 
-/// Signs of a file that may not be opened or changed.
+/// Messages about a file that may not be opened or changed.
 const NOT_GRANTED: [&str; 5] =
     ["permission denied", "read-only file system", "operation not permitted", "eacces", "eperm"];
 
-/// How the names of scratch folders begin; as many hexadecimal digits follow.
+/// The prefix of scratch folder names; this many hexadecimal digits follow.
 const SCRATCH: (&str, usize) = ("/toolcrib-", 32);
-/// Signs of a file that is not there.
+/// Messages about a missing file.
 const NOT_THERE: [&str; 3] = ["no such file or directory", "cannot access", "enoent"];
 
-/// What a failed program was not given, as a line for whoever keeps the manifest; `None` if nothing it
-/// printed shows that it lacked something.
-pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
+/// What a failed program lacked, as a line for the tool's maintainer; `None` if its output shows no such cause.
+pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String> {
     let profile = confined.sandbox.profile;
     if profile == SandboxProfile::Trusted {
         return None;
@@ -96,8 +95,8 @@ pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
     let mut lacks = Vec::new();
     if shows(&NO_SERVICES) {
         lacks.push(format!(
-            "no program reaches the machine's services or gains rights under `{name}`: \
-             `sandbox: {{profile: trusted}}` lets it, with the operator's word"
+            "programs cannot use the machine's services or gain privileges under `{name}`: \
+             `sandbox: {{profile: trusted}}` allows it, with the operator's word"
         ));
     }
     let is_curl = Path::new(confined.program).file_name().is_some_and(|name| name == "curl");
@@ -120,13 +119,13 @@ pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
             "`{path}` is not granted to it: `sandbox: {{{key}: [\"{path}\"]}}` grants it"
         ));
     }
-    // A program that works without a network is told of none that it did not ask for.
+    // A program that fails for another reason gets no advice about the network.
     (!lacks.is_empty()).then(|| {
-        format!("For whoever keeps the tool: it ran confined. {}.", capitalized(&lacks.join("; ")))
+        format!("For the tool's maintainer: it ran confined. {}.", capitalized(&lacks.join("; ")))
     })
 }
 
-/// Whether a line says that a file of the scratch folder is not there: one that `~` or `$HOME` led to.
+/// Whether a line reports a missing file in the scratch folder, to which `~` and `$HOME` lead.
 fn missed_in_scratch(lower: &str) -> bool {
     let (prefix, digits) = SCRATCH;
     let is_scratch = |rest: &str| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == digits;
@@ -141,9 +140,9 @@ fn capitalized(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The first absolute path outside the workspace in a line that says that something is not permitted,
-/// and whether it was to be written.
-fn refused_path(printed: &str, confined: Confined<'_>) -> Option<(String, bool)> {
+/// The first absolute path outside the workspace in a line about a missing permission, and whether the program wanted
+/// to write to it.
+fn refused_path(printed: &str, confined: ConfinedRun<'_>) -> Option<(String, bool)> {
     printed.lines().find_map(|line| {
         let lower = line.to_lowercase();
         if !NOT_GRANTED.iter().any(|sign| lower.contains(sign)) {
@@ -180,12 +179,12 @@ mod tests {
         let sandbox = SandboxSpec::of(profile);
         let workspace = Path::new("/srv/work");
         let confined =
-            Confined { sandbox: &sandbox, workspace, program: "sh", exit: Some(1), own_home };
+            ConfinedRun { sandbox: &sandbox, workspace, program: "sh", exit: Some(1), own_home };
         explain(confined, printed).unwrap_or_default()
     }
 
     #[test]
-    fn what_a_program_lacked_is_said_with_the_key_that_gives_it() {
+    fn a_missing_grant_is_reported_with_the_key_that_grants_it() {
         let rows = [
             ("curl: (6) Could not resolve host: example.com", "profile: workspace+net"),
             ("psql: error: could not translate host name \"db\" to address", "workspace+net"),
@@ -220,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_curl_that_could_not_connect_is_told_of_the_network() {
+    fn a_silent_curl_without_a_network_gets_the_network_hint() {
         let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
         let workspace = Path::new("/srv/work");
         let said = |program, code| {
             let exit = Some(code);
             let confined =
-                Confined { sandbox: &sandbox, workspace, program, exit, own_home: false };
+                ConfinedRun { sandbox: &sandbox, workspace, program, exit, own_home: false };
             explain(confined, "").unwrap_or_default()
         };
         for code in [6, 7, 28] {
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_had_is_not_said_to_be_missing() {
+    fn granted_permissions_are_not_reported_as_missing() {
         let offline = "Could not resolve host: example.com";
         assert_eq!(said(SandboxProfile::WorkspaceNet, false, offline), "");
         assert_eq!(said(SandboxProfile::Trusted, false, "cat: /x: Permission denied"), "");

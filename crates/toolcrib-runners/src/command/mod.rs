@@ -12,32 +12,31 @@ use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
 };
 
-use crate::command::explain::Confined;
+use crate::command::explain::ConfinedRun;
 use crate::confinement::{grants, planned_limits};
 use crate::expansion::context::ContextChecks;
 use crate::expansion::{Invocation, expand};
-use crate::host::LookedAt;
+use crate::host::PlanningHost;
 use crate::output::redact::Redaction;
 use crate::output::{outcome, streams};
 use crate::trust::Renewal;
 use crate::trust::{deciding_files, pinned_files};
-use crate::{Deciding, RunnerHost};
+use crate::{DecidingFiles, RunnerHost};
 
-/// Between asking a program to end and ending it.
+/// The grace period between the request to end and the kill.
 const GRACE: Duration = Duration::from_millis(500);
-/// For ending its descendants and collecting what was printed.
+/// The time for ending its descendants and collecting their output.
 const COLLECT: Duration = Duration::from_millis(500);
 
-/// Runs the program of a declaration, once per try of a call.
+/// Runs the program of a declaration once for each attempt of a call.
 ///
-/// Failures after which the same call may succeed later say so
-/// ([`retryable`](ToolError::retryable)): the program ended with one of the declaration's
-/// `retry_exit`, or could not be started because the system was short of processes or memory.
+/// A failure after which the same call may succeed later is [`retryable`](ToolError::retryable): the program exited
+/// with one of the declaration's `retry_exit` codes, or could not start because the system lacked processes or memory.
 #[derive(Debug)]
 pub struct CommandRunner {
     declaration: Declaration,
     host: RunnerHost,
-    /// What is compiled from the declaration, or what is wrong with it.
+    /// The compiled declaration, or why it cannot be compiled.
     compiled: Result<Compiled, String>,
 }
 
@@ -49,7 +48,7 @@ struct Compiled {
 }
 
 impl CommandRunner {
-    /// A runner of the declaration's command. Of a tool that runs none, every call fails.
+    /// A runner for the declaration's command. If the tool runs no command, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
             let spec = match &declaration.body {
@@ -59,9 +58,7 @@ impl CommandRunner {
                 }
                 DeclaredBody::Http(_) => {
                     return Err(
-                        "sends requests, which this build cannot: it was built without the \
-                                feature `http-tools`"
-                            .to_owned(),
+                        "sends requests, but this build lacks the feature `http-tools`".to_owned()
                     );
                 }
             };
@@ -74,14 +71,12 @@ impl CommandRunner {
         Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
     }
 
-    /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
-    /// finds these earlier.
+    /// Why no call can succeed: an invalid pattern or schema in the declaration. A loader finds these earlier.
     pub(crate) fn defect(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(String::as_str)
     }
 
-    /// What a call with these arguments would start, the host's values checked; starts nothing.
-    /// See [`expand`].
+    /// What a call with these arguments would start, after checking the host's values; starts nothing. See [`expand`].
     pub fn invocation(
         &self,
         arguments: &Arguments,
@@ -100,10 +95,10 @@ impl CommandRunner {
         self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
     }
 
-    /// The command as the sandbox takes it.
+    /// The command for the sandbox.
     fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
-        // Rarely asked for: only where a program could have created one of them.
-        let files = || Deciding::of_tool(&self.declaration, &self.host).all();
+        // Checked lazily: only needed if a program could have created one of these files.
+        let files = || DecidingFiles::of_tool(&self.declaration, &self.host).all();
         deciding_files::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
         let advice = || Renewal::of_tool(&self.declaration, &self.host).advice(&self.host);
@@ -111,10 +106,10 @@ impl CommandRunner {
             Some(script) => {
                 script::start(script, self.host.pinned_scripts, advice).map_err(refused)?
             }
-            None => script::Start::of(invocation.program),
+            None => script::ScriptStart::of(invocation.program),
         };
         let cwd = self.start_directory(invocation.cwd.as_deref());
-        // A sealed group is no harm: what is started here is a program and no terminal.
+        // A sealed process group does no harm: this is a program without a terminal.
         let mut confinement = grants(&self.declaration.sandbox, &self.host).job_control(false);
         if invocation.cwd.is_some() {
             confinement = confinement.read(&cwd);
@@ -129,14 +124,14 @@ impl CommandRunner {
             .cwd(cwd)
             .stdin(invocation.stdin.unwrap_or_default())
             .capture_stdout(streams::capture(spec.capture_bytes, self.declaration.output.keep))
-            // The cause of a failure may stand at either end.
+            // The cause of a failure may be at either end of the output.
             .capture_stderr(streams::capture(spec.capture_bytes, Keep::Both))
             .grace(GRACE);
         if let Some(sealed) = start.sealed {
             command = command.sealed(sealed);
         }
-        // As late as possible: most of these files are used where they are.
-        let now = Deciding::of_tool(&self.declaration, &self.host);
+        // As late as possible, because most of these files are opened by path.
+        let now = DecidingFiles::of_tool(&self.declaration, &self.host);
         if let Some(problem) = deciding_files::linked(&now.linked) {
             return Err(refused(problem));
         }
@@ -164,7 +159,7 @@ impl CommandRunner {
         let Compiled { spec, redaction, .. } = self.compiled()?;
         let program = invocation.program.clone();
         let command = self.command(spec, invocation)?;
-        // Secrets are hidden before the output is cut.
+        // Mask secrets before the output is cut.
         let command = command.filter_output(cx.byte_masks());
         let finished = run(command, cx.cancelled()).await.map_err(not_started)?;
         if finished.stopped {
@@ -172,7 +167,7 @@ impl CommandRunner {
             let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
             return Err(outcome::stopped(&program, kind, &finished, redaction));
         }
-        let confined = Confined {
+        let confined = ConfinedRun {
             sandbox: &self.declaration.sandbox,
             workspace: &self.host.workspace_root,
             program: &program,
@@ -199,14 +194,14 @@ impl Tool for CommandRunner {
     }
 
     fn code(&self) -> Option<String> {
-        Some(deciding_files::contents(&Deciding::of_tool(&self.declaration, &self.host).all()))
+        Some(deciding_files::contents(&DecidingFiles::of_tool(&self.declaration, &self.host).all()))
     }
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.compiled()?.checks.check(cx)?;
-        let invocation = expand(&self.declaration, arguments, cx, &LookedAt(&self.host))?;
+        let invocation = expand(&self.declaration, arguments, cx, &PlanningHost(&self.host))?;
         let cwd = self.start_directory(invocation.cwd.as_deref());
-        // Whoever looks at it may be somewhere else.
+        // The plan may be read in another directory.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
         Ok(Some(Plan::Command(CommandPlan {
             argv: invocation.argv().map(str::to_owned).collect(),
@@ -226,7 +221,7 @@ impl Tool for CommandRunner {
     }
 }
 
-/// Why nothing ran, in the pipeline's words.
+/// Translates a failed start into a tool error.
 pub(crate) fn not_started(error: SpawnError) -> ToolError {
     let retryable = error.is_shortage();
     let kind = match &error {
@@ -253,7 +248,7 @@ mod tests {
     use super::{ErrorKind, SpawnError, not_started};
 
     #[test]
-    fn a_start_that_lacked_descriptors_or_room_is_unavailable_and_may_be_tried_again() {
+    fn a_start_without_descriptors_or_memory_is_unavailable_and_retryable() {
         let scratch = |number| SpawnError::Scratch {
             path: "/tmp/x".into(),
             source: io::Error::from_raw_os_error(number),

@@ -1,5 +1,5 @@
-//! How a script is started: as it is, by the interpreter its first line names, or, where it is pinned,
-//! from a copy of the bytes that were held against their digest.
+//! Starts a script: directly, through the interpreter in its first line, or, if it is pinned, from a copy of the
+//! verified bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,45 +8,45 @@ use std::path::PathBuf;
 use toolcrib_manifest::declaration::ScriptFile;
 use toolcrib_sandbox::{SealedFile, find_program};
 
-/// How much of a script's first line is read, in bytes: what the kernel reads of one.
+/// How many bytes of a script's first line are read: as many as the kernel reads.
 const LINE_MAX: u64 = 256;
 
-/// The variable in which a script finds its own path: what it is started by may have another.
+/// The variable with a script's own path, because a script may be started from a copy with another path.
 pub(crate) const OWN_PATH: &str = "TOOLCRIB_SCRIPT";
 
-/// A program, and the arguments that come before the script's own.
+/// A program and the arguments before the script's own.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct ScriptStart {
     pub(crate) program: PathBuf,
     pub(crate) before: Vec<String>,
-    /// What is started in the place of the program, which is the script.
+    /// The sealed copy that is started instead of the script file.
     pub(crate) sealed: Option<SealedFile>,
 }
 
-impl Start {
-    /// A program as it is found.
+impl ScriptStart {
+    /// Starts a program as it is found.
     pub(crate) fn of(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), before: Vec::new(), sealed: None }
     }
 }
 
-/// How the script is started; fails with a clause. A file that may not be executed, as a mounted
-/// one often may not, is handed to the interpreter its `#!` line names. One that is `pinned` has to
-/// be what it was when its manifest was loaded, and a copy of just these bytes is started.
+/// How the script is started; fails with a clause. A file without execute permission, common on mounts, is passed to
+/// the interpreter in its `#!` line. A `pinned` script must be unchanged since its manifest was loaded; a copy of
+/// exactly these bytes is started.
 pub(crate) fn start(
     script: &ScriptFile,
     pinned: bool,
     advice: impl Fn() -> String,
-) -> Result<Start, String> {
+) -> Result<ScriptStart, String> {
     let shown = script.path.display();
-    // Absolute: it starts in another directory.
+    // An absolute path, because the script starts in another directory.
     let file = std::path::absolute(&script.path)
         .map_err(|error| format!("needs the script `{shown}`: {error}"))?;
     let metadata = file
         .metadata()
         .map_err(|error| format!("needs the script `{shown}`, which cannot be read: {error}"))?;
     if !metadata.is_file() {
-        return Err(format!("needs the script `{shown}`, which is no regular file"));
+        return Err(format!("needs the script `{shown}`, which is not a regular file"));
     }
     if metadata.len() > ScriptFile::MAX_BYTES {
         return Err(format!("needs the script `{shown}`, which is longer than 4 MiB"));
@@ -56,10 +56,10 @@ pub(crate) fn start(
         if !bytes.starts_with(b"#!") && !bytes.starts_with(b"\x7fELF") {
             return Err(no_interpreter(script));
         }
-        return Ok(Start { sealed: Some(sealed(script, &bytes)?), ..Start::of(file) });
+        return Ok(ScriptStart { sealed: Some(sealed(script, &bytes)?), ..ScriptStart::of(file) });
     }
     if find_program(&file).is_ok() {
-        return Ok(Start::of(file));
+        return Ok(ScriptStart::of(file));
     }
     let mut head = Vec::new();
     File::open(&file)
@@ -75,7 +75,7 @@ pub(crate) fn start(
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
     let script = file.to_string_lossy().into_owned();
     let before = argument.into_iter().chain([script]).collect();
-    Ok(Start { before, ..Start::of(program) })
+    Ok(ScriptStart { before, ..ScriptStart::of(program) })
 }
 
 fn no_interpreter(script: &ScriptFile) -> String {
@@ -86,8 +86,8 @@ fn no_interpreter(script: &ScriptFile) -> String {
     )
 }
 
-/// The bytes of a file that is what it was when its manifest was loaded; fails with a clause. `advice`
-/// is what it says to do about a file that has changed.
+/// The bytes of a file if it is unchanged since its manifest was loaded; fails with a clause. `advice` says what to do
+/// about a changed file.
 pub(crate) fn unchanged(
     script: &ScriptFile,
     advice: impl Fn() -> String,
@@ -104,7 +104,7 @@ pub(crate) fn unchanged(
     })
 }
 
-/// These bytes as a file that nobody can change; fails with a clause.
+/// Copies these bytes to a file that nobody can change; fails with a clause.
 pub(crate) fn sealed(script: &ScriptFile, bytes: &[u8]) -> Result<SealedFile, String> {
     SealedFile::new(bytes).map_err(|error| {
         let shown = script.path.display();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_runs_as_it_is_or_by_its_first_line() {
+    fn a_script_runs_directly_or_through_its_interpreter_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s");
         let path = file.to_string_lossy().into_owned();
@@ -144,14 +144,14 @@ mod tests {
         );
         assert!(text("echo\n", 0o644).unwrap_err().contains("no `#!` line: run `chmod +x`"));
         let reason = |path: &Path| start(&ScriptFile::read(path), false, String::new).unwrap_err();
-        assert!(reason(folder.path()).ends_with("which is no regular file"));
+        assert!(reason(folder.path()).ends_with("which is not a regular file"));
         assert!(reason(Path::new("/no/such")).contains("cannot be read"));
         File::create(&file).unwrap().set_len(ScriptFile::MAX_BYTES + 1).unwrap();
         assert!(reason(&file).ends_with("which is longer than 4 MiB"));
     }
 
     #[test]
-    fn a_pinned_script_runs_only_as_it_was_loaded() {
+    fn a_pinned_script_runs_only_if_it_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s");
         let unread = ScriptFile::read(&file);
@@ -162,9 +162,9 @@ mod tests {
         assert!(start(&unread, true, String::new).unwrap_err().contains("has changed since"));
 
         fs::write(&file, "#!/bin/sh\necho 2\n").unwrap();
-        let renewal = || "`toolcrib trust` takes it up".to_owned();
+        let renewal = || "run `toolcrib trust`".to_owned();
         let refused = start(&loaded, true, renewal).unwrap_err();
-        assert!(refused.ends_with("`toolcrib trust` takes it up"), "{refused}");
+        assert!(refused.ends_with("run `toolcrib trust`"), "{refused}");
         assert!(start(&loaded, false, String::new).is_ok());
 
         fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();

@@ -1,4 +1,4 @@
-//! Values of the host's context: finding them, and the checks a declaration puts on them.
+//! Finds context values of the host and applies a declaration's checks to them.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::ContextParameter;
 use toolcrib_tool::{CallContext, ErrorKind, ToolError};
 
-/// The value `${ctx.name}` stands for: that of a declared parameter, else the host's under the very
-/// name, else what every call knows of itself. JSON null is no value.
+/// The value of `${ctx.name}`: that of a declared parameter, else the host's value of this name, else a property of the
+/// call itself. JSON null counts as missing.
 pub(crate) fn value<'a>(
     parameters: &[ContextParameter],
     cx: &'a CallContext,
@@ -16,12 +16,11 @@ pub(crate) fn value<'a>(
     let key = parameters.iter().find(|parameter| parameter.name == name).map(|known| &*known.key);
     let key = key.unwrap_or(name);
     let of_host = cx.value(key).filter(|value| !value.is_null()).map(Cow::Borrowed);
-    of_host.or_else(|| own(cx, key).map(|text| Cow::Owned(text.into())))
+    of_host.or_else(|| call_value(cx, key).map(|text| Cow::Owned(text.into())))
 }
 
-/// What a call knows without its host: its id, by which a request is known that has no other, and its
-/// session.
-fn own<'a>(cx: &'a CallContext, key: &str) -> Option<&'a str> {
+/// Properties of a call that need no host: its id, which identifies a request without another id, and its session.
+fn call_value<'a>(cx: &'a CallContext, key: &str) -> Option<&'a str> {
     match key {
         "call_id" | "request_id" => Some(cx.call_id().as_str()),
         "session_id" => cx.session(),
@@ -34,7 +33,7 @@ pub(crate) fn is_optional(parameters: &[ContextParameter], name: &str) -> bool {
     parameters.iter().any(|parameter| parameter.name == name && !parameter.required)
 }
 
-/// The answer to a call without a value it needs.
+/// The error for a call without a required value.
 pub(crate) fn missing(parameters: &[ContextParameter], name: &str) -> ToolError {
     let key = parameters.iter().find(|parameter| parameter.name == name).map(|known| &*known.key);
     let key = key.unwrap_or(name);
@@ -45,7 +44,7 @@ pub(crate) fn missing(parameters: &[ContextParameter], name: &str) -> ToolError 
     .with_hint("It cannot be given as an argument: tell the user that the host must supply it.")
 }
 
-/// A declaration's checks, compiled once.
+/// The compiled checks of a declaration.
 #[derive(Debug)]
 pub(crate) struct ContextChecks(Vec<Check>);
 
@@ -56,7 +55,7 @@ struct Check {
 }
 
 impl ContextChecks {
-    /// Compiles the schemas; fails with one clause about the first that is none.
+    /// Compiles the schemas; fails with a clause about the first invalid one.
     pub(crate) fn new(parameters: &[ContextParameter]) -> Result<Self, String> {
         let compile = |parameter: &ContextParameter| {
             let validator = parameter.schema.as_ref().map(jsonschema::validator_for).transpose();
@@ -68,19 +67,19 @@ impl ContextChecks {
         parameters.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Checks every value. The answer never shows one: it goes to the model.
+    /// Checks every value. The error never contains a value, because it goes to the model.
     pub(crate) fn check(&self, cx: &CallContext) -> Result<(), ToolError> {
         for Check { parameter, validator } in &self.0 {
-            let own = std::slice::from_ref(parameter);
-            let Some(value) = value(own, cx, &parameter.name) else {
+            let call_value = std::slice::from_ref(parameter);
+            let Some(value) = value(call_value, cx, &parameter.name) else {
                 if parameter.required {
-                    return Err(missing(own, &parameter.name));
+                    return Err(missing(call_value, &parameter.name));
                 }
                 continue;
             };
             if validator.as_ref().is_some_and(|validator| !validator.is_valid(&value)) {
                 return Err(ToolError::denied(format!(
-                    "the host's value for `{}` is not one this tool may be used with",
+                    "this tool does not allow the host's value for `{}`",
                     parameter.key
                 ))
                 .with_hint("No argument can change that: tell the user."));

@@ -1,4 +1,4 @@
-//! Templates and values become a command line, by rules under which a value stays a value.
+//! Expands templates and values into a command line; a value can never become anything else.
 
 pub(crate) mod context;
 pub(crate) mod text;
@@ -20,18 +20,18 @@ use crate::command::script::OWN_PATH;
 use crate::expansion::text::{Place, text_of};
 use crate::expansion::values::{Values, unavailable};
 
-/// The kernel's limit for one argument or one variable, its final NUL included.
+/// The kernel's limit for one argument or variable, including the final NUL.
 const ONE_MAX: usize = 128 * 1024;
-/// Our limit for all arguments of a call. The kernel takes about 2 MiB, the environment included.
+/// The limit for all arguments of a call. The kernel takes about 2 MiB, including the environment.
 const ALL_MAX: usize = 1024 * 1024;
 
-/// What references take from the server instead of from the call.
+/// The server's values for references.
 pub trait ServerValues {
     /// A variable of the server's environment, or why a call cannot have it, as a clause after
     /// "the tool".
     fn env(&self, name: &str) -> Result<String, String>;
 
-    /// Fails if no program may be given the server's own variable, with a clause after "the tool".
+    /// Fails if a program must not get this variable of the server, with a clause after "the tool".
     fn may_pass(&self, name: &str) -> Result<(), String> {
         let _ = name;
         Ok(())
@@ -65,21 +65,21 @@ impl ServerValues for RunnerHost {
     }
 }
 
-/// What a call would start: nothing in it will be looked at again for references.
+/// What a call would start. References in it are not expanded again.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invocation {
     /// The program, as the declaration names it.
     pub program: String,
-    /// Its arguments, the program's name not among them.
+    /// Its arguments, without the program's name.
     pub args: Vec<String>,
     /// Variables set for it, in byte order of their names.
     pub env: Vec<(String, String)>,
-    /// Variables of the server handed through to it.
+    /// Names of server variables that are passed through.
     pub pass_env: Vec<String>,
     /// What it reads on standard input.
     pub stdin: Option<String>,
-    /// The working directory its declaration names.
+    /// The declared working directory.
     pub cwd: Option<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl Invocation {
     }
 }
 
-/// Variables by name only, and of standard input its length: both may hold secrets.
+/// Shows only the names of variables and the length of standard input, because both may contain secrets.
 impl fmt::Debug for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -105,20 +105,19 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Works out what a call would start, and starts nothing.
+/// Expands a declared command for a call; starts nothing.
 ///
-/// `arguments` is the validated object; `server` gives variables and secrets of the server. One entry of the
-/// declared vector becomes exactly one argument, or drops out as a whole if it refers to an optional
-/// argument (or optional context value) that is absent or null. A list for `each` becomes one
-/// argument per item.
+/// `arguments` is the validated object; `server` supplies variables and secrets of the server. Each entry of the
+/// declared vector becomes exactly one argument. It is omitted if it refers to an optional argument (or optional
+/// context value) that is absent or null. A list for `each` becomes one argument for each item.
 ///
 /// Fails with kind
 /// - `invalid_args` if a value holds NUL, a control character its schema does not allow
 ///   (`x-allow-control: true`), begins with `-` where a program would take it for an option (unless
 ///   its schema lists it in an `enum` or `const`), or is too long for the system;
-/// - `missing_context` or `unavailable` if a value of the host or the server is not there;
-/// - `denied` if an argument would set a variable that can take over the program, or a value of the
-///   host has a form that an argument may not have either.
+/// - `missing_context` or `unavailable` if a value of the host or the server is missing;
+/// - `denied` if an argument would set a variable that can take over the program, or if a value of the host breaks the
+///   rules for arguments.
 ///
 /// ```
 /// # use std::collections::BTreeMap;
@@ -170,13 +169,16 @@ pub fn expand(
     })
 }
 
-/// Fails if no program may be given the server's own variable.
+/// Fails if a program must not get this variable of the server.
 pub(crate) fn may_pass(server: &dyn ServerValues, variable: &str) -> Result<(), ToolError> {
     server.may_pass(variable).map_err(|reason| unavailable(&reason))
 }
 
-/// Puts the server's values into a template that depends on no call.
-pub(crate) fn lasting(template: &Template, server: &dyn ServerValues) -> Result<String, ToolError> {
+/// Expands a template that depends on no call with the server's values.
+pub(crate) fn expand_without_call(
+    template: &Template,
+    server: &dyn ServerValues,
+) -> Result<String, ToolError> {
     let mut text = String::new();
     for piece in &template.pieces {
         match piece {
@@ -189,23 +191,23 @@ pub(crate) fn lasting(template: &Template, server: &dyn ServerValues) -> Result<
                 text.push_str(secret.expose_secret());
             }
             Piece::Reference(Reference::Arg(_) | Reference::Ctx(_)) => {
-                return Err(broken("lets a call decide on what outlives it"));
+                return Err(broken("uses a value of a call in a setting that outlives the call"));
             }
         }
     }
     Ok(text)
 }
 
-/// One expansion's surroundings.
+/// The inputs of one expansion.
 struct Expansion<'a> {
     command: &'a CommandSpec,
     values: Values<'a>,
 }
 
-/// A template with its values put in.
+/// A template with its values filled in.
 struct Filled<'a> {
     text: String,
-    /// The last reference that stands before any character of the text, an empty value counted.
+    /// The last reference before the first character of the text; references with empty values count.
     first: Option<&'a Reference>,
 }
 
@@ -214,12 +216,12 @@ struct Filled<'a> {
 struct Vector {
     entries: Vec<String>,
     bytes: usize,
-    /// Whether the author wrote `--`: programs take nothing behind it for an option.
+    /// Whether the author wrote `--`: programs take nothing after it for an option.
     options_ended: bool,
 }
 
 impl Vector {
-    /// Adds one argument; `from` names the call's argument it comes from.
+    /// Adds one argument; `from` names the call's argument that the text comes from.
     fn push(&mut self, text: String, from: Option<&str>) -> Result<(), ToolError> {
         self.bytes += text.len() + 1;
         if text.len() >= ONE_MAX {
@@ -262,13 +264,13 @@ impl Expansion<'_> {
         Ok((program.clone(), vector.entries))
     }
 
-    /// Adds the one argument a template stands for, or none.
+    /// Adds the one argument of a template, or none.
     fn push(&self, vector: &mut Vector, template: &Template) -> Result<(), ToolError> {
         let Some(filled) = self.template(template, Place::Line)? else { return Ok(()) };
         if !vector.options_ended {
             match filled.first {
                 Some(Reference::Arg(name)) => {
-                    // With a second value behind it, the first is no longer the whole.
+                    // A second value after the first means that the first is not the whole text.
                     let alone = template.references().count() == 1;
                     let number = alone
                         && self.values.argument(name).is_some_and(|value| value.kind().is_number());
@@ -290,10 +292,10 @@ impl Expansion<'_> {
         vector.push(filled.text, template.references().find_map(argument_name))
     }
 
-    /// Adds one argument per item of a list.
+    /// Adds one argument for each item of a list.
     fn push_each(&self, vector: &mut Vector, name: &str) -> Result<(), ToolError> {
         let Some(value) = self.values.argument(name) else { return Ok(()) };
-        // A value that is no list counts as a list of one.
+        // A value that is not a list counts as a list with one item.
         let one = (value.kind() != Kind::Array).then_some(value);
         let items = value.items().chain(one);
         let property = self.values.property(name);
@@ -316,7 +318,7 @@ impl Expansion<'_> {
             variables.push((OWN_PATH.to_owned(), path.to_string_lossy().into_owned()));
         }
         for (name, template) in &self.command.env {
-            // The host's own values may: they are the operator's word.
+            // The host's own values may: the operator set them.
             let steered = template.references().any(|found| matches!(found, Reference::Arg(_)));
             if steered && is_dangerous_env(name) {
                 return Err(ToolError::denied(format!(
@@ -334,7 +336,7 @@ impl Expansion<'_> {
         Ok(variables)
     }
 
-    /// Puts the values in. `None` if one of them is absent and may be.
+    /// Fills in the values. `None` if an optional value is absent.
     fn template<'t>(
         &self,
         template: &'t Template,
@@ -353,15 +355,14 @@ impl Expansion<'_> {
                 }
             }
         }
-        // An author's NUL is as impossible as anybody's.
+        // An author's text must not contain NUL either.
         if filled.text.contains('\0') {
             return Err(broken("holds a NUL character"));
         }
         Ok(Some(filled))
     }
 
-    /// Refuses a value that a program would take for an option. A number is none if the schema
-    /// wants numbers there.
+    /// Refuses a value that a program would take for an option. Numbers are allowed if the schema wants a number there.
     fn refuse_option(&self, name: &str, text: &str, number: bool) -> Result<(), ToolError> {
         if !text.starts_with('-')
             || (number && self.values.property(name).is_some_and(wants_numbers))
@@ -378,12 +379,12 @@ impl Expansion<'_> {
     }
 }
 
-/// Whether a schema names each value that it takes, so that the author wrote every one of them.
+/// Whether a schema lists all its values, so that the author wrote every one of them.
 fn is_listed(schema: &Value) -> bool {
     schema.get("enum").is_some() || schema.get("const").is_some()
 }
 
-/// Whether a property, or the items of a list property, can only be numbers.
+/// Whether a property, or every item of a list property, must be a number.
 fn wants_numbers(property: &Value) -> bool {
     let numeric = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number" | "null"));
     let only_numbers = |schema: &Value| match schema.get("type") {
@@ -409,7 +410,7 @@ fn too_long(from: Option<&str>, limit: &str) -> ToolError {
     ToolError::invalid_args(message).with_hint("Send less, or in several calls.")
 }
 
-/// A declaration that no loader would have let pass.
+/// An error about a declaration that no loader would have accepted.
 fn broken(problem: &str) -> ToolError {
     ToolError::internal(format!("the tool's declaration {problem}"))
 }

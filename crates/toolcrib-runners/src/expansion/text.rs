@@ -1,4 +1,4 @@
-//! JSON values as the text a program gets, and the characters that must not be in it.
+//! Converts JSON values to text for programs, and finds forbidden characters in it.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,12 @@ use serde_json::Value;
 use toolcrib_json::{Cursor, Kind, Number, Numbers, write_canonical};
 use toolcrib_tool::canonical_json;
 
-/// An argument as text: strings as they are, numbers as they were written, lists and objects as compact
-/// JSON. No number passes through a type that could round it.
+/// An argument as text: strings unchanged, numbers as written, lists and objects as compact JSON. No number passes
+/// through a type that could round it.
 pub(crate) fn text_of(value: Cursor<'_>) -> Cow<'_, str> {
     match (value.kind(), value.number()) {
         (Kind::String | Kind::EscapedString, _) => value.key_text(),
-        // `2.0` and `2` are the same number to JSON Schema; programs want the latter. Adding 0 makes
-        // -0 the zero it equals.
+        // `2.0` and `2` are the same number in JSON Schema; programs want `2`. Adding 0 turns -0 into 0.
         (Kind::IntegralFloat, Some(Number::Float(whole))) => {
             Cow::Owned(format!("{:.0}", whole + 0.0))
         }
@@ -28,7 +27,7 @@ pub(crate) fn json_of(value: Cursor<'_>) -> String {
     out
 }
 
-/// A value of the host's context as text, likewise.
+/// A context value as text, by the same rules.
 pub(crate) fn text_of_host(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -46,7 +45,7 @@ fn number_text(number: &serde_json::Number) -> String {
     }
 }
 
-/// Where a text goes, which decides what may be in it.
+/// The destination of a text, which decides what it may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// An argument or a variable: one line of visible characters.
@@ -55,8 +54,8 @@ pub(crate) enum Place {
     Stream,
 }
 
-/// The first character that must not be there. NUL is never allowed; other control characters are
-/// if `allow_control` says so, line ends and tabs also in a stream.
+/// The first forbidden character. NUL is always forbidden; other control characters are allowed if `allow_control` says
+/// so, and line ends and tabs also in a stream.
 pub(crate) fn forbidden(text: &str, place: Place, allow_control: bool) -> Option<char> {
     text.chars().find(|character| match character {
         '\0' => true,
@@ -65,7 +64,7 @@ pub(crate) fn forbidden(text: &str, place: Place, allow_control: bool) -> Option
     })
 }
 
-/// What to call a control character in a message.
+/// The name of a control character for messages.
 pub(crate) fn name_of(control: char) -> String {
     match control {
         '\0' => "a NUL character".to_owned(),

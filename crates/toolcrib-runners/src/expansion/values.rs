@@ -1,4 +1,4 @@
-//! The values of one call: what each reference stands for, checked for where it goes.
+//! The values of one call: resolves each reference and checks the value for its destination.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::ServerValues;
 use crate::expansion::context;
 use crate::expansion::text::{Place, forbidden, name_of, text_of, text_of_host};
 
-/// Where the values of a call come from.
+/// The sources of a call's values.
 #[derive(Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) declaration: &'a Declaration,
@@ -23,17 +23,17 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// An argument that is there: JSON null counts as absent.
+    /// An argument; `None` if it is absent or JSON null.
     pub(crate) fn argument(&self, name: &str) -> Option<Cursor<'a>> {
         self.arguments.get(name).filter(|value| value.kind() != Kind::Null)
     }
 
-    /// What the tool's schema says about an argument.
+    /// The schema of an argument.
     pub(crate) fn property(&self, name: &str) -> Option<&'a Value> {
         self.declaration.definition.input_schema().get("properties")?.get(name)
     }
 
-    /// The text of one value, checked. `None` if it is absent and may be.
+    /// The checked text of a value. `None` if an optional value is absent.
     pub(crate) fn text(
         &self,
         reference: &Reference,
@@ -52,8 +52,7 @@ impl<'a> Values<'a> {
                 refuse_hosts_control(name, &text, place)?;
                 Ok(Some(text))
             }
-            // Neither is looked at for control characters: they are the operator's word, and a key
-            // has several lines.
+            // These are not checked for control characters: the operator set them, and keys have several lines.
             Reference::Env(name) => {
                 self.server.env(name).map(Some).map_err(|reason| unavailable(&reason))
             }
@@ -64,7 +63,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A value of the host's context. `None` if it is absent and may be.
+    /// A context value. `None` if an optional value is absent.
     pub(crate) fn of_host(&self, name: &str) -> Result<Option<Cow<'a, Value>>, ToolError> {
         let parameters = &self.declaration.context;
         match context::value(parameters, self.cx, name) {
@@ -94,13 +93,13 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Refuses control characters in a value of the host's.
+/// Refuses control characters in a value of the host.
 pub(crate) fn refuse_hosts_control(name: &str, text: &str, place: Place) -> Result<(), ToolError> {
     let Some(control) = forbidden(text, place, false) else { return Ok(()) };
     Err(ToolError::denied(format!("the host's value for `{name}` contains {}", name_of(control))))
 }
 
-/// A call that cannot have what the server does not have. `reason` is a clause after "the tool".
+/// The error for a call that needs something the server lacks. `reason` is a clause after "the tool".
 pub(crate) fn unavailable(reason: &str) -> ToolError {
     ToolError::unavailable(format!("the tool {reason}"))
 }

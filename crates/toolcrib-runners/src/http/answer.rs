@@ -1,4 +1,4 @@
-//! An answer becomes a result, or a failure that holds it.
+//! Turns an HTTP response into a result, or into a failure that contains it.
 
 use serde_json::Value;
 use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
@@ -12,38 +12,38 @@ use crate::output::redact::Redaction;
 use crate::output::streams;
 use crate::output::streams::{lines, masked};
 
-/// How much of an unreadable answer a failure shows, in bytes.
+/// How many bytes of an unreadable response a failure shows.
 const EXCERPT: usize = 2_000;
 
-/// What is hidden in an answer.
-pub(super) struct Hidden<'a> {
+/// What is masked in a response.
+pub(super) struct ResponseMasking<'a> {
     pub(super) redaction: &'a Redaction,
     pub(super) masks: Option<ByteMasks>,
 }
 
-impl Hidden<'_> {
-    /// The text without secrets and without what the declaration's patterns match.
+impl ResponseMasking<'_> {
+    /// The text without secrets and without matches of the declaration's patterns.
     fn text(&self, text: &[u8]) -> String {
         let text = masked(text, self.masks.as_ref());
         self.redaction.text(String::from_utf8_lossy(&text).into_owned())
     }
 }
 
-/// What an answer is made into.
+/// A response with the settings that interpret it.
 struct Answer<'a> {
     response: &'a Response,
     spec: &'a HttpSpec,
     output: &'a OutputSpec,
-    hidden: &'a Hidden<'a>,
+    hidden: &'a ResponseMasking<'a>,
     media_type: String,
 }
 
-/// Turns an answer into the call's outcome.
+/// Turns a response into the call's outcome.
 pub(super) fn outcome(
     response: &Response,
     spec: &HttpSpec,
     output: &OutputSpec,
-    hidden: &Hidden<'_>,
+    hidden: &ResponseMasking<'_>,
     annotations: Annotations,
 ) -> Result<ToolOutput, ToolError> {
     let media_type = response.media_type().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) fn outcome(
     let result = if spec.select.is_some() || output.format == OutputFormat::Json {
         answer.json()
     } else if output.format == OutputFormat::Auto {
-        answer.as_it_says()
+        answer.by_content_type()
     } else {
         Ok(answer.text_or_lines(&answer.text()))
     };
@@ -68,8 +68,8 @@ pub(super) fn outcome(
 }
 
 impl Answer<'_> {
-    /// Whatever the content type says it is.
-    fn as_it_says(&self) -> Result<ToolOutput, ToolError> {
+    /// Interprets the body by its content type.
+    fn by_content_type(&self) -> Result<ToolOutput, ToolError> {
         let (family, kind) = self.media_type.split_once('/').unwrap_or_default();
         let body = &self.response.body;
         let json = self.media_type == "application/json" || kind.ends_with("+json");
@@ -88,36 +88,36 @@ impl Answer<'_> {
         if self.is_binary() {
             let what = if self.media_type.is_empty() { "bytes" } else { &self.media_type };
             return Err(self
-                .unreadable(&format!("answered {} bytes of {what}, which is no text", body.len()))
+                .unreadable(&format!("answered {} bytes of {what}, which is not text", body.len()))
                 .with_hint("This tool cannot show it: tell the user."));
         }
         Ok(self.text_or_lines(&self.text()))
     }
 
-    /// Whether reading it as text would show mostly nonsense: nothing says that it is text, and it is
-    /// no UTF-8, or holds NUL.
+    /// Whether the body would be unreadable as text: its content type is not textual, and it is not UTF-8 or contains
+    /// NUL.
     fn is_binary(&self) -> bool {
         let said = self.media_type.starts_with("text/");
         let body = &self.response.body;
         !said && (std::str::from_utf8(body).is_err() || body.contains(&0))
     }
 
-    /// JSON, or the part of it that the tool selects.
+    /// JSON, or the selected part of it.
     fn json(&self) -> Result<ToolOutput, ToolError> {
         let body = &self.response.body;
         if body.is_empty() {
             let status = phrase(self.response.status);
-            return Err(self.unreadable(&format!("answered {status} without the JSON expected")));
+            return Err(self.unreadable(&format!("answered {status} without the expected JSON")));
         }
         let whole = from_slice(body)
-            .map_err(|error| self.unreadable(&format!("answered what is not JSON: {error}")))?;
+            .map_err(|error| self.unreadable(&format!("answered with invalid JSON: {error}")))?;
         let selected = match &self.spec.select {
             None => whole,
             Some(pointer) => match whole.protected().pointer(pointer) {
                 Some(part) => Data::from_protected(part.clone()),
                 None => {
                     return Err(self
-                        .unreadable(&format!("answered without anything at `{pointer}`"))
+                        .unreadable(&format!("answered JSON with nothing at `{pointer}`"))
                         .with_hint("The service answers in another form than the tool expects: tell the user."));
                 }
             },
@@ -133,14 +133,14 @@ impl Answer<'_> {
         self.check_size(text.len(), "JSON")?;
         let shown = visible(&text);
         let mut output = ToolOutput::new();
-        // Data reads as its own JSON, unless that is not how it should be read.
+        // Shows data as its JSON, unless the tool has its own text for it.
         if data.value().is_string() || shown != text {
             output = output.with_content(shown.into_owned());
         }
         Ok(output.with_exact_data(data))
     }
 
-    /// Text, or its lines. A text that is empty says the status instead of nothing.
+    /// Text, or its lines. If the text is empty, the status is shown.
     fn text_or_lines(&self, text: &str) -> ToolOutput {
         if text.is_empty() && self.output.format != OutputFormat::Lines {
             return phrase(self.response.status).into();
@@ -158,22 +158,21 @@ impl Answer<'_> {
         output
     }
 
-    /// The body as text, without what the tool hides. It is hidden before anything is cut, so that no
-    /// half of it is left.
+    /// The body as masked text. It is masked before it is cut, so that no part of a secret remains.
     fn text(&self) -> String {
         let body = &self.response.body;
         let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         self.hidden.text(text)
     }
 
-    /// A failure that names the host and shows the beginning of the answer.
+    /// A failure that names the host and shows the beginning of the response.
     fn unreadable(&self, problem: &str) -> ToolError {
         let origin = self.response.target.origin();
         ToolError::execution(format!("{} {problem}", host(&origin)))
             .with_partial(self.excerpt(EXCERPT))
     }
 
-    /// As much of the answer as may be shown, with the facts.
+    /// The beginning of the response that may be shown, with metadata.
     fn excerpt(&self, bytes: usize) -> ToolOutput {
         let shown = if self.is_binary() { String::new() } else { self.text() };
         let captured = cut(shown.into_bytes(), bytes.min(self.spec.output_bytes), Keep::Head);
@@ -189,12 +188,12 @@ impl Answer<'_> {
         }
         Err(self
             .unreadable(&format!(
-                "answered {bytes} bytes of {what}, more than the {limit} that are kept"
+                "answered {bytes} bytes of {what}, more than the limit of {limit}"
             ))
             .with_hint("Ask for less."))
     }
 
-    /// Adds what programs and operators want to know.
+    /// Adds metadata for programs and operators.
     fn with_facts(&self, output: ToolOutput) -> ToolOutput {
         let mut output = output
             .with_meta("status", self.response.status.as_u16())
@@ -211,7 +210,7 @@ impl Answer<'_> {
     }
 }
 
-/// The ends of a text that are kept.
+/// Keeps the beginning and end of a text.
 fn cut(mut text: Vec<u8>, bytes: usize, keep: Keep) -> Captured {
     let total = text.len() as u64;
     if text.len() <= bytes {

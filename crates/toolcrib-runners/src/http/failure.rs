@@ -1,4 +1,4 @@
-//! Requests that failed: what happened, and what to do next.
+//! Failed requests: what happened, and what to do next.
 
 use std::time::Duration;
 
@@ -7,11 +7,14 @@ use toolcrib_net::{Error, Response, StatusCode};
 use toolcrib_tool::{Annotations, ErrorKind, ToolError};
 
 const TELL: &str = "No argument can change that: tell the user.";
-const UNKNOWN: &str =
-    "Whether it had its effect is not known: look before you call again, or ask the user.";
+const UNKNOWN: &str = "It may have taken effect: check before you call again, or ask the user.";
 
-/// A request without an answer.
-pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations) -> ToolError {
+/// The error for a request without a response.
+pub(super) fn without_response(
+    error: Error,
+    spec: &HttpSpec,
+    annotations: Annotations,
+) -> ToolError {
     let unsent = error.nothing_was_sent();
     let (kind, hint) = match innermost(&error) {
         Error::Address { .. } | Error::Url(_) | Error::Redirect { .. } => {
@@ -28,7 +31,7 @@ pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations
         }
         _ => (ErrorKind::Execution, None),
     };
-    // Sent again, it can do no harm.
+    // Sending it again does no harm.
     let broken = matches!(innermost(&error), Error::Broken { .. });
     let retryable = match innermost(&error) {
         Error::Unresolved { .. } | Error::Connect { .. } => unsent || annotations.idempotent,
@@ -45,12 +48,12 @@ pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations
     failure.with_source(error)
 }
 
-/// Whether a call that may have happened can be made again without harm.
+/// Whether a call that may have taken effect can be repeated without harm.
 fn repeatable(annotations: Annotations) -> bool {
     annotations.read_only || annotations.idempotent
 }
 
-/// What a model is told: which host, and why not.
+/// The message for the model: the host and the reason.
 fn text(error: &Error, spec: &HttpSpec) -> String {
     match error {
         Error::Timeout { .. } => format!("{} gave {error}", host(&spec.url.origin)),
@@ -58,7 +61,7 @@ fn text(error: &Error, spec: &HttpSpec) -> String {
     }
 }
 
-/// The failure itself, whatever redirects came before it.
+/// The last error of a chain of redirects.
 fn innermost(error: &Error) -> &Error {
     match error {
         Error::Redirected { source, .. } => innermost(source),
@@ -66,7 +69,7 @@ fn innermost(error: &Error) -> &Error {
     }
 }
 
-/// An answer whose status is no success; its text is added by the caller.
+/// The error for a status that is not a success. The caller adds the response's text.
 pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError {
     let status = response.status;
     let wait = response.retry_after();
@@ -74,8 +77,8 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
     let message = format!("{} answered {}", host(&origin), phrase(status));
     let kind = match status {
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimited,
-        // A proxy says these of a service that may have done its work. Of a call that cannot be made
-        // again without harm, nobody but the service knows.
+        // A proxy sends these for a service that may have completed the request. If the call cannot be repeated safely,
+        // its outcome is unknown.
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
             if !repeatable(annotations) =>
         {
@@ -84,7 +87,7 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
         StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
         _ => ErrorKind::Execution,
     };
-    // What was refused for its number was not begun; what was not to be had may have been.
+    // With 429 the request was not processed; with 503 it may have been.
     let retryable = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
         StatusCode::SERVICE_UNAVAILABLE => annotations.idempotent,
@@ -105,22 +108,24 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
 
 fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Option<String> {
     Some(match status.as_u16() {
-        400 | 422 => "The service did not accept the arguments: read its answer and correct them.".into(),
+        400 | 422 => {
+            "The service did not accept the arguments: read its answer and correct them.".into()
+        }
         401 | 403 | 407 if response.redirects > 0 => {
-            "It was asked after a redirect, and a redirect gets no credentials: the tool's URL has to \
-             be the final one. Tell the user."
+            "The request was redirected, and credentials are not sent after a redirect: the \
+             tool's URL has to be the final one. Tell the user."
                 .into()
         }
         401 | 403 | 407 => format!("The tool's credentials do not allow this. {TELL}"),
-        404 | 410 => "There is no such thing: check the arguments, and do not guess.".into(),
-        409 | 412 => "It contradicts the present state: look at that first.".into(),
+        404 | 410 => "It does not exist: check the arguments, and do not guess.".into(),
+        409 | 412 => "It conflicts with the current state: check that first.".into(),
         429 | 503 => match wait {
             Some(wait) => format!("Wait {} s before you call again.", wait.as_secs().max(1)),
             None => "Wait before you call again.".into(),
         },
-        300..400 => "It leads elsewhere, and that was not followed. Tell the user.".into(),
-        500..600 => "The service failed: that is not the arguments' fault.".into(),
-        200..300 => format!("The tool does not take this for a success. {TELL}"),
+        300..400 => "The response is a redirect, which was not followed. Tell the user.".into(),
+        500..600 => "The service failed; the arguments are not the cause.".into(),
+        200..300 => format!("The tool does not count this status as a success. {TELL}"),
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! A declared request as a tool.
+//! Runs a declared HTTP request as a tool.
 
 mod answer;
 mod failure;
@@ -12,27 +12,27 @@ use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, RequestPlan, Services, Tool, ToolError, ToolOutcome,
 };
 
-use self::answer::Hidden;
+use self::answer::ResponseMasking;
 use crate::expansion::context::ContextChecks;
 use crate::expansion::values::Values;
-use crate::host::LookedAt;
+use crate::host::PlanningHost;
 use crate::output::redact::Redaction;
 use crate::{RunnerHost, ServerValues};
 
 pub use request::{HttpHeader, HttpRequest};
 
-/// Sends the request of a declaration, once per try of a call, and makes a result of the answer.
+/// Sends the request of a declaration once for each attempt of a call, and turns the response into a result.
 ///
-/// Where it may go is decided when the connection is made, by [`toolcrib_net`]. Failures after which
-/// the same call may succeed later say so ([`retryable`](ToolError::retryable)): 429, 503 of tools
-/// that are idempotent, and what kept the request from being sent at all.
+/// [`toolcrib_net`] decides when it connects which addresses are allowed. A failure after which the same call may
+/// succeed later is [`retryable`](ToolError::retryable): 429, 503 for idempotent tools, and failures before the request
+/// was sent.
 ///
-/// Where the host lends a [`RecordedAnswer`], nothing is sent, and that is the answer.
+/// If the host supplies a [`RecordedAnswer`], it is used as the response, and nothing is sent.
 #[derive(Debug)]
 pub struct HttpRunner {
     declaration: Declaration,
     host: RunnerHost,
-    /// What is compiled from the declaration, or what is wrong with it.
+    /// The compiled declaration, or why it cannot be compiled.
     compiled: Result<Compiled, String>,
 }
 
@@ -45,7 +45,7 @@ struct Compiled {
 }
 
 impl HttpRunner {
-    /// A runner of the declaration's request. Of a tool that sends none, every call fails.
+    /// A runner for the declaration's request. If the tool sends no request, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
             let spec = declaration.http().ok_or("this tool sends no request")?;
@@ -59,19 +59,18 @@ impl HttpRunner {
         Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
     }
 
-    /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
-    /// finds these earlier.
+    /// Why no call can succeed: an invalid pattern or schema in the declaration. A loader finds these earlier.
     pub(crate) fn defect(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(String::as_str)
     }
 
-    /// What a call with these arguments would send, the host's values checked; sends nothing.
+    /// What a call with these arguments would send, after checking the host's values; sends nothing.
     ///
     /// Fails with kind
-    /// - `invalid_args` if a value cannot stand where it is put: a segment `..` or none in the path, a
-    ///   control character, a line end in a header;
-    /// - `missing_context` or `unavailable` if a value of the host or the server is not there;
-    /// - `denied` if a value of the host has a form that an argument may not have either.
+    /// - `invalid_args` if a value is not allowed at its position: `..` or an empty segment in the path, a control
+    ///   character, a line end in a header;
+    /// - `missing_context` or `unavailable` if a value of the host or the server is missing;
+    /// - `denied` if a value of the host breaks the rules for arguments.
     pub fn request(
         &self,
         arguments: &Arguments,
@@ -98,19 +97,19 @@ impl HttpRunner {
     }
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-        // Asked of the host itself: a recording takes the place of the server, and whether there is one
-        // says nothing about how long an answer holds.
+        // Read from the host directly, without marking the call as dependent on it: a recording replaces the server,
+        // and its presence says nothing about how long the result may be cached.
         let recorded = cx.host().services().and_then(Services::get::<RecordedAnswer>);
         if let Some(recorded) = recorded {
-            // As for a plan: what is not sent needs no secret.
-            let request = self.request_of(&LookedAt(&self.host), &arguments, cx)?;
+            // As for a plan: a request that is not sent needs no secrets.
+            let request = self.request_of(&PlanningHost(&self.host), &arguments, cx)?;
             return self.outcome(&request.answered(&recorded)?, cx);
         }
         let request = self.request(&arguments, cx)?;
         let compiled = self.compiled()?;
         let annotations = self.declaration.definition.annotations();
         let mut sent = request.to_net()?;
-        // A redirect that the author expects is the answer itself.
+        // An expected redirect is itself the response.
         for status in compiled.spec.ok_status.iter().copied() {
             if let Ok(status) = StatusCode::from_u16(status) {
                 sent = sent.keep(status);
@@ -120,7 +119,7 @@ impl HttpRunner {
             .client
             .send(sent)
             .await
-            .map_err(|error| failure::unanswered(error, &compiled.spec, annotations))?;
+            .map_err(|error| failure::without_response(error, &compiled.spec, annotations))?;
         self.outcome(&response, cx)
     }
 
@@ -130,14 +129,14 @@ impl HttpRunner {
             response,
             &compiled.spec,
             &self.declaration.output,
-            &Hidden { redaction: &compiled.redaction, masks: cx.byte_masks() },
+            &ResponseMasking { redaction: &compiled.redaction, masks: cx.byte_masks() },
             self.declaration.definition.annotations(),
         )
         .map(ToolOutcome::Done)
     }
 }
 
-/// A client with the limits and the addresses of a declaration. Nobody else uses its connections.
+/// A client with the limits and allowed addresses of a declaration. Its connections are not shared.
 fn client(declaration: &Declaration, spec: &HttpSpec) -> Client {
     let mut limits = Limits::default();
     limits.total = declaration.definition.timeout().unwrap_or(limits.total);
@@ -154,7 +153,7 @@ impl Tool for HttpRunner {
         arguments: Arguments,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
-        // A call that is cancelled or out of time is dropped, and its connection with it.
+        // When a call is cancelled or times out, its future is dropped, and the connection with it.
         Box::pin(self.run(arguments, cx))
     }
 
@@ -163,7 +162,7 @@ impl Tool for HttpRunner {
     }
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
-        let request = self.request_of(&LookedAt(&self.host), arguments, cx)?;
+        let request = self.request_of(&PlanningHost(&self.host), arguments, cx)?;
         Ok(Some(Plan::Request(RequestPlan {
             method: request.method.as_str().to_owned(),
             url: request.shown_url,

@@ -1,4 +1,4 @@
-//! Templates and values become a request, by rules under which a value stays a value.
+//! Builds a request from templates and values; a value can never become anything else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +20,17 @@ use super::values::Json;
 use crate::expansion::text::Place;
 use crate::expansion::values::Values;
 
-/// What a call would send: nothing in it will be looked at again for references.
+/// What a call would send. References in it are not expanded again.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpRequest {
     /// The method.
     pub method: HttpMethod,
-    /// Where it goes, with `${secret.name}` in place of secrets.
+    /// The URL, with `${secret.name}` in place of secrets.
     pub shown_url: String,
     /// Its headers, credentials included.
     pub headers: Vec<HttpHeader>,
-    /// The body as data, to be compared and shown: JSON, the fields of a form, or a text.
+    /// The body as data for comparison and display: JSON, form fields, or text.
     pub body: Option<Value>,
     /// The body as it is sent.
     pub body_bytes: Option<Vec<u8>>,
@@ -45,11 +45,11 @@ pub struct HttpHeader {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// Whether it says who asks: shown to nobody, and sent to the first URL only.
+    /// Whether it is a credential: never shown, and sent to the first URL only.
     pub secret: bool,
 }
 
-/// The value of a secret header is not shown.
+/// Does not show the value of a secret header.
 impl fmt::Debug for HttpHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = if self.secret { "[secret]" } else { self.value.as_str() };
@@ -57,7 +57,7 @@ impl fmt::Debug for HttpHeader {
     }
 }
 
-/// Of the body its length: secrets may be in it.
+/// Shows only the length of the body, because it may contain secrets.
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
@@ -70,20 +70,19 @@ impl fmt::Debug for HttpRequest {
 }
 
 impl HttpRequest {
-    /// The whole URL, secrets included.
+    /// The whole URL, including secrets.
     pub fn url(&self) -> &str {
         self.target.url().as_str()
     }
 
-    /// The request as the client takes it.
+    /// The request for the HTTP client.
     pub(super) fn to_net(&self) -> Result<Request, ToolError> {
         let method = Method::from_bytes(self.method.as_str().as_bytes())
             .map_err(|error| ToolError::internal(error.to_string()))?;
         let mut request = Request::new(method, self.target.clone());
         for header in &self.headers {
-            let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| {
-                ToolError::internal("the tool's declaration has a header that is none")
-            })?;
+            let name = HeaderName::from_bytes(header.name.as_bytes())
+                .map_err(|_| ToolError::internal("the tool's declaration has an invalid header"))?;
             let mut value = HeaderValue::from_bytes(header.value.as_bytes())
                 .map_err(|_| not_one_line(&header.name))?;
             value.set_sensitive(header.secret);
@@ -95,7 +94,7 @@ impl HttpRequest {
         Ok(request)
     }
 
-    /// The answer that stands for that of the server.
+    /// The recorded answer as a response.
     pub(super) fn answered(&self, recorded: &RecordedAnswer) -> Result<Response, ToolError> {
         let unusable =
             |what: &str| ToolError::internal(format!("the recorded answer has no {what}"));
@@ -109,7 +108,7 @@ impl HttpRequest {
     }
 }
 
-/// Puts the values into every part.
+/// Fills the values into every part.
 pub(super) fn build(
     spec: &HttpSpec,
     output: &OutputSpec,
@@ -149,12 +148,12 @@ pub(super) fn build(
 fn headers(spec: &HttpSpec, values: Values<'_>) -> Result<Vec<HttpHeader>, ToolError> {
     let mut headers = Vec::new();
     for (name, template) in &spec.headers {
-        // Without its value a header is left out.
+        // A header without a value is left out.
         headers.extend(header(name, "", template, holds_secret(template), values)?);
     }
     let needed = |header: Option<HttpHeader>| {
         header.ok_or_else(|| {
-            ToolError::unavailable("a value that the tool's credentials need is not there")
+            ToolError::unavailable("a value for the tool's credentials is missing")
                 .with_hint("No argument can change that: tell the user.")
         })
     };
@@ -171,7 +170,7 @@ fn headers(spec: &HttpSpec, values: Values<'_>) -> Result<Vec<HttpHeader>, ToolE
             let password = needed(header("Authorization", "", password, true, values)?)?.value;
             if user.contains(':') {
                 return Err(ToolError::unavailable(
-                    "the user name of the tool's credentials contains a `:`, which none may",
+                    "the user name of the tool's credentials contains a `:`, which is not allowed",
                 ));
             }
             headers.push(HttpHeader {
@@ -184,13 +183,13 @@ fn headers(spec: &HttpSpec, values: Values<'_>) -> Result<Vec<HttpHeader>, ToolE
     Ok(headers)
 }
 
-/// Whether a text is the operator's secret, or of the server's own environment.
+/// Whether a template contains a secret or a variable of the server.
 fn holds_secret(template: &Template) -> bool {
     let of_server = |found: &Reference| matches!(found, Reference::Secret(_) | Reference::Env(_));
     template.references().any(of_server)
 }
 
-/// One header, on one line whatever its schema allows; none if a value of it is absent and may be.
+/// One header, always a single line; `None` if an optional value is absent.
 fn header(
     name: &str,
     scheme: &str,
@@ -215,7 +214,7 @@ fn not_one_line(name: &str) -> ToolError {
     ))
 }
 
-/// The JSON of a body. `None` if what it refers to is absent and may be.
+/// The JSON of a body. `None` if an optional value that it refers to is absent.
 fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Json>, ToolError> {
     Ok(match template {
         JsonTemplate::Scalar(value) => Some(value.clone().into()),
@@ -247,7 +246,7 @@ fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Json>, Too
     })
 }
 
-/// A form as it is sent, and as a mapping in which a field that stands twice is a list.
+/// A form as it is sent, and as a map in which a repeated field becomes a list.
 fn form(fields: &[(String, Template)], values: Values<'_>) -> Result<(String, Value), ToolError> {
     let mut pairs = Vec::new();
     let mut object = Map::new();

@@ -1,4 +1,4 @@
-//! The URL of a call: the author's parts as they are, and every value as one component.
+//! Builds the URL of a call: the author's text unchanged, and every value as one component.
 
 use toolcrib_json::Kind;
 use toolcrib_manifest::declaration::{QueryPair, UrlSpec};
@@ -9,14 +9,14 @@ use toolcrib_tool::ToolError;
 use crate::expansion::text::{Place, text_of};
 use crate::expansion::values::Values;
 
-/// A URL, checked.
+/// A checked URL.
 pub(super) struct BuiltUrl {
     pub(super) target: Target,
-    /// The same with names in place of secrets, for people.
+    /// The URL with names in place of secrets, for display.
     pub(super) shown: String,
 }
 
-/// Puts the values in.
+/// Fills in the values.
 pub(super) fn build(spec: &UrlSpec, values: Values<'_>) -> Result<BuiltUrl, ToolError> {
     let path = path(&spec.path, values, &encoded_path)?;
     let query = query(&spec.query, values, &encoded)?;
@@ -25,7 +25,8 @@ pub(super) fn build(spec: &UrlSpec, values: Values<'_>) -> Result<BuiltUrl, Tool
         ToolError::invalid_args(format!("with these arguments, {refusal}"))
             .with_hint("Send shorter values.")
     })?;
-    // Nothing above lets a value move a boundary; this holds whatever a parser makes of it.
+    // The rules above keep a value from moving a boundary; this check also holds for a parser that reads the URL
+    // differently.
     let unchanged = target.origin() == spec.origin
         && target.url().path() == path
         && target.url().query().unwrap_or_default() == query;
@@ -46,8 +47,8 @@ fn encoded(_: &Reference, text: &str) -> String {
     encode_component(text)
 }
 
-/// A value in the path: one segment, but for a secret that is the rest of the path, which may be
-/// several, as the address of a webhook is.
+/// Encodes a value as one path segment. A secret that forms the rest of the path may contain several segments, for
+/// example a webhook's address.
 fn encoded_path(reference: &Reference, text: &str) -> String {
     match reference {
         Reference::Secret(_) => text.split('/').map(encode_component).collect::<Vec<_>>().join("/"),
@@ -55,7 +56,7 @@ fn encoded_path(reference: &Reference, text: &str) -> String {
     }
 }
 
-/// What becomes of a value on its way into a text.
+/// Transforms a value before it is inserted.
 type Change<'c> = &'c dyn Fn(&Reference, &str) -> String;
 
 fn joined(origin: &str, path: &str, query: &str) -> String {
@@ -63,10 +64,10 @@ fn joined(origin: &str, path: &str, query: &str) -> String {
     format!("{origin}{path}{mark}{query}")
 }
 
-/// The path; fails if a value is missing, or leaves nothing or a step upwards of its segment.
+/// The path; fails if a value is missing, or makes its segment empty, `.` or `..`.
 fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
     let mut path = String::new();
-    // The segment being written, and whose value is in it.
+    // The current segment, and the reference whose value is in it.
     let (mut segment, mut from) = (String::new(), None);
     for (at, piece) in template.pieces.iter().enumerate() {
         match piece {
@@ -84,7 +85,7 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
                 let Some(text) = values.text(reference, Place::Line)? else {
                     return Err(refused(
                         reference,
-                        "is not given, and the path of the request needs it",
+                        "is missing, and the path of the request needs it",
                     ));
                 };
                 from = Some(reference);
@@ -93,7 +94,7 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
                 if changed.contains('/') && !is_rest {
                     return Err(refused(
                         reference,
-                        "holds a `/`, which only a secret at the end of the path may",
+                        "contains a `/`, which is allowed only in a secret at the end of the path",
                     ));
                 }
                 let mut parts = changed.split('/');
@@ -110,7 +111,7 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
     Ok(path)
 }
 
-/// No encoding keeps a parser from taking `..`, however it is spelt, for a step upwards.
+/// Parsers take `..` for a step upwards however it is encoded.
 fn end_segment(
     path: &mut String,
     segment: &str,
@@ -118,18 +119,24 @@ fn end_segment(
 ) -> Result<(), ToolError> {
     if let Some(reference) = from {
         if segment.is_empty() {
-            return Err(refused(reference, "is empty, and would leave a hole in the path"));
+            return Err(refused(
+                reference,
+                "is empty and would leave an empty segment in the path",
+            ));
         }
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         if matches!(plain.as_str(), "." | "..") {
-            return Err(refused(reference, "is a step to another place in the path (`.` or `..`)"));
+            return Err(refused(
+                reference,
+                "would move to another place in the path (`.` or `..`)",
+            ));
         }
     }
     path.push_str(segment);
     Ok(())
 }
 
-/// A value that cannot stand in the path.
+/// The error for a value that is not allowed in the path.
 fn refused(reference: &Reference, problem: &str) -> ToolError {
     match reference {
         Reference::Arg(name) => ToolError::invalid_args(format!("the argument `{name}` {problem}"))
@@ -143,7 +150,7 @@ fn refused(reference: &Reference, problem: &str) -> ToolError {
     }
 }
 
-/// The query without its `?`. Pairs of absent values are left out, lists repeat theirs.
+/// The query without its `?`. Pairs with absent values are left out; lists repeat the pair.
 fn query(pairs: &[QueryPair], values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
     let mut query = Vec::new();
     for QueryPair { name, value } in pairs {
@@ -158,8 +165,7 @@ fn query(pairs: &[QueryPair], values: Values<'_>, change: Change<'_>) -> Result<
     Ok(query.join("&"))
 }
 
-/// The texts that a template of a query or a form stands for: one, none, or one of each item of a
-/// list.
+/// The texts of a template in a query or a form: one, none, or one for each item of a list.
 pub(super) fn each(
     template: &Template,
     values: Values<'_>,

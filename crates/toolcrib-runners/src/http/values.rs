@@ -1,4 +1,4 @@
-//! Values as parts of a request want them: whole texts, and JSON with its types.
+//! Values as parts of a request: complete texts, and JSON with its types.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -8,8 +8,7 @@ use toolcrib_tool::ToolError;
 use crate::expansion::text::{Place, json_of};
 use crate::expansion::values::{Values, refuse_hosts_control};
 
-/// JSON as it is sent, and as data to compare and to show. Only the text has every number as it was
-/// written.
+/// JSON as it is sent, and as data for comparison and display. Only the text keeps every number as written.
 pub(crate) struct Json {
     pub(crate) text: String,
     pub(crate) value: Value,
@@ -22,7 +21,7 @@ impl From<Value> for Json {
 }
 
 impl Values<'_> {
-    /// One value with its JSON type, the texts in it checked. `None` if it is absent and may be.
+    /// A value with its JSON type and checked strings. `None` if an optional value is absent.
     pub(crate) fn json(
         &self,
         reference: &Reference,
@@ -33,12 +32,12 @@ impl Values<'_> {
                 let Some(argument) = self.argument(name) else { return Ok(None) };
                 let value = Value::deserialize(argument)
                     .map_err(|error| ToolError::internal(error.to_string()))?;
-                texts_in(&value, &mut |text| self.refuse_control(name, text, place))?;
+                each_text(&value, &mut |text| self.refuse_control(name, text, place))?;
                 Ok(Some(Json { text: json_of(argument), value }))
             }
             Reference::Ctx(name) => {
                 let Some(value) = self.of_host(name)? else { return Ok(None) };
-                texts_in(&value, &mut |text| refuse_hosts_control(name, text, place))?;
+                each_text(&value, &mut |text| refuse_hosts_control(name, text, place))?;
                 Ok(Some(value.into_owned().into()))
             }
             Reference::Env(_) | Reference::Secret(_) => {
@@ -47,7 +46,7 @@ impl Values<'_> {
         }
     }
 
-    /// A template with its values put in. `None` if one of them is absent and may be.
+    /// A template with its values filled in. `None` if an optional value is absent.
     pub(crate) fn fill(
         &self,
         template: &Template,
@@ -67,17 +66,17 @@ impl Values<'_> {
     }
 }
 
-/// Shows every text in a value to `look`, keys included.
-fn texts_in(
+/// Calls `look` for every string in a value, including keys.
+fn each_text(
     value: &Value,
     look: &mut dyn FnMut(&str) -> Result<(), ToolError>,
 ) -> Result<(), ToolError> {
     match value {
         Value::String(text) => look(text),
-        Value::Array(items) => items.iter().try_for_each(|item| texts_in(item, look)),
+        Value::Array(items) => items.iter().try_for_each(|item| each_text(item, look)),
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
             look(key)?;
-            texts_in(member, look)
+            each_text(member, look)
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }

@@ -1,13 +1,13 @@
-//! Reading JSON in which secrets have been replaced by their mark.
+//! Parses JSON in which secrets were masked.
 
 use serde_json::Value;
 use toolcrib_tool::{Data, MASKED};
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 const MARK: &[u8] = MASKED.as_bytes();
 
-/// Reads JSON text in which a secret may have been masked. Inside a string the mark is text like any
-/// other. A number that held a secret has become something that is not JSON: it is read as a string.
+/// Parses JSON text in which a secret may have been masked. Inside a string the mark is ordinary text. A number that
+/// contained a secret is no longer valid JSON and is read as a string.
 pub(crate) fn from_masked_slice(bytes: &[u8]) -> serde_json::Result<Data> {
     from_slice(bytes).or_else(|error| match with_marks_quoted(bytes) {
         Some(quoted) => from_slice(&quoted).map_err(|_| error),
@@ -15,16 +15,16 @@ pub(crate) fn from_masked_slice(bytes: &[u8]) -> serde_json::Result<Data> {
     })
 }
 
-/// Reads JSON, whose numbers stay as they are written.
+/// Parses JSON and keeps numbers as written.
 pub(crate) fn from_slice(bytes: &[u8]) -> serde_json::Result<Data> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Data::from_json(text),
-        // The error names the place.
+        // The error contains the position.
         Err(_) => serde_json::from_slice::<Value>(bytes).map(Data::from),
     }
 }
 
-/// The text with quotation marks around what was a number and holds a mark; none if there is no such.
+/// The text with quotation marks around masked numbers; `None` if there are none.
 fn with_marks_quoted(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut quoted = Vec::with_capacity(bytes.len() + 16);
     let (mut at, mut in_string, mut found) = (0, false, false);
@@ -55,12 +55,12 @@ fn with_marks_quoted(bytes: &[u8]) -> Option<Vec<u8>> {
     found.then_some(quoted)
 }
 
-/// How many bytes of a number stand at the beginning.
+/// The length of the number at the beginning, in bytes.
 fn number(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| b"0123456789+-.eE".contains(byte)).count()
 }
 
-/// The length of a number with marks at the beginning; none if there is no mark.
+/// The length of a masked number at the beginning; `None` if it has no mark.
 fn masked_number(bytes: &[u8]) -> Option<usize> {
     let (mut length, mut marks) = (number(bytes), 0);
     while bytes[length..].starts_with(MARK) {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_stays_an_error_about_itself() {
+    fn invalid_json_stays_an_error() {
         for text in ["", "[masked", "{[masked]: 1}x", "\"a", "\\", "[masked]]"] {
             let error = from_masked_slice(text.as_bytes()).unwrap_err().to_string();
             let own = serde_json::from_str::<Value>(text).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What is kept and shown of a program's output.
+//! Captures and shows a program's output.
 
 pub(crate) mod masked_json;
 pub(crate) mod outcome;

@@ -1,19 +1,19 @@
-//! A program's end and output become a result, or a failure that holds all of it.
+//! Turns a program's exit and output into a result, or a failure that contains all of it.
 
 use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, visible};
 
-use crate::command::explain::{Confined, explain};
+use crate::command::explain::{ConfinedRun, explain};
 use crate::confinement::facts;
 use crate::output::masked_json::from_masked_slice;
 use crate::output::redact::Redaction;
 use crate::output::streams::{joined, lines, shown};
 
-/// How much of an unreadable output a failure shows, in characters.
+/// How many characters of an unreadable output a failure shows.
 const EXCERPT: usize = 2_000;
 
-/// What to do where a program did not print what its declaration promises.
+/// Advice for output that does not have the declared format.
 const UNREADABLE: &str = "The tool's program or its declaration is at fault: other arguments may work; \
                           otherwise tell the user.";
 
@@ -23,7 +23,7 @@ pub(crate) fn outcome(
     finished: &Finished,
     spec: &CommandSpec,
     output: &OutputSpec,
-    confined: Confined<'_>,
+    confined: ConfinedRun<'_>,
     redaction: &Redaction,
 ) -> Result<ToolOutput, ToolError> {
     let end = match finished.status {
@@ -46,7 +46,7 @@ pub(crate) fn outcome(
     } else {
         "The program did not end by itself: ask for less, or tell the user."
     };
-    // Where the program lacked something, other arguments do not help.
+    // If the program lacked a permission, other arguments do not help.
     let printed = [&finished.stderr, &finished.stdout].map(|stream| shown(stream, redaction));
     let hint = explain(confined, &printed.join("\n")).unwrap_or_else(|| hint.to_owned());
     Err(ToolError::execution(end)
@@ -55,8 +55,7 @@ pub(crate) fn outcome(
         .with_partial(partial(finished, redaction)))
 }
 
-/// The failure of a call whose program was stopped, with what it had printed. `kind` is `timeout`
-/// or `cancelled`.
+/// The failure of a call whose program was stopped, with its output so far. `kind` is `timeout` or `cancelled`.
 pub(crate) fn stopped(
     program: &str,
     kind: ErrorKind,
@@ -68,7 +67,7 @@ pub(crate) fn stopped(
         .with_partial(partial(finished, redaction))
 }
 
-/// Both streams and the facts.
+/// Both streams with the metadata.
 fn partial(finished: &Finished, redaction: &Redaction) -> ToolOutput {
     let text = joined(&shown(&finished.stdout, redaction), &shown(&finished.stderr, redaction));
     let output = if text.is_empty() { ToolOutput::new() } else { ToolOutput::from(text) };
@@ -95,7 +94,7 @@ fn success(
     Ok(with_facts(result, finished))
 }
 
-/// One JSON document. Its text is added only where it differs from what the data reads as.
+/// One JSON document. Its text is added only where it differs from the data.
 fn json(
     program: &str,
     finished: &Finished,
@@ -110,7 +109,7 @@ fn json(
     };
     if stdout.is_truncated() {
         return Err(unreadable(format!(
-            "{program} printed {} bytes of JSON, more than the {} that are kept",
+            "{program} printed {} bytes of JSON, more than the limit of {}",
             stdout.total,
             stdout.head.len() + stdout.tail.len()
         ))
@@ -121,7 +120,7 @@ fn json(
             .with_hint(UNREADABLE));
     }
     let data = from_masked_slice(&stdout.bytes())
-        .map_err(|error| unreadable(format!("{program} printed what is not JSON: {error}")))
+        .map_err(|error| unreadable(format!("{program} printed invalid JSON: {error}")))
         .map_err(|error| error.with_hint(UNREADABLE))?;
     let data = redaction.data(data);
     let text = data.to_json();
@@ -136,9 +135,8 @@ fn json(
     Ok(output.with_exact_data(data))
 }
 
-/// Adds what programs and operators want to know: `exit_code` or `signal`, `stderr_bytes`,
-/// `truncated_bytes` where something was cut, what held the program, and how its process tree was
-/// ended.
+/// Adds metadata for programs and operators: `exit_code` or `signal`, `stderr_bytes`, `truncated_bytes` if something
+/// was cut, the confinement, and how the process tree was ended.
 fn with_facts(mut output: ToolOutput, finished: &Finished) -> ToolOutput {
     if let Some(code) = finished.status.code() {
         output = output.with_meta("exit_code", code);

@@ -1,4 +1,4 @@
-//! Hiding what a declaration's patterns match.
+//! Redacts matches of a declaration's patterns.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 use toolcrib_json::exact;
 use toolcrib_tool::Data;
 
-/// What is shown instead.
+/// The replacement for a match.
 const MARK: &str = "[redacted]";
 
-/// A declaration's patterns, compiled once.
+/// The compiled patterns of a declaration.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction(Vec<Regex>);
 
 impl Redaction {
-    /// Compiles the patterns; fails with one clause about the first that is none.
+    /// Compiles the patterns; fails with a clause about the first invalid one.
     pub(crate) fn new(patterns: &[String]) -> Result<Self, String> {
         let compile = |pattern: &String| {
             Regex::new(pattern)
@@ -24,7 +24,7 @@ impl Redaction {
         patterns.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether there is no pattern.
+    /// Whether there are no patterns.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,7 +46,7 @@ impl Redaction {
         })
     }
 
-    /// The data with every match replaced in its strings and its keys.
+    /// The data with matches replaced in its strings and keys.
     pub(crate) fn data(&self, data: Data) -> Data {
         if self.0.is_empty() {
             return data;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_named() {
+    fn an_invalid_pattern_is_named() {
         let error = Redaction::new(&["(".into()]).unwrap_err();
         assert!(error.starts_with("the redaction pattern `(` is invalid"), "{error}");
     }

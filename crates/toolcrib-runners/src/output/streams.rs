@@ -1,4 +1,4 @@
-//! What is kept of a program's output, and how it is shown.
+//! How much of a program's output is kept, and how it is shown.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use toolcrib_tool::{ByteMasks, visible};
 
 use crate::output::redact::Redaction;
 
-/// How many of `bytes` are kept of which end. With both, the beginning gets three quarters: it
-/// holds headings and the first error.
+/// How many of `bytes` are kept at each end. With both ends, the beginning gets three quarters: it holds headings and
+/// the first error.
 pub(crate) fn capture(bytes: usize, keep: Keep) -> Capture {
     match keep {
         Keep::Both => Capture { head: bytes - bytes / 4, tail: bytes / 4 },
@@ -19,8 +19,7 @@ pub(crate) fn capture(bytes: usize, keep: Keep) -> Capture {
     }
 }
 
-/// Bytes that came in one piece, without secrets. To be used before anything of them is cut, because half
-/// a secret cannot be found.
+/// The bytes with secrets masked. Call it before anything is cut, because half a secret cannot be found.
 pub(crate) fn masked<'b>(bytes: &'b [u8], masks: Option<&ByteMasks>) -> Cow<'b, [u8]> {
     let Some(masks) = masks else { return Cow::Borrowed(bytes) };
     let (mut mask, mut masked) = (masks(), Vec::with_capacity(bytes.len()));
@@ -29,8 +28,8 @@ pub(crate) fn masked<'b>(bytes: &'b [u8], masks: Option<&ByteMasks>) -> Cow<'b, 
     Cow::Owned(masked)
 }
 
-/// A stream as it is shown to models and people. Where patterns hide something, a line that was cut is
-/// left out: what a pattern needs to see may be the part that is gone.
+/// A stream for models and people. If there are patterns, a line that was cut is left out, because the missing part may
+/// be what a pattern needs to match.
 pub(crate) fn shown(captured: &Captured, redaction: &Redaction) -> String {
     let text = if redaction.is_empty() {
         captured.text()
@@ -40,7 +39,7 @@ pub(crate) fn shown(captured: &Captured, redaction: &Redaction) -> String {
     visible(&text).into_owned()
 }
 
-/// Standard output, then standard error under a line of its own if there is any.
+/// Standard output, then standard error, if any, under a heading of its own.
 pub(crate) fn joined(stdout: &str, stderr: &str) -> String {
     if stderr.is_empty() {
         return stdout.to_owned();
@@ -49,7 +48,7 @@ pub(crate) fn joined(stdout: &str, stderr: &str) -> String {
     format!("{stdout}{line_end}[stderr]\n{stderr}")
 }
 
-/// The lines of a stream. Where something was cut out, the lines that were cut are left out whole.
+/// The lines of a stream. Lines that were cut are left out completely.
 pub(crate) fn lines(captured: &Captured, redaction: &Redaction) -> Vec<Value> {
     if !captured.is_truncated() {
         let text = String::from_utf8_lossy(&captured.bytes()).into_owned();
@@ -88,13 +87,13 @@ mod tests {
         let cut = captured("first\npassword=hun", "ter22\nlast\n", 1000);
         assert_eq!(shown(&cut, &redaction), "first\n[… 989 bytes omitted …]\nlast\n");
         assert_eq!(shown(&captured("password=hunter22", "", 17), &redaction), "[redacted]");
-        // Without patterns there is nothing that a cut could hide from them.
+        // Without patterns, cut lines hide nothing.
         let none = Redaction::new(&[]).unwrap();
         assert_eq!(shown(&captured("ab", "cd\n", 100), &none), "ab\n[… 95 bytes omitted …]\ncd\n");
     }
 
     #[test]
-    fn a_capture_keeps_no_more_than_it_may() {
+    fn a_capture_stays_within_its_limit() {
         for keep in [Keep::Both, Keep::Head, Keep::Tail] {
             for bytes in [0, 1, 3, 65536] {
                 let capture = capture(bytes, keep);
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_error_follows_under_its_own_line() {
+    fn standard_error_follows_under_a_heading() {
         assert_eq!(joined("out", ""), "out");
         assert_eq!(joined("out", "err\n"), "out\n[stderr]\nerr\n");
         assert_eq!(joined("out\n", "err"), "out\n[stderr]\nerr");

@@ -1,4 +1,4 @@
-//! Secrets: values that tools get as `${secret.x}`, and where each of them comes from.
+//! Secrets: the values of `${secret.x}`, and their sources.
 
 mod source;
 mod variables;
@@ -18,7 +18,7 @@ use variables::Variables;
 /// The longest value of a secret, in bytes.
 pub const SECRET_MAX: usize = 64 * 1024;
 
-/// Where secrets are looked for: under their names, then in folders.
+/// Where secrets are looked up: first by name, then in folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretSources {
     named: BTreeMap<String, SecretSource>,
@@ -27,61 +27,65 @@ pub struct SecretSources {
 }
 
 impl SecretSources {
-    /// Nowhere.
+    /// No sources.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says where one secret comes from; it is not looked for in folders then.
+    /// Sets the source of one secret. Folders are then not searched for it.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>, source: SecretSource) -> Self {
         self.named.insert(name.into(), source);
         self
     }
 
-    /// Takes every file of a folder as a secret under the file's name. The first folder that has a
-    /// name keeps it. A folder that is not there has none.
+    /// Adds every file of a folder as a secret under the file's name. If several folders have a name, the first one
+    /// wins. A missing folder counts as empty.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Says what variables held that were taken out of the server's environment, as a server does
-    /// with those that hold secrets, so that no other process can read them there.
+    /// Adds variables that were removed from the server's environment. A server removes those that hold secrets, so
+    /// that no other process can read them there.
     #[must_use]
     pub fn variables(mut self, taken: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         self.variables.extend(taken);
         self
     }
 
-    /// Whether there can be none.
+    /// Whether there are no sources.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.folders.is_empty()
     }
 
-    /// Reads everything but what `known` has of a command already: a command runs once. With
-    /// `commands` false none is run.
-    fn read(&self, known: &Found, commands: bool) -> Found {
-        let mut found = Found::new();
+    /// Reads all secrets except those whose command has already succeeded (`known`): a command runs once. If `commands`
+    /// is false, no command runs.
+    fn read(&self, known: &SecretStates, commands: bool) -> SecretStates {
+        let mut found = SecretStates::new();
         for (name, source) in &self.named {
             let value = match (source, known.get(name)) {
-                (SecretSource::Command { .. }, Some(value @ State::Value(_))) => value.clone(),
-                (SecretSource::Command { .. }, _) if !commands => State::NotAsked,
-                _ => source.read(&self.variables).map_or_else(State::Missing, State::Value),
+                (SecretSource::Command { .. }, Some(value @ SecretState::Value(_))) => {
+                    value.clone()
+                }
+                (SecretSource::Command { .. }, _) if !commands => SecretState::NotAsked,
+                _ => source
+                    .read(&self.variables)
+                    .map_or_else(SecretState::Missing, SecretState::Value),
             };
             found.insert(name.clone(), value);
         }
         for folder in &self.folders {
             for (name, value) in source::folder(folder) {
-                let value = value.map_or_else(State::Missing, State::Value);
+                let value = value.map_or_else(SecretState::Missing, SecretState::Value);
                 found.entry(name).or_insert(value);
             }
         }
         found
     }
 
-    /// Why a name that nobody knows is not there, and what to do.
+    /// Why an unknown name has no value, and what to do.
     fn unknown(&self, name: &str) -> String {
         let folders: Vec<String> =
             self.folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
@@ -96,20 +100,20 @@ impl SecretSources {
     }
 }
 
-type Found = BTreeMap<String, State>;
+type SecretStates = BTreeMap<String, SecretState>;
 
-/// What became of one secret.
+/// The state of one secret.
 #[derive(Clone)]
-enum State {
+enum SecretState {
     Value(SecretString),
-    /// One clause: where it was looked for, what was found, what to do.
+    /// A clause: where it was looked up, what was found, and what to do.
     Missing(String),
-    /// Its command was not run.
+    /// Its command has not been run.
     NotAsked,
 }
 
-/// The secrets of a server, by name. Cloning it is cheap; clones share what they know, and none of
-/// them shows a value. Values are overwritten in memory when the last user lets go of them.
+/// The secrets of a server, by name. Clones are cheap and share their values; none of them prints a value. When the
+/// last clone is dropped, the values are overwritten in memory.
 ///
 /// ```
 /// use toolcrib_runners::{ExposeSecret, Secrets};
@@ -127,62 +131,68 @@ pub struct Secrets(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     sources: SecretSources,
-    found: RwLock<Arc<Found>>,
+    found: RwLock<Arc<SecretStates>>,
 }
 
 impl Secrets {
-    /// Reads them all. Commands run one after another, each for at most ten seconds; blocks for as
-    /// long. What cannot be read is missing, and says why.
+    /// Reads all secrets. Commands run one after another, each for at most ten seconds; blocks meanwhile. A secret that
+    /// cannot be read is missing, with the reason.
     pub fn read(sources: SecretSources) -> Self {
-        let found = sources.read(&Found::new(), true);
+        let found = sources.read(&SecretStates::new(), true);
         Self::with(sources, found)
     }
 
-    /// Like [`read`](Self::read), but runs no commands: their secrets are taken to be there, and
-    /// cannot be used. For listings.
+    /// Like [`read`](Self::read), but runs no commands: their secrets count as available but cannot be used. For
+    /// listings.
     pub fn look(sources: SecretSources) -> Self {
-        let found = sources.read(&Found::new(), false);
+        let found = sources.read(&SecretStates::new(), false);
         Self::with(sources, found)
     }
 
-    /// Secrets a host program has by itself.
+    /// Secrets that a host program supplies directly.
     pub fn from_values<N: Into<String>, V: Into<String>>(
         values: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
-        let value = |value: V| State::Value(SecretString::from(value.into()));
+        let value = |value: V| SecretState::Value(SecretString::from(value.into()));
         let found = values.into_iter().map(|(name, secret)| (name.into(), value(secret))).collect();
         Self::with(SecretSources::new(), found)
     }
 
-    fn with(sources: SecretSources, found: Found) -> Self {
+    fn with(sources: SecretSources, found: SecretStates) -> Self {
         Self(Arc::new(Shared { sources, found: RwLock::new(Arc::new(found)) }))
     }
 
-    fn found(&self) -> Arc<Found> {
+    fn found(&self) -> Arc<SecretStates> {
         Arc::clone(&self.0.found.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The value of a secret, or why there is none.
+    /// The value of a secret, or why it is missing.
     pub fn get(&self, name: &str) -> Result<SecretString, MissingSecret> {
         let missing = |reason: String| Err(MissingSecret { name: name.to_owned(), reason });
         match self.found().get(name) {
-            Some(State::Value(value)) => Ok(value.clone()),
-            Some(State::Missing(reason)) => missing(format!("{reason} (config `secrets.{name}`)")),
-            Some(State::NotAsked) => missing("its command was not run to look at tools".to_owned()),
+            Some(SecretState::Value(value)) => Ok(value.clone()),
+            Some(SecretState::Missing(reason)) => {
+                missing(format!("{reason} (config `secrets.{name}`)"))
+            }
+            Some(SecretState::NotAsked) => missing(
+                "its command is not run for \
+                 listings"
+                    .to_owned(),
+            ),
             None => missing(self.0.sources.unknown(name)),
         }
     }
 
-    /// Fails, as [`get`](Self::get) does, if a tool that needs it cannot be available.
+    /// Fails, as [`get`](Self::get) does, if a tool that needs the secret cannot be available.
     pub fn check(&self, name: &str) -> Result<(), MissingSecret> {
         match self.found().get(name) {
-            Some(State::NotAsked) => Ok(()),
+            Some(SecretState::NotAsked) => Ok(()),
             _ => self.get(name).map(drop),
         }
     }
 
-    /// The name of the secret that this variable of the server's environment holds. No program is
-    /// given such a variable but as that secret.
+    /// The name of the secret in this variable of the server's environment. Programs get such a variable only as that
+    /// secret.
     pub fn held_in_variable(&self, variable: &str) -> Option<&str> {
         let held =
             |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
@@ -190,29 +200,29 @@ impl Secrets {
         named.find(|(_, source)| held(source)).map(|(name, _)| name.as_str())
     }
 
-    /// Reads files and folders again, which are replaced where secrets are rotated, and runs the
-    /// commands that failed. `mask` gets every value before a tool can: it has to hide them.
+    /// Reads files and folders again, where secrets may have been rotated, and repeats failed commands. `mask` gets
+    /// every value before a tool can use it and has to mask it from then on.
     pub fn refresh(&self, mask: impl FnOnce(&[(String, SecretString)])) {
         let found = self.0.sources.read(&self.found(), true);
         mask(&values(&found));
         *self.0.found.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
     }
 
-    /// All values with their names, in byte order of these: what has to be masked.
+    /// All values with their names, in byte order of the names: everything that has to be masked.
     pub fn values(&self) -> Vec<(String, SecretString)> {
         values(&self.found())
     }
 
-    /// Those of the named ones that are missing, with the reasons, in byte order.
+    /// The missing secrets, with the reasons, in byte order of their names.
     pub fn missing(&self) -> Vec<MissingSecret> {
         self.found().keys().filter_map(|name| self.check(name).err()).collect()
     }
 }
 
-fn values(found: &Found) -> Vec<(String, SecretString)> {
-    let value = |(name, state): (&String, &State)| match state {
-        State::Value(value) => Some((name.clone(), value.clone())),
-        State::Missing(_) | State::NotAsked => None,
+fn values(found: &SecretStates) -> Vec<(String, SecretString)> {
+    let value = |(name, state): (&String, &SecretState)| match state {
+        SecretState::Value(value) => Some((name.clone(), value.clone())),
+        SecretState::Missing(_) | SecretState::NotAsked => None,
     };
     found.iter().filter_map(value).collect()
 }
@@ -223,13 +233,13 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// A secret that is not there.
+/// A missing secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingSecret {
     /// Its name.
     pub name: String,
-    /// Where it was looked for, what was found, and how to give it.
+    /// Where it was looked up, what was found, and how to supply it.
     pub reason: String,
 }
 

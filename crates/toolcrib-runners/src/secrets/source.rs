@@ -1,4 +1,4 @@
-//! Where one secret comes from, and how it is read there.
+//! The sources of secrets.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -16,26 +16,26 @@ use super::variables::Variables;
 
 /// How long a command may take to print a secret.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// What is read at most: a line end, and a byte more, which tells a value that is too long.
+/// The maximum to read: the longest value, a line end, and one more byte to detect a value that is too long.
 const READ_MAX: usize = SECRET_MAX + 3;
-/// More files of a folder than this are not looked at.
+/// At most this many files of a folder are read.
 const FILES_MAX: usize = 1000;
 
-/// Where one secret comes from.
+/// The source of one secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretSource {
     /// A variable of the server's environment.
     Env(String),
-    /// A file. A line end after the last line is not part of the value.
+    /// A file. The final line end is not part of the value.
     File(PathBuf),
-    /// What a program prints. A line end after the last line is not part of the value.
+    /// The output of a program. The final line end is not part of the value.
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// Variables of the server's environment it gets beside `PATH`, `LANG`, `TZ` and `HOME`.
+        /// Variables of the server's environment that it gets in addition to `PATH`, `LANG`, `TZ` and `HOME`.
         pass_env: Vec<String>,
-        /// Where it starts.
+        /// Its working directory.
         cwd: PathBuf,
     },
 }
@@ -49,7 +49,7 @@ impl SecretSource {
                     Err(format!("the server's variable `{name}` is empty"))
                 }
                 Some(Ok(value)) => Ok(value.into()),
-                Some(Err(_)) => Err(format!("the server's variable `{name}` is no text")),
+                Some(Err(_)) => Err(format!("the server's variable `{name}` is not valid UTF-8")),
                 None => Err(format!(
                     "the server was started without the variable `{name}`; start it with one"
                 )),
@@ -63,7 +63,7 @@ impl SecretSource {
 fn file(path: &Path) -> Result<SecretString, String> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| format!("the file `{shown}` cannot be read: {error}");
-    // A pipe is not waited for, whoever puts one there between a look and the opening.
+    // Do not block on a pipe, even if one replaces the file just before it is opened.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
@@ -75,8 +75,8 @@ fn file(path: &Path) -> Result<SecretString, String> {
     value(bytes, &format!("the file `{shown}`"))
 }
 
-/// The secrets of a folder: regular files, symlinks to such ones followed, under names that a
-/// reference can have. Folders inside and dot files, where Kubernetes keeps versions, do not count.
+/// The secrets of a folder: regular files, or symbolic links to them, whose names a reference can have. Subfolders and
+/// dot files, where Kubernetes keeps versions, are ignored.
 pub(super) fn folder(folder: &Path) -> Vec<(String, Result<SecretString, String>)> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -117,7 +117,7 @@ fn command(
         .capture_stdout(Capture { head: READ_MAX, tail: 0 })
         .capture_stderr(Capture { head: 0, tail: 0 });
     let finished = run_blocking(command, COMMAND_LIMIT).map_err(|error| error.to_string())?;
-    // What it printed is not told, on neither stream: it may hold what must not be shown.
+    // The error never contains its output, because that may contain the secret.
     let by_hand = "run it by hand to see why";
     match finished.status {
         _ if finished.stopped => {
@@ -130,9 +130,9 @@ fn command(
     }
 }
 
-/// What was read, as a value: text without its last line end.
+/// The bytes as a value: text without its final line end.
 fn value(bytes: Vec<u8>, what: &str) -> Result<SecretString, String> {
-    let mut text = String::from_utf8(bytes).map_err(|_| format!("{what} is no text"))?;
+    let mut text = String::from_utf8(bytes).map_err(|_| format!("{what} is not valid UTF-8"))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -146,7 +146,7 @@ fn value(bytes: Vec<u8>, what: &str) -> Result<SecretString, String> {
         return Err(format!("{what} is empty"));
     }
     if text.contains('\0') {
-        return Err(format!("{what} holds a NUL character"));
+        return Err(format!("{what} contains a NUL character"));
     }
     Ok(text.into())
 }

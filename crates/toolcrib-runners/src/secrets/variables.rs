@@ -1,28 +1,28 @@
-//! The variables of the server's environment, also those that are not in it any more.
+//! The variables of the server's environment, including those removed from it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 
-/// The server's environment, and beside it what was taken out.
+/// The server's environment, and the variables removed from it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Variables {
     taken: BTreeMap<OsString, OsString>,
 }
 
 impl Variables {
-    /// Adds what was taken out.
+    /// Adds removed variables.
     pub(super) fn extend(&mut self, taken: impl IntoIterator<Item = (OsString, OsString)>) {
         self.taken.extend(taken);
     }
 
-    /// What a variable holds.
+    /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<OsString> {
         self.taken.get(std::ffi::OsStr::new(name)).cloned().or_else(|| std::env::var_os(name))
     }
 }
 
-/// Names only.
+/// Shows names only.
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.taken.keys()).finish()

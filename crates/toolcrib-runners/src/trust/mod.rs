@@ -1,9 +1,9 @@
-//! The operator's word: what a declaration asks for that a manifest cannot grant itself.
+//! The operator's word: permissions that a manifest cannot grant itself.
 //!
-//! A manifest describes a program; it does not decide how far the program is trusted. Profile
-//! `trusted`, and grants that reach the home folder, a place of credentials, a folder of the system
-//! that is not for everybody to read, or any folder of the system to write, hold only where the host's
-//! [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
+//! A manifest describes a program; it does not decide how far the program is trusted. Profile `trusted`, and grants
+//! that reach the home folder, credentials, a system folder that not every user may read, or write access to any system
+//! folder, take effect only if the host's [`Trust`] says so. Everything else about a sandbox is the manifest's own
+//! choice.
 //!
 //! Files of resources and prompts are read by the server itself, without a jail. Without the operator's
 //! word they have to be in the manifest's folder or in the workspace.
@@ -33,59 +33,59 @@ pub(crate) use places::spellings;
 /// A declaration that needs the operator's word.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Claim<'a> {
-    /// What it declares.
+pub struct TrustRequest<'a> {
+    /// The kind of declaration.
     pub kind: Kind,
-    /// The manifest, as it was named when it was loaded.
+    /// The manifest's path as it was given when it was loaded.
     pub unit: &'a str,
-    /// The name of what it declares; of a resource its address.
+    /// The declared name, or the address of a resource.
     pub name: &'a str,
-    /// The digest of the whole declaration, the same that a lock records.
+    /// The digest of the whole declaration, the same as in a lock.
     pub digest: &'a str,
-    /// What it asks for, one clause each, such as "to read" with a path.
+    /// The permissions it asks for, one clause each, such as "to read" with a path.
     pub wants: &'a [String],
 }
 
 /// Whether the operator vouches for a declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
-    /// The operator vouches for it, whatever it says.
-    Given,
-    /// The operator vouches for this very definition. Files that it runs must have the content that
-    /// the digest covers.
-    GivenForDigest,
+pub enum TrustDecision {
+    /// The operator vouches for it, whatever its content.
+    Trusted,
+    /// The operator vouches for exactly this definition. The files it runs must have the content that the digest
+    /// covers.
+    TrustedForDigest,
     /// Nobody vouches for it.
-    Missing {
+    Untrusted {
         /// What to do, as an imperative clause.
         remedy: String,
     },
 }
 
-/// Decides which declarations have the operator's word.
+/// Decides which declarations the operator vouches for.
 pub trait Trust: fmt::Debug + Send + Sync {
-    /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded, and of a tool
-    /// that needs the word before each call.
-    fn word(&self, claim: &Claim<'_>) -> Word;
+    /// Decides about one declaration. Called whenever its manifest is loaded, and before each call of a tool that needs
+    /// the operator's word.
+    fn decide(&self, claim: &TrustRequest<'_>) -> TrustDecision;
 
-    /// Why a tool that was loaded is not run any more, whether or not it needs the word, as a clause about
-    /// the tool. Asked before each call, so it has to be quick. `None`, the default: nothing is against it.
-    fn objection(&self, _claim: &Claim<'_>) -> Option<String> {
+    /// Why a loaded tool must no longer run, whether or not it needs the operator's word, as a clause about the tool.
+    /// Called before each call, so it has to be fast. The default `None` means no objection.
+    fn objection(&self, _claim: &TrustRequest<'_>) -> Option<String> {
         None
     }
 
-    /// The command by which the operator gives the word anew, after a file that the declaration runs has
-    /// changed, and which acts at once. `None`, the default: loading the manifests again is enough.
+    /// The command by which the operator trusts a declaration again after a file that it runs has changed; takes effect
+    /// at once. The default `None` means that reloading the manifests is enough.
     fn renewal(&self, _kind: Kind, _unit: &str, _name: &str) -> Option<String> {
         None
     }
 
-    /// Files on which the decisions depend: a server loads its manifests again when one changes.
+    /// Files on which the decisions depend. A server reloads its manifests when one of them changes.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Takes over what a config that was read again trusts by name: units and `unit:name`, with paths
-    /// that are right from here. Manifests are loaded again afterwards. Default: nothing changes.
+    /// Takes over what a reloaded config trusts by name: units and `unit:name`, with paths resolved for this process.
+    /// Manifests are reloaded afterwards. The default does nothing.
     fn take_over(&self, _named: &[String]) {}
 }
 
@@ -94,25 +94,24 @@ pub trait Trust: fmt::Debug + Send + Sync {
 pub struct TrustNothing;
 
 impl Trust for TrustNothing {
-    fn word(&self, _: &Claim<'_>) -> Word {
+    fn decide(&self, _: &TrustRequest<'_>) -> TrustDecision {
         let remedy =
             "the program that loads this manifest has to trust it (`RunnerHost::with_trust`)";
-        Word::Missing { remedy: remedy.to_owned() }
+        TrustDecision::Untrusted { remedy: remedy.to_owned() }
     }
 }
 
-/// Trusts every declaration: for hosts that load only manifests they ship themselves.
+/// Trusts every declaration. For hosts that load only their own manifests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustEverything;
 
 impl Trust for TrustEverything {
-    fn word(&self, _: &Claim<'_>) -> Word {
-        Word::Given
+    fn decide(&self, _: &TrustRequest<'_>) -> TrustDecision {
+        TrustDecision::Trusted
     }
 }
 
-/// What a declared tool asks for that needs the operator's word, one clause each; empty if it needs
-/// none.
+/// The permissions of a declared tool that need the operator's word, one clause each; empty if none does.
 pub fn tool_wants(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
     let folder = Path::new(&declaration.origin.file).parent();
     match (declaration.command(), declaration.worker()) {
@@ -127,8 +126,7 @@ pub fn tool_wants(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
     }
 }
 
-/// What a declared MCP server asks for that needs the operator's word, as [`tool_wants`] does for a
-/// tool.
+/// Like [`tool_wants`], for a declared MCP server.
 pub fn upstream_wants(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Vec<String> {
     match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
@@ -138,7 +136,7 @@ pub fn upstream_wants(declaration: &UpstreamDeclaration, host: &RunnerHost) -> V
     }
 }
 
-/// What a declared resource asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+/// Like [`tool_wants`], for a declared resource.
 pub fn resource_wants(declaration: &ResourceDeclaration, host: &RunnerHost) -> Vec<String> {
     let file = match &declaration.content {
         ResourceContent::File(file) => Some(file.as_path()),
@@ -147,7 +145,7 @@ pub fn resource_wants(declaration: &ResourceDeclaration, host: &RunnerHost) -> V
     reads(file, &declaration.origin.file, host)
 }
 
-/// What a declared prompt asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+/// Like [`tool_wants`], for a declared prompt.
 pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<String> {
     let files = declaration.messages.iter().filter_map(|message| match &message.content {
         MessageContent::File { path, .. } => Some(path.as_path()),
@@ -166,7 +164,7 @@ pub(crate) struct Renewal {
 }
 
 impl Renewal {
-    /// Of a tool.
+    /// For a tool.
     pub(crate) fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
         Self {
             kind: Kind::Tool,
@@ -176,7 +174,7 @@ impl Renewal {
         }
     }
 
-    /// Of an MCP server.
+    /// For an MCP server.
     pub(crate) fn of_upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Self {
         Self {
             kind: Kind::Upstream,
@@ -191,86 +189,91 @@ impl Renewal {
         let renewal =
             self.needs_word.then(|| host.trust.renewal(self.kind, &self.unit, &self.name));
         match renewal.flatten() {
-            Some(command) => format!("look at it; `{command}` takes it up at once"),
-            None => "look at it; `toolcrib reload` takes it up, and holds it against the lock"
-                .to_owned(),
+            Some(command) => format!("review it, then run `{command}`, which takes effect at once"),
+            None => {
+                "review it, then run `toolcrib reload`, which compares it with the lock".to_owned()
+            }
         }
     }
 }
 
-/// A file of a resource or prompt, as the server may read it. `manifest` is the file that declares it,
-/// and `word` what the operator says of the declaration.
+/// A file of a resource or prompt, as the server may read it. `manifest` is the declaring file, and `word` the
+/// operator's decision about the declaration.
 pub fn served_file(
     file: &Path,
     manifest: &str,
-    word: Option<&Word>,
+    word: Option<&TrustDecision>,
     host: &RunnerHost,
 ) -> ServedFile {
     let served = ServedFile::new(beside(manifest).join(file)).control_plane(&host.control_plane);
     let own = OwnFolders::of(manifest, host);
-    let is_granted = matches!(word, Some(Word::Given | Word::GivenForDigest));
+    let is_granted = matches!(word, Some(TrustDecision::Trusted | TrustDecision::TrustedForDigest));
     if is_granted && !own.contain(served.path()) {
         return served;
     }
     served.within(own.folders, own.except)
 }
 
-/// The word for a resource, whose declaration has this digest; `None` if it needs none.
-pub fn resource_word(
+/// The decision about a resource whose declaration has this digest; `None` if it needs none.
+pub fn resource_trust_decision(
     declaration: &ResourceDeclaration,
     digest: &str,
     host: &RunnerHost,
-) -> Option<Word> {
+) -> Option<TrustDecision> {
     let wants = resource_wants(declaration, host);
     let (unit, name) = (&declaration.origin.file, declaration.uri.as_str());
-    word(&Claim { kind: Kind::Resource, unit, name, digest, wants: &wants }, host)
+    decision(&TrustRequest { kind: Kind::Resource, unit, name, digest, wants: &wants }, host)
 }
 
-/// The word for a prompt, whose declaration has this digest; `None` if it needs none.
-pub fn prompt_word(
+/// The decision about a prompt whose declaration has this digest; `None` if it needs none.
+pub fn prompt_trust_decision(
     declaration: &PromptDeclaration,
     digest: &str,
     host: &RunnerHost,
-) -> Option<Word> {
+) -> Option<TrustDecision> {
     let wants = prompt_wants(declaration, host);
     let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
-    word(&Claim { kind: Kind::Prompt, unit, name, digest, wants: &wants }, host)
+    decision(&TrustRequest { kind: Kind::Prompt, unit, name, digest, wants: &wants }, host)
 }
 
-/// The word for a tool, whose declaration has this digest; `None` if it needs none.
-pub fn tool_word(declaration: &Declaration, digest: &str, host: &RunnerHost) -> Option<Word> {
+/// The decision about a tool whose declaration has this digest; `None` if it needs none.
+pub fn tool_trust_decision(
+    declaration: &Declaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<TrustDecision> {
     let wants = tool_wants(declaration, host);
     let (unit, name) = (&declaration.origin.file, declaration.definition.name());
-    word(&Claim { kind: Kind::Tool, unit, name, digest, wants: &wants }, host)
+    decision(&TrustRequest { kind: Kind::Tool, unit, name, digest, wants: &wants }, host)
 }
 
-/// The word for an MCP server, whose declaration has this digest; `None` if it needs none.
-pub fn upstream_word(
+/// The decision about an MCP server whose declaration has this digest; `None` if it needs none.
+pub fn upstream_trust_decision(
     declaration: &UpstreamDeclaration,
     digest: &str,
     host: &RunnerHost,
-) -> Option<Word> {
+) -> Option<TrustDecision> {
     let wants = upstream_wants(declaration, host);
     let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
-    word(&Claim { kind: Kind::Upstream, unit, name, digest, wants: &wants }, host)
+    decision(&TrustRequest { kind: Kind::Upstream, unit, name, digest, wants: &wants }, host)
 }
 
-fn word(claim: &Claim<'_>, host: &RunnerHost) -> Option<Word> {
+fn decision(claim: &TrustRequest<'_>, host: &RunnerHost) -> Option<TrustDecision> {
     if claim.wants.is_empty() {
         return None;
     }
-    Some(match host.trust.word(claim) {
-        Word::Missing { remedy } => {
+    Some(match host.trust.decide(claim) {
+        TrustDecision::Untrusted { remedy } => {
             let wants = claim.wants.join(" and ");
             let preposition = if wants.starts_with("to ") { "" } else { "for " };
             let remedy = format!("needs the operator's word {preposition}{wants}: {remedy}");
-            Word::Missing { remedy }
+            TrustDecision::Untrusted { remedy }
         }
         given => given,
     })
 }
 
-/// The reads that need a word, of files that the server itself opens.
+/// Files that the server itself opens and that need the operator's word to be read.
 fn reads<'p>(
     files: impl IntoIterator<Item = &'p Path>,
     manifest: &str,
@@ -285,7 +288,7 @@ fn reads<'p>(
     others.map(|file| format!("to read `{}`", file.display())).collect()
 }
 
-/// Where the server reads files for a manifest that nobody vouches for.
+/// Where the server reads files for a manifest without the operator's word.
 struct OwnFolders {
     /// The manifest's folder and the workspace.
     folders: Vec<PathBuf>,
@@ -314,8 +317,7 @@ fn beside(manifest: &str) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// `implied` is a folder that the program may read without a grant: that of its script, or that of
-/// its manifest.
+/// `implied` is a folder that the program may read without a grant: that of its script or of its manifest.
 fn wants(
     sandbox: &SandboxSpec,
     cwd: Option<&Path>,
@@ -348,7 +350,7 @@ fn wants(
                 .iter()
                 .any(|folder| spellings(own).iter().any(|own| folder.starts_with(own)))
         });
-        // The folder that holds the manifests may be in the home folder, but must not contain it.
+        // The folder of the manifests may be in the home folder, but must not contain it.
         if beside { contains_private(folder, host) } else { reaches_private(folder, host) }
     }) {
         wants.push(format!("to read `{}`, where its file is", folder.display()));

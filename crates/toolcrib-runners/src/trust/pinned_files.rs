@@ -1,6 +1,6 @@
-//! Files that argument vectors name: recorded when a manifest is loaded, and compared before a start.
+//! Pins files that argument vectors name: recorded when a manifest is loaded, and compared before a start.
 //!
-//! [`Deciding`] decides which files these are, so that the digest of a declaration, the control plane
+//! [`DecidingFiles`] decides which files these are, so that the digest of a declaration, the control plane
 //! and a start agree.
 
 use std::collections::BTreeMap;
@@ -14,38 +14,38 @@ use toolcrib_sandbox::SealedFile;
 
 use crate::trust::Renewal;
 use crate::trust::deciding_files;
-use crate::trust::deciding_files::Named;
-use crate::{Deciding, RunnerHost};
+use crate::trust::deciding_files::ReferencedFile;
+use crate::{DecidingFiles, RunnerHost};
 
-/// Records the files that the argument vectors of a manifest name, with their digests. Without this
-/// the digests of its declarations do not cover these files, and nothing of them is compared when a
-/// program starts. [`entries`](crate::entries) expects it to be done.
+/// Records the files that the argument vectors of a manifest name, with their digests. Without this step the digests of
+/// declarations do not cover these files, and they are not compared when a program starts. Call it before
+/// [`entries`](crate::entries).
 pub fn pin_files(loaded: &mut Loaded, host: &RunnerHost) {
     for declaration in &mut loaded.declarations {
         if declaration.command().is_none() {
             continue;
         }
-        let named = Deciding::of_tool(declaration, host).named;
+        let named = DecidingFiles::of_tool(declaration, host).named;
         if let DeclaredBody::Command(command) = &mut declaration.body {
             command.files = read(named);
         }
     }
     for UpstreamDeclaration { transport, origin, .. } in &mut loaded.upstreams {
         if let UpstreamTransport::Stdio(stdio) = transport {
-            stdio.files = read(Deciding::of_upstream(stdio, &origin.file, host).named);
+            stdio.files = read(DecidingFiles::of_upstream(stdio, &origin.file, host).named);
         }
     }
 }
 
-fn read(named: Vec<Named>) -> BTreeMap<String, NamedFile> {
+fn read(named: Vec<ReferencedFile>) -> BTreeMap<String, NamedFile> {
     named.into_iter().map(|named| (named.written, NamedFile::read(named.path))).collect()
 }
 
-/// Fails with a clause if the files that an MCP server's argument vector names are not those that were
-/// recorded when its manifest was loaded.
+/// Fails with a clause if the files that an MCP server's argument vector names have changed since its manifest was
+/// loaded.
 pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Result<(), String> {
     let UpstreamTransport::Stdio(stdio) = &declaration.transport else { return Ok(()) };
-    let now = Deciding::of_upstream(stdio, &declaration.origin.file, host);
+    let now = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     if let Some(problem) = deciding_files::linked(&now.linked) {
         return Err(problem);
     }
@@ -53,34 +53,31 @@ pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Resu
     compare(&stdio.files, now.named, advice).map(drop)
 }
 
-/// The copy of a script that takes the place of an argument.
+/// A sealed copy of a script that replaces an argument.
 #[derive(Debug)]
-pub(crate) struct Copy {
+pub(crate) struct ScriptCopy {
     /// The position of the argument.
     pub(crate) at: usize,
-    /// What the argument is without it.
-    pub(crate) named: Named,
+    /// The file that the argument names.
+    pub(crate) named: ReferencedFile,
     pub(crate) sealed: SealedFile,
 }
 
-/// Compares the files that a vector names now with those that were recorded. Fails with a clause;
-/// `advice` is what it says to do about a file that has changed.
+/// Compares the files that a vector names now with the recorded ones. Fails with a clause; `advice` says what to do
+/// about a changed file.
 ///
-/// A shell's script is read once, and a sealed copy of what was compared is returned: a shell needs
-/// nothing but the text. All other files are started or opened where they are, right after they were
-/// compared. A program may look for its own folder, and Python and Node load modules from the folder of
-/// their script. The control plane keeps the programs of this server from changing them meanwhile.
+/// A shell's script is read once, and a sealed copy of the compared bytes is returned, because a shell needs only the
+/// text. All other files are opened in place, right after the comparison: a program may look for its own folder, and
+/// Python and Node load modules from the folder of their script. The control plane keeps this server's programs from
+/// changing them in between.
 pub(crate) fn compare(
     recorded: &BTreeMap<String, NamedFile>,
-    now: Vec<Named>,
+    now: Vec<ReferencedFile>,
     advice: impl Fn() -> String,
-) -> Result<Option<Copy>, String> {
+) -> Result<Option<ScriptCopy>, String> {
     let is_there = |written: &String| now.iter().any(|named| named.written == *written);
     if let Some((_, file)) = recorded.iter().find(|(written, _)| !is_there(written)) {
-        return Err(format!(
-            "needs the file `{}`, which is not there any more",
-            file.path.display()
-        ));
+        return Err(format!("needs the file `{}`, which no longer exists", file.path.display()));
     }
     let mut copy = None;
     for named in now {
@@ -97,7 +94,7 @@ pub(crate) fn compare(
                     let sealed = SealedFile::new(&bytes).map_err(|error| {
                         format!("needs a copy of `{shown}`, which cannot be made: {error}")
                     })?;
-                    copy = Some(Copy { at, named, sealed });
+                    copy = Some(ScriptCopy { at, named, sealed });
                     true
                 }
                 None => false,
@@ -115,7 +112,7 @@ pub(crate) fn compare(
     Ok(copy)
 }
 
-/// Why a file that was recorded without a digest cannot be pinned; `None` if it can be now.
+/// Why a file that was recorded without a digest cannot be pinned; `None` if it can be pinned now.
 pub(crate) fn defect(file: &NamedFile) -> Option<String> {
     if file.digest.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! Which places of a machine a manifest's grants may reach without the operator's word.
+//! Which paths a manifest's grants may reach without the operator's word.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
@@ -7,13 +7,13 @@ use toolcrib_sandbox::sensitive_places;
 
 use crate::RunnerHost;
 
-/// Folders of the system: what is written there decides what others run, as a crontab, a unit or a program.
+/// System folders: files written there decide what others run, for example crontabs, units and programs.
 const SYSTEM: [&str; 15] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run",
     "/sbin", "/sys", "/usr", "/var",
 ];
 
-/// Whether this path is in a folder of the system, or contains one, outside the workspace.
+/// Whether this path is in a system folder, or contains one, outside the workspace.
 pub(super) fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
     let meets = |path: &PathBuf| {
         SYSTEM.iter().any(|system| path.starts_with(system) || Path::new(system).starts_with(path))
@@ -21,8 +21,8 @@ pub(super) fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
     !is_in_workspace(path, host) && spellings(path).iter().any(meets)
 }
 
-/// Secret places: a grant of one, of anything in it, or of a folder around it needs the operator's word.
-/// What is public in them is in [`PUBLIC`]; of `/proc`, everything but processes and [`SECRET_IN_PROC`] is.
+/// Secret places: a grant of one, of anything in it, or of a folder around it needs the operator's word. Exceptions are
+/// listed in [`PUBLIC`]; in `/proc`, everything except processes and [`SECRET_IN_PROC`] is public.
 const SECRET: [&str; 15] = [
     "/boot",
     "/etc",
@@ -94,13 +94,13 @@ const PUBLIC: [&str; 49] = [
     "/run/utmp",
 ];
 
-/// What tells of memory, keys or all processes, in `/proc`.
+/// Files in `/proc` about memory, keys or all processes.
 const SECRET_IN_PROC: [&str; 8] =
     ["kcore", "key-users", "keys", "kmsg", "kpagecount", "sched_debug", "timer_list", "vmcore"];
 
-/// Whether a program that reads this path outside the workspace could learn what the system keeps from
-/// most of its users, or could talk to a service through its socket: the passwords of users, the
-/// command lines of other processes, the containers of a Docker daemon.
+/// Whether a program that reads this path outside the workspace could learn what the system hides from most users, or
+/// could talk to a service through its socket: users' passwords, the command lines of other processes, the containers
+/// of a Docker daemon.
 pub(super) fn reaches_exposed(path: &Path, host: &RunnerHost) -> bool {
     let is_exposed = |path: &PathBuf| {
         let meets = |place: &&str| path.starts_with(place) || Path::new(place).starts_with(path);
@@ -110,7 +110,7 @@ pub(super) fn reaches_exposed(path: &Path, host: &RunnerHost) -> bool {
     !is_in_workspace(path, host) && spellings(path).iter().any(is_exposed)
 }
 
-/// Whether this is a path in `/proc` that tells of the system, or of the process that reads it.
+/// Whether this path in `/proc` is about the system, or about the process that reads it.
 fn is_public_in_proc(path: &Path) -> bool {
     let Ok(rest) = path.strip_prefix("/proc") else { return false };
     let Some(Component::Normal(name)) = rest.components().next() else { return false };
@@ -120,8 +120,8 @@ fn is_public_in_proc(path: &Path) -> bool {
     process.is_none_or(|process| process == std::process::id()) && !SECRET_IN_PROC.contains(&name)
 }
 
-/// Whether this is a socket, or by its name the socket or the folder of sockets of a container
-/// engine, which need not run yet.
+/// Whether this is a socket, or by its name the socket or socket folder of a container engine, which need not be
+/// running.
 fn is_control_socket(path: &Path) -> bool {
     const ENGINES: [&str; 4] = ["containerd", "crio", "docker", "podman"];
     #[cfg(unix)]
@@ -143,8 +143,7 @@ fn is_in_workspace(path: &Path, host: &RunnerHost) -> bool {
     spellings(path).iter().all(|path| roots.iter().any(|root| path.starts_with(root)))
 }
 
-/// Whether a grant of this path reaches the home folder outside the workspace, or a place of
-/// credentials anywhere.
+/// Whether a grant of this path reaches the home folder outside the workspace, or credentials anywhere.
 pub(super) fn reaches_private(path: &Path, host: &RunnerHost) -> bool {
     let paths = spellings(path);
     let in_workspace = is_in_workspace(path, host);
@@ -168,8 +167,8 @@ pub(super) fn contains_home(paths: &[PathBuf]) -> bool {
     places.into_iter().any(|place| paths.iter().any(|path| place.starts_with(path)))
 }
 
-/// Whether one of these folders contains credentials that are there: `/etc/passwd` names homes of
-/// services, such as `/usr/sbin`, in which there never are any.
+/// Whether one of these folders contains existing credentials. `/etc/passwd` names home folders of services, such as
+/// `/usr/sbin`, that never contain any.
 fn contains_credentials(paths: &[PathBuf], place: &Path) -> bool {
     paths.iter().any(|path| place.starts_with(path)) && place.symlink_metadata().is_ok()
 }
@@ -188,8 +187,7 @@ pub(super) fn credentials(host: &RunnerHost) -> impl Iterator<Item = PathBuf> {
     CREDENTIALS.iter().cloned().chain(own)
 }
 
-/// The path as it is written, without `.` and `..`, and the path that it leads to, where that is
-/// another.
+/// The path as written, without `.` and `..`, and its target if that differs.
 pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut plain = PathBuf::new();
@@ -199,7 +197,7 @@ pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
             part => plain.push(part),
         }
     }
-    // What is not there yet will be where its folder really is.
+    // A file that does not exist yet will be created where its folder really is.
     let real = absolute.ancestors().find_map(|there| {
         let rest = absolute.strip_prefix(there).ok()?;
         Some(std::fs::canonicalize(there).ok()?.join(rest))
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn write_grants_in_temporary_folders_and_the_workspace_need_no_word() {
+    fn write_grants_in_temporary_folders_and_the_workspace_need_no_trust() {
         let (folder, host) = host();
         let own = ["", "out", "out/../deeper/x"].map(|below| folder.path().join(below));
         for path in own.iter().map(PathBuf::as_path).chain([Path::new("/tmp/x")]) {

@@ -1,7 +1,7 @@
-//! A declared worker as a tool: a program that keeps running answers one JSON line per call.
+//! Runs a declared worker as a tool: a program that keeps running answers one JSON line for each call.
 
-mod live;
 mod protocol;
+mod running;
 mod supervisor;
 
 use std::borrow::Cow;
@@ -15,34 +15,33 @@ use toolcrib_tool::{
     ToolOutcome, ToolOutput,
 };
 
-use self::live::Gone;
 use self::protocol::Reply;
+use self::running::WorkerExit;
 use self::supervisor::Supervisor;
-use crate::command::explain::{Confined, explain};
+use crate::command::explain::{ConfinedRun, explain};
 use crate::confinement::planned_limits;
 use crate::expansion::context;
 use crate::expansion::context::ContextChecks;
 use crate::output::redact::Redaction;
 use crate::output::streams::shown;
 use crate::trust::Renewal;
-use crate::{Deciding, RunnerHost};
+use crate::{DecidingFiles, RunnerHost};
 use toolcrib_tool::visible;
 
-/// Answers the calls of a declaration through a worker of its own.
+/// Sends the calls of a declaration to its own worker.
 ///
-/// The program is started with the first call, in a session of its own, and ended with everything
-/// it started when it has been idle, has answered as many calls as it may, misbehaves, or the tool
-/// is [closed](Tool::close). What ends a worker fails the calls it had, each with the reason; the
-/// next call starts another. A worker that ends before it has answered anything is left alone for
-/// 100 ms, and for twice as long each further time, up to 30 s.
+/// The program starts with the first call, in its own session. It is ended, with everything it started, when it has
+/// been idle, has answered its maximum of calls, misbehaves, or the tool is [closed](Tool::close). When a worker ends,
+/// its calls fail with the reason, and the next call starts another. After a worker that ended before it answered
+/// anything, the next start waits for 100 ms, doubled each further time, up to 30 s.
 ///
-/// Outside a tokio runtime with I/O and time enabled a call panics.
+/// Panics outside a tokio runtime with I/O and time enabled.
 #[derive(Debug)]
 pub struct WorkerRunner {
     declaration: Declaration,
     host: RunnerHost,
     supervisor: Option<Arc<Supervisor>>,
-    /// What is compiled from the declaration, or what is wrong with it.
+    /// The compiled declaration, or why it cannot be compiled.
     compiled: Result<Compiled, String>,
 }
 
@@ -53,7 +52,7 @@ struct Compiled {
 }
 
 impl WorkerRunner {
-    /// A runner of the declaration's worker. Of a tool without one, every call fails.
+    /// A runner for the declaration's worker. If the tool has none, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
             Ok(Compiled {
@@ -66,7 +65,7 @@ impl WorkerRunner {
             declaration: declaration.clone(),
             host: host.clone(),
             supervisor: worker.map(|worker| {
-                let deciding = Deciding::of_tool(declaration, host);
+                let deciding = DecidingFiles::of_tool(declaration, host);
                 let sandbox = declaration.sandbox.clone();
                 let renewal = Renewal::of_tool(declaration, host);
                 Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding, renewal))
@@ -75,7 +74,7 @@ impl WorkerRunner {
         }
     }
 
-    /// Why no call can succeed: a pattern or a schema of the declaration that is none.
+    /// Why no call can succeed: an invalid pattern or schema in the declaration.
     pub(crate) fn defect(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(String::as_str)
     }
@@ -119,7 +118,7 @@ impl WorkerRunner {
         }
     }
 
-    /// What a call would do: the worker, and how long the line is that it is sent.
+    /// What a call would do: the worker, and the length of the line that it is sent.
     fn planned(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         let Compiled { checks, .. } =
             self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
@@ -141,15 +140,15 @@ impl WorkerRunner {
         })))
     }
 
-    /// A call whose worker is gone, with what that said last.
-    fn failed(&self, gone: &Gone, redaction: &Redaction) -> ToolError {
+    /// The error for a call whose worker has ended, with the worker's last output.
+    fn failed(&self, gone: &WorkerExit, redaction: &Redaction) -> ToolError {
         let worker = self.declaration.worker();
         let own_home = worker.is_some_and(|worker| {
             worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
         });
         let sandbox = &self.declaration.sandbox;
         let workspace = &self.host.workspace_root;
-        let confined = Confined { sandbox, workspace, program: "", exit: None, own_home };
+        let confined = ConfinedRun { sandbox, workspace, program: "", exit: None, own_home };
         let stderr = shown(&gone.stderr, redaction);
         let error = failed(gone, &stderr, redaction);
         match explain(confined, &stderr) {
@@ -158,7 +157,7 @@ impl WorkerRunner {
         }
     }
 
-    /// The declared values of the host, by the declaration's names.
+    /// The declared context values, by the declaration's names.
     fn context(&self, cx: &CallContext) -> Map<String, Value> {
         let parameters = &self.declaration.context;
         let value = |name: &str| context::value(parameters, cx, name).map(Cow::into_owned);
@@ -175,7 +174,7 @@ fn success(output: Option<String>, data: Option<Data>, redaction: &Redaction) ->
     if let Some(data) = data {
         let data = redaction.data(data);
         let text = data.to_json();
-        // As it is shown where the data itself would steer a terminal.
+        // Shown escaped where the raw data would control a terminal.
         if result.content().is_empty() && visible(&text) != text {
             result = result.with_content(visible(&text).into_owned());
         }
@@ -184,8 +183,8 @@ fn success(output: Option<String>, data: Option<Data>, redaction: &Redaction) ->
     result
 }
 
-/// The failure of a call whose worker is gone.
-fn failed(gone: &Gone, stderr: &str, redaction: &Redaction) -> ToolError {
+/// The error for a call whose worker has ended.
+fn failed(gone: &WorkerExit, stderr: &str, redaction: &Redaction) -> ToolError {
     let error = ToolError::execution(format!(
         "the worker {}",
         visible(&redaction.text(gone.reason.clone()))
@@ -230,6 +229,6 @@ impl Tool for WorkerRunner {
     }
 
     fn wind_down(&self) -> Duration {
-        live::CANCEL_WAIT + Duration::from_millis(100)
+        running::CANCEL_WAIT + Duration::from_millis(100)
     }
 }

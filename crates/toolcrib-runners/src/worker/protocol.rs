@@ -1,4 +1,4 @@
-//! The lines that go to a worker and come back: `jsonl`.
+//! The lines to and from a worker: `jsonl`.
 
 use serde_json::{Map, Value};
 use toolcrib_tool::{ByteMasks, Data, canonical_json};
@@ -6,12 +6,12 @@ use toolcrib_tool::{ByteMasks, Data, canonical_json};
 use crate::output::masked_json::from_slice;
 use crate::output::streams::masked;
 
-/// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
+/// The line of one call. `arguments` is JSON text; a line end in it can only be between tokens.
 pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, Value>) -> Vec<u8> {
     let mut line = Vec::with_capacity(arguments.len() + tool.len() + 64);
     line.extend_from_slice(b"{\"id\":");
     line.extend_from_slice(id.to_string().as_bytes());
-    // A tool's name has no character that JSON escapes.
+    // A tool's name contains no character that JSON escapes.
     line.extend_from_slice(b",\"tool\":\"");
     line.extend_from_slice(tool.as_bytes());
     line.extend_from_slice(b"\",\"arguments\":");
@@ -32,7 +32,7 @@ pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, V
     line
 }
 
-/// The line that says that nobody waits for a call any more.
+/// The line that cancels a call.
 pub(super) fn cancel(id: u64) -> Vec<u8> {
     format!("{{\"cancel\":{id}}}\n").into_bytes()
 }
@@ -44,22 +44,22 @@ pub(super) enum Reply {
     Failure { message: String, retryable: bool },
 }
 
-/// Reads an answer: the call's number, and the reply. Fails with a clause about the line, of which the
-/// beginning is shown, with secrets masked.
+/// Parses an answer: the call's number and the reply. Fails with a clause about the line that shows its beginning with
+/// secrets masked.
 pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Reply), String> {
     let not_one = |problem: &str| {
         let line = masked(line, masks);
         let start: String = String::from_utf8_lossy(&line).chars().take(200).collect();
-        format!("wrote a line that is no answer ({problem}): {start}")
+        format!("wrote an invalid answer ({problem}): {start}")
     };
     let whole =
-        from_slice(line).map_err(|_| not_one("it is no JSON; notes go to standard error"))?;
-    // Only the data keeps numbers that a value cannot hold: nothing else may be one.
+        from_slice(line).map_err(|_| not_one("it is not JSON; write logs to standard error"))?;
+    // Only the data may contain numbers that the value type cannot hold.
     let exact = whole.is_rounded().then(|| whole.protected().get("data").cloned()).flatten();
     let value = if whole.is_rounded() { whole.value().clone() } else { whole.into_protected() };
-    let Value::Object(mut members) = value else { return Err(not_one("it is no object")) };
+    let Value::Object(mut members) = value else { return Err(not_one("it is not an object")) };
     let Some(id) = members.get("id").and_then(Value::as_u64) else {
-        return Err(not_one("it has no `id` of a call"));
+        return Err(not_one("it has no call `id`"));
     };
     let rounded = members.remove("data").map(Data::from);
     let data = exact.map(Data::from_protected).or(rounded);
@@ -73,12 +73,12 @@ pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Rep
         (None | Some(Value::Null), Some(Value::String(output)), data) => {
             Reply::Success { output: Some(output), data }
         }
-        (None | Some(Value::Null), Some(_), _) => return Err(not_one("its `output` is no text")),
+        (None | Some(Value::Null), Some(_), _) => return Err(not_one("its `output` is not text")),
         (Some(Value::String(message)), ..) => Reply::Failure { message, retryable: false },
         (Some(error), ..) => {
             let message = error.get("message").and_then(Value::as_str);
             let Some(message) = message else {
-                return Err(not_one("its `error` is neither a text nor has a `message`"));
+                return Err(not_one("its `error` is neither text nor an object with a `message`"));
             };
             let retryable = error.get("retryable") == Some(&Value::Bool(true));
             Reply::Failure { message: message.to_owned(), retryable }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_and_what_is_none_is_named() {
+    fn valid_answers_are_read_and_invalid_ones_are_named() {
         let read = |line: &str| answer(line.as_bytes(), None);
         let success = |output: Option<&str>, data: Option<Value>| {
             let data = data.map(Data::from);
@@ -125,12 +125,15 @@ mod tests {
             failure(true)
         );
         for (line, problem) in [
-            ("loading…", "it is no JSON; notes go to standard error"),
-            ("[3]", "it is no object"),
-            (r#"{"id":"3","output":""}"#, "it has no `id` of a call"),
+            ("loading…", "it is not JSON; write logs to standard error"),
+            ("[3]", "it is not an object"),
+            (r#"{"id":"3","output":""}"#, "it has no call `id`"),
             (r#"{"id":3}"#, "it has none of `output`, `data` and `error`"),
-            (r#"{"id":3,"output":5}"#, "its `output` is no text"),
-            (r#"{"id":3,"error":{}}"#, "its `error` is neither a text nor has a `message`"),
+            (r#"{"id":3,"output":5}"#, "its `output` is not text"),
+            (
+                r#"{"id":3,"error":{}}"#,
+                "its `error` is neither text nor an object with a `message`",
+            ),
         ] {
             let said = read(line).unwrap_err();
             assert!(said.contains(problem) && said.ends_with(line), "{said}");

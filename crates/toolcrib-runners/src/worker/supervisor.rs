@@ -1,4 +1,4 @@
-//! When a worker is started, replaced and let go.
+//! Starts, replaces and stops a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,23 +8,23 @@ use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
 use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places, SealedFile, keep};
 use toolcrib_tool::{ByteMasks, ErrorKind, ToolError};
 
-use super::live::{Exchange, Live};
+use super::running::{Exchange, RunningWorker};
 use crate::RunnerHost;
 use crate::command::not_started;
 use crate::command::script;
 use crate::confinement::grants;
-use crate::expansion::lasting;
+use crate::expansion::expand_without_call;
 use crate::trust::Renewal;
 use crate::trust::deciding_files;
-use crate::trust::deciding_files::{Deciding, is_behind_a_link};
+use crate::trust::deciding_files::{DecidingFiles, is_behind_a_link};
 
-/// The wait after a start that failed; doubled with every further one.
+/// The backoff after a failed start; doubled for each further failure.
 const BACKOFF: Duration = Duration::from_millis(100);
-/// The longest wait.
+/// The longest backoff.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// Between asking a worker to end and ending it.
+/// The grace period between the request to end and the kill.
 const GRACE: Duration = Duration::from_millis(500);
-/// What is kept of a worker's standard error: its end.
+/// How many bytes at the end of a worker's standard error are kept.
 const STDERR_BYTES: usize = 16 * 1024;
 
 /// Keeps one worker running while it is used.
@@ -33,30 +33,30 @@ pub(super) struct Supervisor {
     spec: WorkerSpec,
     sandbox: SandboxSpec,
     host: RunnerHost,
-    /// Files that decide what the worker is.
-    deciding: Deciding,
+    /// The files that decide what the worker runs.
+    deciding: DecidingFiles,
     /// What to do after one of them has changed.
     renewal: Renewal,
     next_id: AtomicU64,
-    /// Held during a start: there is one at a time, and the others take the worker it gives.
+    /// Held during a start: one start at a time, and waiting calls use the worker it yields.
     starting: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<SupervisorState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    current: Option<Current>,
-    /// Starts after which no call was answered, one after another.
+struct SupervisorState {
+    current: Option<CurrentWorker>,
+    /// Consecutive starts without an answered call.
     failures: u32,
-    /// Before this no other start is tried.
+    /// No start is tried before this time.
     not_before: Option<Instant>,
     last_failure: String,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Current {
-    live: Arc<Live>,
+struct CurrentWorker {
+    live: Arc<RunningWorker>,
     calls: u64,
     used: Instant,
 }
@@ -66,7 +66,7 @@ fn removed() -> ToolError {
 }
 
 impl Supervisor {
-    /// The files that decide what the worker is, with their digests.
+    /// The files that decide what the worker runs, with their digests.
     pub(super) fn code(&self) -> String {
         deciding_files::contents(&self.deciding.all())
     }
@@ -75,7 +75,7 @@ impl Supervisor {
         spec: WorkerSpec,
         sandbox: SandboxSpec,
         host: RunnerHost,
-        deciding: Deciding,
+        deciding: DecidingFiles,
         renewal: Renewal,
     ) -> Self {
         Self {
@@ -90,12 +90,12 @@ impl Supervisor {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SupervisorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call's number, and its way to a worker, which is started if none is there. What that one says
-    /// on standard error, and in lines that are no answers, is masked by `masks`.
+    /// Begins a call: returns its number and its exchange with the worker, which is started if necessary. `masks` hides
+    /// secrets in the worker's standard error and in invalid lines.
     pub(super) async fn begin(
         self: &Arc<Self>,
         masks: Option<ByteMasks>,
@@ -115,7 +115,7 @@ impl Supervisor {
             Ok(_) if state.closed => return Err(removed()),
             Ok(live) => {
                 let used = Instant::now();
-                state.current = Some(Current { live, calls: 0, used });
+                state.current = Some(CurrentWorker { live, calls: 0, used });
             }
             Err(error) => {
                 state.failed(error.message().to_owned());
@@ -125,36 +125,39 @@ impl Supervisor {
         self.exchange(&mut state).ok_or_else(|| ToolError::internal("no worker is there"))
     }
 
-    /// The same with the worker that is there, if one is.
+    /// Begins a call with the running worker, if there is one.
     fn join(&self) -> Result<Option<(u64, Exchange)>, ToolError> {
         let mut state = self.state();
         if state.closed {
             return Err(removed());
         }
         if state.current.as_ref().is_some_and(|current| !current.live.is_usable()) {
-            state.bury();
+            state.clear_exited();
         }
         Ok(self.exchange(&mut state))
     }
 
-    fn exchange(&self, state: &mut State) -> Option<(u64, Exchange)> {
+    fn exchange(&self, state: &mut SupervisorState) -> Option<(u64, Exchange)> {
         let current = state.current.as_mut()?;
         current.calls += 1;
         current.used = Instant::now();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let exchange = current.live.begin(id);
-        // Its last call: it goes when the calls it has are answered, and the next starts another.
+        // Its last call: it ends when its calls are answered, and the next call starts another.
         if self.spec.max_calls.is_some_and(|max| current.calls >= max) {
             state.current = None;
         }
         Some((id, exchange))
     }
 
-    async fn start(self: &Arc<Self>, masks: Option<ByteMasks>) -> Result<Arc<Live>, ToolError> {
+    async fn start(
+        self: &Arc<Self>,
+        masks: Option<ByteMasks>,
+    ) -> Result<Arc<RunningWorker>, ToolError> {
         let [program, arguments @ ..] = self.spec.argv.as_slice() else {
             return Err(ToolError::internal("the tool's declaration names no program"));
         };
-        // Absolute: a program with a path of its own is looked up from where it starts.
+        // Absolute, because a relative program path is resolved against the working directory.
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
             .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
@@ -164,7 +167,7 @@ impl Supervisor {
         if let Some(problem) = deciding_files::linked(&linked.cloned().collect::<Vec<_>>()) {
             return Err(ToolError::unavailable(format!("the tool {problem}")));
         }
-        // Before the grants are worked out: what comes in between counts as new.
+        // Before the grants are computed: a file that appears in between counts as new.
         let before = self.host.control_plane.places();
         let grants = grants(&self.sandbox, &self.host).job_control(false).read(&folder);
         let mut command = Command::new(program)
@@ -174,7 +177,7 @@ impl Supervisor {
             .capture_stderr(Capture { head: 0, tail: STDERR_BYTES })
             .filter_output(masks.clone())
             .grace(GRACE);
-        // A bare name is a program's on PATH, whatever stands beside the manifest.
+        // A bare name is looked up on PATH, whatever is beside the manifest.
         if program.contains('/')
             && let Some(sealed) = self.pinned(program)?
         {
@@ -190,14 +193,14 @@ impl Supervisor {
             crate::expansion::may_pass(&self.host, variable)?;
         }
         for (name, template) in &self.spec.env {
-            command = command.env(name, lasting(template, &self.host)?);
+            command = command.env(name, expand_without_call(template, &self.host)?);
         }
         let kept = keep(&command).await.map_err(not_started)?;
-        let live = Arc::new(Live::new(kept, self.spec.line_bytes, masks));
+        let live = Arc::new(RunningWorker::new(kept, self.spec.line_bytes, masks));
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);
-        drop(tokio::spawn(let_go_when_idle(supervisor, watched, self.spec.idle)));
-        let outgrown = end_when_outgrown(
+        drop(tokio::spawn(stop_when_idle(supervisor, watched, self.spec.idle)));
+        let outgrown = end_when_grants_are_outdated(
             self.host.control_plane.clone(),
             before,
             grants,
@@ -207,8 +210,8 @@ impl Supervisor {
         Ok(live)
     }
 
-    /// Where files are pinned: a copy of the one that the worker is given under this name, which has to
-    /// be what it was when the manifest was loaded.
+    /// If files are pinned: a copy of the file that the worker gets under this name, which must be unchanged since the
+    /// manifest was loaded.
     fn pinned(&self, name: &str) -> Result<Option<SealedFile>, ToolError> {
         let file = self.spec.files.get(name).filter(|_| self.host.pinned_scripts);
         let Some(file) = file else { return Ok(None) };
@@ -218,8 +221,8 @@ impl Supervisor {
         sealed.map(Some).map_err(refused)
     }
 
-    /// Lets the worker go if it has not been used for so long; else says how long that still takes.
-    fn let_go(&self, live: &Weak<Live>, idle: Duration) -> Option<Duration> {
+    /// Ends the worker if it has been idle for so long; else returns the remaining time.
+    fn stop_if_idle(&self, live: &Weak<RunningWorker>, idle: Duration) -> Option<Duration> {
         let mut state = self.state();
         let current = state.current.as_ref()?;
         if !std::ptr::eq(Arc::as_ptr(&current.live), live.as_ptr()) {
@@ -237,7 +240,7 @@ impl Supervisor {
         Some(left)
     }
 
-    /// Lets the worker go, and starts no other.
+    /// Ends the worker and starts no other.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -249,10 +252,10 @@ impl Supervisor {
     }
 }
 
-impl State {
-    /// Forgets a worker that is gone. One that has answered may be started again at once.
-    fn bury(&mut self) {
-        let Some(Current { live, .. }) = self.current.take() else { return };
+impl SupervisorState {
+    /// Forgets a worker that has ended. If it has answered a call, another may start at once.
+    fn clear_exited(&mut self) {
+        let Some(CurrentWorker { live, .. }) = self.current.take() else { return };
         if live.answered() > 0 {
             self.failures = 0;
             self.not_before = None;
@@ -272,7 +275,7 @@ impl State {
         self.last_failure = reason;
     }
 
-    /// Fails while a worker that could not be started, or answered nothing, is left alone.
+    /// Fails during the backoff after a worker that could not start or answered nothing.
     fn may_start(&self) -> Result<(), ToolError> {
         let left = self.not_before.and_then(|at| at.checked_duration_since(Instant::now()));
         let Some(left) = left else { return Ok(()) };
@@ -286,13 +289,13 @@ impl State {
     }
 }
 
-/// Ends the worker once what decides what the server runs has come into its grants, which it keeps for
-/// as long as it runs. The next call starts another.
-async fn end_when_outgrown(
+/// Ends the worker once a file that decides what the server runs has come into its grants, which stay in force as long
+/// as it runs. The next call starts another.
+async fn end_when_grants_are_outdated(
     plane: ControlPlane,
     before: Arc<Places>,
     grants: Confinement,
-    live: Weak<Live>,
+    live: Weak<RunningWorker>,
 ) {
     plane.outgrown(&before, &grants).await;
     if let Some(live) = live.upgrade() {
@@ -300,13 +303,13 @@ async fn end_when_outgrown(
     }
 }
 
-/// Runs as long as the worker may still be let go for being idle.
-async fn let_go_when_idle(supervisor: Weak<Supervisor>, live: Weak<Live>, idle: Duration) {
+/// Runs as long as the worker may still be ended for being idle.
+async fn stop_when_idle(supervisor: Weak<Supervisor>, live: Weak<RunningWorker>, idle: Duration) {
     let mut wait = idle;
     loop {
         tokio::time::sleep(wait).await;
         let Some(supervisor) = supervisor.upgrade() else { return };
-        match supervisor.let_go(&live, idle) {
+        match supervisor.stop_if_idle(&live, idle) {
             Some(left) => wait = left,
             None => return,
         }

@@ -1,4 +1,4 @@
-//! What is missing makes a tool unavailable, with the reason.
+//! Missing requirements make a tool unavailable, with the reason.
 
 use serde_json::json;
 use toolcrib_runners::{RunnerHost, entry};
@@ -12,7 +12,7 @@ fn reason(declaration: &toolcrib_manifest::declaration::Declaration) -> Option<S
 }
 
 #[test]
-fn a_complete_tool_is_available_and_tells_where_it_is_declared() {
+fn a_complete_tool_is_available_and_names_its_declaration() {
     let mut declaration = sh("true");
     declaration.needs.bins = vec!["sh".into(), "/bin/sh".into()];
     declaration.needs.env = vec!["PATH".into()];
@@ -24,7 +24,7 @@ fn a_complete_tool_is_available_and_tells_where_it_is_declared() {
 }
 
 #[test]
-fn every_missing_thing_is_named() {
+fn every_missing_requirement_is_named() {
     let mut declaration = command([one("no-such-program"), one("x")]);
     declaration.needs.bins = vec!["no-such-tool".into()];
     declaration.needs.env = vec!["NO_SUCH_VARIABLE".into()];
@@ -40,21 +40,21 @@ fn every_missing_thing_is_named() {
 }
 
 #[test]
-fn a_program_by_path_must_be_there_too() {
+fn a_program_given_by_path_must_exist() {
     let absolute = command([one("/no/such/program")]);
     let expected = "needs the program `/no/such/program`, which is not an executable file here";
     assert_eq!(reason(&absolute).unwrap(), expected);
-    // A file that comes later may be a tool's work, so it is not run before the next reload.
+    // A file that appears later may come from a tool, so it is not run before the next reload.
     let relative = reason(&command([one("./tool")])).unwrap();
     assert!(relative.ends_with("/tool`, which does not exist"), "{relative}");
-    // On a PATH of its own: only a call can tell.
+    // With a `PATH` of its own, only a call can tell.
     let mut own_path = command([one("my-tool")]);
     spec(&mut own_path).env.insert("PATH".into(), template("/opt/mine/bin"));
     assert_eq!(reason(&own_path), None);
 }
 
 #[test]
-fn a_pattern_or_schema_that_is_none_makes_the_tool_unavailable() {
+fn an_invalid_pattern_or_schema_makes_the_tool_unavailable() {
     let mut declaration = sh("true");
     declaration.output.redact = vec!["(".into()];
     assert!(reason(&declaration).unwrap().starts_with("the redaction pattern `(` is invalid"));
@@ -72,7 +72,7 @@ async fn a_program_that_vanished_is_unavailable_when_called() {
 }
 
 #[tokio::test]
-async fn a_tool_of_the_client_is_always_available_and_nothing_here_runs_it() {
+async fn a_client_tool_is_always_available_and_never_runs_here() {
     let mut declaration = sh("true");
     declaration.body = DeclaredBody::Client;
     let entry = entry(&declaration, &RunnerHost::new("/"));

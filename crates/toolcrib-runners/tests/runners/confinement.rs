@@ -1,4 +1,4 @@
-//! Under what declared programs run.
+//! The confinement of declared programs.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use toolcrib_manifest::load_str;
 use toolcrib_runners::{CommandRunner, RunnerHost};
 use toolcrib_tool::{Arguments, CallContext, Plan, Tool, ToolOutcome, ToolOutput};
 
-/// A tool that runs this shell text; `sandbox` is what it declares of that.
+/// A tool that runs this shell text; `sandbox` is its declared confinement.
 fn declared(text: &str, sandbox: &str) -> Declaration {
     let manifest = format!(
         "toolcrib: 1\ntools:\n  - name: t\n    description: Run it.\n    run:\n      shell: sh\n      \
@@ -50,7 +50,7 @@ async fn the_workspace_is_what_a_tool_may_change() {
 }
 
 #[tokio::test]
-async fn a_result_says_what_held_its_program() {
+async fn a_result_reports_the_confinement_of_its_program() {
     let folder = tempfile::tempdir().unwrap();
     for (sandbox, profile) in [
         ("", "workspace"),

@@ -1,4 +1,4 @@
-//! Declarations built by hand, templates in the manifest's notation.
+//! Declarations built by hand, with templates in the manifest's notation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) fn given(arguments: &Value) -> Arguments {
     Arguments::from_validated(arguments.to_string())
 }
 
-/// A declaration with this argument vector, and arguments without a type.
+/// A declaration with this argument vector and untyped arguments.
 pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
     let definition = ToolDefinition::builder("demo")
         .description("A demo.")
@@ -59,7 +59,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
     }
 }
 
-/// The command, to be changed.
+/// The command, for changes.
 pub(crate) fn spec(declaration: &mut Declaration) -> &mut CommandSpec {
     match &mut declaration.body {
         DeclaredBody::Command(command) => command,

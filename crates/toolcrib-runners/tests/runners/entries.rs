@@ -1,17 +1,17 @@
-//! Many declarations at once: the same tools, in the same order, as one after another.
+//! Many declarations at once yield the same tools, in the same order, as one after another.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolcrib_manifest::load_str;
-use toolcrib_runners::{Claim, RunnerHost, Trust, Word, entries, entry};
+use toolcrib_runners::{RunnerHost, Trust, TrustDecision, TrustRequest, entries, entry};
 use toolcrib_tool::{Arguments, Body, ErrorKind};
 
 use crate::declare::context;
 
 #[test]
-fn the_tools_of_many_declarations_come_whole_and_in_their_order() {
+fn many_declarations_yield_complete_tools_in_order() {
     let mut text = "toolcrib: 1\ntools:\n".to_owned();
     for number in 0..333 {
         let program = if number % 7 == 0 { "no-such-program" } else { "echo" };
@@ -37,7 +37,7 @@ fn the_tools_of_many_declarations_come_whole_and_in_their_order() {
     }
 }
 
-/// An operator who vouches for everything, until no longer.
+/// An operator who vouches for everything until the flag is set.
 #[derive(Debug, Clone, Default)]
 struct Operator {
     revoked: Arc<AtomicBool>,
@@ -45,22 +45,21 @@ struct Operator {
 }
 
 impl Trust for Operator {
-    fn word(&self, _: &Claim<'_>) -> Word {
+    fn decide(&self, _: &TrustRequest<'_>) -> TrustDecision {
         if self.revoked.load(Ordering::SeqCst) {
-            Word::Missing { remedy: "run `toolcrib trust`".to_owned() }
+            TrustDecision::Untrusted { remedy: "run `toolcrib trust`".to_owned() }
         } else {
-            Word::Given
+            TrustDecision::Trusted
         }
     }
 
-    fn objection(&self, _: &Claim<'_>) -> Option<String> {
+    fn objection(&self, _: &TrustRequest<'_>) -> Option<String> {
         self.objects.load(Ordering::SeqCst).then(|| "is blocked: the lock has another".to_owned())
     }
 }
 
 #[tokio::test]
-async fn a_tool_whose_word_was_revoked_or_that_the_lock_blocks_is_not_run_before_anything_is_loaded_again()
- {
+async fn revoked_trust_or_a_blocking_lock_stops_a_tool_without_a_reload() {
     let text = "toolcrib: 1\ntools:\n  - {name: free, description: Run unconfined., \
                 sandbox: {profile: trusted}, run: {argv: [echo, ran]}}\n  \
                 - {name: bound, description: Run confined., run: {argv: [echo, ran]}}\n";

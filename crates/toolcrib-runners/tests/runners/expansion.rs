@@ -1,4 +1,4 @@
-//! One entry, one argument: by table, and by what a program really receives.
+//! One entry is one argument: tested by table, and with a program that prints its arguments.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -43,11 +43,11 @@ fn refusal<const N: usize>(entries: [ArgvEntry; N], arguments: &Value) -> ToolEr
 }
 
 #[test]
-fn a_call_knows_its_id_without_its_host_and_no_more_than_that() {
+fn a_call_without_a_host_knows_only_its_id() {
     let mut declaration = command([one("prog"), one("${ctx.call_id}"), one("${ctx.request_id}")]);
     let ran = expanded(&declaration, &json!({})).unwrap();
     assert_eq!(ran.args, ["call_1", "call_1"]);
-    // What the host says comes first, null is nothing, and what it does not say is not made up.
+    // The host's value comes first, null counts as missing, and missing values are not invented.
     let cx = context(&declaration, [("request_id", json!("r7")), ("call_id", json!(null))]);
     let ran = expand(&declaration, &given(&json!({})), &cx, &Server).unwrap();
     assert_eq!(ran.args, ["call_1", "r7"]);
@@ -59,7 +59,7 @@ fn a_call_knows_its_id_without_its_host_and_no_more_than_that() {
 }
 
 #[test]
-fn an_entry_is_one_argument_or_drops_out_whole() {
+fn an_entry_is_one_argument_or_omitted() {
     let arguments = json!({
         "s": "a b; $(id) ${args.n}", "empty": "", "n": 5, "yes": true, "no": false, "null": null,
         "list": ["x y", "", "--"], "object": {"b": 1, "a": [2.0]},
@@ -79,7 +79,7 @@ fn an_entry_is_one_argument_or_drops_out_whole() {
 }
 
 #[test]
-fn a_condition_holds_for_what_is_present_and_not_false() {
+fn a_condition_holds_for_a_present_value_that_is_not_false() {
     let arguments =
         json!({"yes": true, "no": false, "null": null, "zero": 0, "empty": "", "s": "v"});
     for (condition, holds) in [
@@ -114,7 +114,7 @@ fn a_value_cannot_become_an_option() {
         for entry in [one("${args.s}"), one("${args.empty}${args.s}"), each("list")] {
             let error = refusal([entry.clone()], &arguments);
             assert_eq!(error.kind(), ErrorKind::InvalidArgs, "{smuggled} in {entry:?}");
-            // Behind the author's own `--` nothing is an option.
+            // After the author's own `--` nothing is an option.
             let args = args([one("--"), entry], &arguments).unwrap();
             assert_eq!(args.last().unwrap(), smuggled);
         }
@@ -129,7 +129,7 @@ fn a_value_cannot_become_an_option() {
 }
 
 #[test]
-fn a_value_that_reads_as_two_dashes_ends_no_options() {
+fn a_value_of_two_dashes_does_not_end_options() {
     // Only the author's `--` counts, not one that came out of a value.
     let error =
         refusal([one("${args.empty}--"), one("${args.s}")], &json!({"empty": "", "s": "-rf"}));
@@ -175,7 +175,7 @@ fn a_value_that_the_schema_lists_may_be_an_option() {
     ] {
         assert_eq!(expanded(&declared(entry), &arguments).unwrap().args, wanted);
     }
-    // A free value behind it would be a part of the option.
+    // A free value after it would be part of the option.
     for entry in [one("${args.flag}${args.s}"), each("list")] {
         let error = expanded(&declared(entry), &arguments).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgs);
@@ -259,7 +259,7 @@ fn variables_are_set_dropped_or_refused_like_arguments() {
 }
 
 #[test]
-fn what_is_too_long_for_the_system_is_refused_with_its_argument() {
+fn a_value_too_long_for_the_system_is_refused_naming_its_argument() {
     let long = "x".repeat(128 * 1024);
     let error = refusal([one("${args.s}")], &json!({"s": long}));
     assert_eq!(error.kind(), ErrorKind::InvalidArgs);
@@ -271,7 +271,7 @@ fn what_is_too_long_for_the_system_is_refused_with_its_argument() {
 }
 
 #[test]
-fn values_of_the_host_are_never_made_up() {
+fn host_values_are_never_invented() {
     let error = refusal([one("${ctx.tenant}")], &json!({"tenant": "mine"}));
     assert_eq!(error.kind(), ErrorKind::MissingContext);
     assert!(error.message().contains("`tenant`"), "{error}");
@@ -314,8 +314,7 @@ fn a_value_never_chooses_the_program() {
     assert_eq!(expanded(&command([]), &json!({})).unwrap_err().kind(), ErrorKind::Internal);
 }
 
-/// Prints each argument it receives in hexadecimal, a line each: plain text would be shown with
-/// escapes.
+/// Prints each argument it receives in hexadecimal on its own line, because plain text would be escaped.
 fn printing(entries: impl IntoIterator<Item = ArgvEntry>) -> Declaration {
     let mut declaration = command([
         one("sh"),
@@ -328,12 +327,12 @@ fn printing(entries: impl IntoIterator<Item = ArgvEntry>) -> Declaration {
     declaration
 }
 
-/// The same, for what it should receive.
+/// The expected output, in the same form.
 fn hex(text: &str) -> String {
     text.bytes().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-/// Strings that look for a way out, and any others.
+/// Strings that try to break out, and arbitrary ones.
 fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -372,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn behind_two_dashes_any_string_without_control_characters_arrives(s in "[^\\p{Cc}]{0,40}") {
+    fn after_two_dashes_any_string_without_control_characters_arrives(s in "[^\\p{Cc}]{0,40}") {
         let declaration = printing([one("--"), one("${args.s}")]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let output = runtime.block_on(call(&declaration, json!({"s": s}))).unwrap();
@@ -381,7 +380,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn variables_and_input_reach_the_program_as_they_are() {
+async fn variables_and_input_reach_the_program_unchanged() {
     let mut declaration = command([one("sh"), one("-c"), one(r#"printf '%s|' "$POD"; cat"#)]);
     spec(&mut declaration).env.insert("POD".to_owned(), template("${args.s}"));
     spec(&mut declaration).stdin = Some(template("${args.text}\n"));

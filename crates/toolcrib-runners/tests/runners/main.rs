@@ -1,4 +1,4 @@
-//! Declared commands as tools: what they start, what they answer.
+//! Declared commands as tools: what they start and what they answer.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod availability;

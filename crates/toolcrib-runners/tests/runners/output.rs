@@ -1,4 +1,4 @@
-//! From what a program printed to what the model and programs read.
+//! A program's output, as the model and programs see it.
 
 use serde_json::json;
 use toolcrib_manifest::declaration::{Declaration, Keep, OutputFormat};
@@ -13,7 +13,7 @@ fn printing(script: &str, format: OutputFormat) -> Declaration {
 }
 
 #[tokio::test]
-async fn text_is_shown_with_its_standard_error_under_a_line_of_its_own() {
+async fn text_is_shown_with_standard_error_under_a_heading() {
     let output = call(&sh("printf 'all well\\n'"), json!({})).await.unwrap();
     assert_eq!(output.text(), "all well\n");
     assert_eq!(output.data(), None);
@@ -49,11 +49,11 @@ async fn json_becomes_data() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_fails_with_its_place_and_the_head_of_the_output() {
+async fn invalid_json_fails_with_its_position_and_the_beginning_of_the_output() {
     let declaration = printing("printf '{\"a\": oops}'; echo why >&2", OutputFormat::Json);
     let error = call(&declaration, json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Execution);
-    assert!(error.message().starts_with("sh printed what is not JSON: "), "{error}");
+    assert!(error.message().starts_with("sh printed invalid JSON: "), "{error}");
     assert!(error.message().ends_with("at line 1 column 7"), "{error}");
     assert_eq!(error.partial().unwrap().text(), "{\"a\": oops}\n[stderr]\nwhy\n");
 
@@ -63,7 +63,7 @@ async fn what_is_not_json_fails_with_its_place_and_the_head_of_the_output() {
     let mut large = printing("printf '[1,2,3,4,5,6,7,8]'", OutputFormat::Json);
     spec(&mut large).capture_bytes = 8;
     let error = call(&large, json!({})).await.unwrap_err();
-    assert_eq!(error.message(), "sh printed 17 bytes of JSON, more than the 8 that are kept");
+    assert_eq!(error.message(), "sh printed 17 bytes of JSON, more than the limit of 8");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn the_declared_part_of_a_long_output_is_kept() {
 }
 
 #[tokio::test]
-async fn secrets_are_redacted_in_text_data_standard_error_and_failures() {
+async fn patterns_redact_text_data_standard_error_and_failures() {
     let redact = vec!["Bearer [a-z0-9]+".to_owned()];
     let mut text = sh("echo 'Bearer abc1 ok'; echo 'sent Bearer xyz' >&2; exit ${CODE:-0}");
     text.output.redact = redact.clone();
@@ -118,7 +118,7 @@ async fn secrets_are_redacted_in_text_data_standard_error_and_failures() {
 }
 
 #[tokio::test]
-async fn a_failure_tells_the_exit_code_and_holds_both_streams() {
+async fn a_failure_contains_the_exit_code_and_both_streams() {
     let error = call(&sh("echo half; echo no such pod >&2; exit 3"), json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Execution);
     assert_eq!(error.message(), "sh exited with code 3");
@@ -141,7 +141,7 @@ async fn declared_exit_codes_mean_success() {
 }
 
 #[tokio::test]
-async fn a_temporary_failure_says_that_another_try_may_succeed() {
+async fn a_temporary_failure_is_retryable() {
     let temporary = call(&sh("exit 75"), json!({})).await.unwrap_err();
     assert!(temporary.retryable());
     assert_eq!(temporary.kind(), ErrorKind::Execution);

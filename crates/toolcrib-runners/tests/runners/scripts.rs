@@ -1,4 +1,4 @@
-//! Scripts: files beside the manifest, and shell texts in it.
+//! Scripts: files beside the manifest, and shell text in it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -63,10 +63,10 @@ async fn a_script_beside_the_manifest_gets_its_arguments_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_pinned_script_runs_from_a_copy_of_what_was_looked_at_and_knows_its_own_path() {
+async fn a_pinned_script_runs_from_a_verified_copy_and_knows_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let pinned = RunnerHost::new("/").with_pinned_scripts(true);
-    // It changes itself before it reads on: a shell reads as it goes.
+    // The script changes its own file before the shell reads on, which it does line by line.
     let text = "#!/bin/sh\nprintf '#!/bin/sh\\necho evil\\necho evil\\necho evil\\n' > \"$TOOLCRIB_SCRIPT\"\n\
                 echo \"$0 $1\"\necho \"$TOOLCRIB_SCRIPT\"\n";
     let run = "script: ./s.sh\nargs: ['${args.a}']";
@@ -85,7 +85,7 @@ async fn a_pinned_script_runs_from_a_copy_of_what_was_looked_at_and_knows_its_ow
 }
 
 #[tokio::test]
-async fn a_script_that_cannot_run_makes_the_tool_unavailable_and_says_why() {
+async fn a_script_that_cannot_run_makes_the_tool_unavailable_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let reason = |name: &str| {
         let declaration = declared(folder.path(), &format!("script: {name}"));
@@ -103,7 +103,7 @@ async fn a_script_that_cannot_run_makes_the_tool_unavailable_and_says_why() {
         "needs the script `DIR/s.sh`, which is not executable and has no `#!` line: run `chmod +x`, \
          or begin it with a line such as `#!/bin/sh`"
     );
-    assert!(reason(".").unwrap().ends_with("which is no regular file"));
+    assert!(reason(".").unwrap().ends_with("which is not a regular file"));
     let error = call(folder.path(), "script: gone.sh", &json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     script(folder.path(), "#!/bin/sh\n", 0o644);
@@ -111,7 +111,7 @@ async fn a_script_that_cannot_run_makes_the_tool_unavailable_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_shells_text_sees_values_as_variables_and_nothing_is_replaced_in_it() {
+async fn shell_text_gets_values_as_variables_without_substitution() {
     let folder = tempfile::tempdir().unwrap();
     let run = "shell: bash\ntext: |\n  printf '%s|' \"$A\" \"${B-unset}\" '${HOME' \"$0\" \"$#\"\n  cat\n\
                vars: {A: '${args.a}', B: 'x${args.b}'}\nenv: {HOME: /nowhere}\nstdin: '${args.a}'";
@@ -123,7 +123,7 @@ async fn a_shells_text_sees_values_as_variables_and_nothing_is_replaced_in_it() 
 }
 
 #[tokio::test]
-async fn exit_codes_of_scripts_count_like_those_of_commands() {
+async fn script_exit_codes_work_like_those_of_commands() {
     let folder = tempfile::tempdir().unwrap();
     let run = |code: u8| format!("shell: sh\ntext: exit {code}\nok_exit: [0, 1]");
     assert!(call(folder.path(), &run(1), &json!({})).await.is_ok());

@@ -1,4 +1,4 @@
-//! Secrets: where they come from, who gets them, and who never does.
+//! Secrets: their sources, who gets them, and who never does.
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -68,14 +68,14 @@ fn a_secret_comes_from_a_variable_a_file_a_folder_or_a_command() {
     assert_eq!(value(&secrets, "single"), "from a file");
     assert_eq!(value(&secrets, "printed"), "from a command");
     assert_eq!(value(&secrets, "named"), "from a file", "a name goes before folders");
-    // Only one line end is none of the value's own.
+    // Only one line end is removed.
     assert_eq!(value(&secrets, "key"), "line 1\nline 2\n");
     let names: Vec<_> = secrets.values().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["key", "named", "path", "printed", "single"]);
 }
 
 #[test]
-fn a_kubernetes_folder_is_read_through_its_links_and_its_versions_are_no_secrets() {
+fn a_kubernetes_folder_is_read_through_its_links_without_its_version_folders() {
     let folder = tempfile::tempdir().unwrap();
     let version = |name: &str, token: &str| {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -89,7 +89,7 @@ fn a_kubernetes_folder_is_read_through_its_links_and_its_versions_are_no_secrets
     assert_eq!(value(&secrets, "token"), "first");
     assert_eq!(secrets.values().len(), 1);
 
-    // The swap by which Kubernetes rotates it.
+    // The swap with which Kubernetes rotates it.
     version("..2026_02", "second");
     symlink("..2026_02", folder.path().join("..data_tmp")).unwrap();
     fs::rename(folder.path().join("..data_tmp"), folder.path().join("..data")).unwrap();
@@ -102,7 +102,7 @@ fn a_kubernetes_folder_is_read_through_its_links_and_its_versions_are_no_secrets
 }
 
 #[test]
-fn a_missing_secret_says_where_it_was_looked_for_and_what_to_do() {
+fn a_missing_secret_reports_where_it_was_looked_up_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("empty"), "\n").unwrap();
@@ -144,8 +144,8 @@ fn a_missing_secret_says_where_it_was_looked_for_and_what_to_do() {
         ("absent", "the file `DIR/absent` cannot be read: No such file or directory (os error 2)"),
         ("folder", "`DIR` is not a regular file"),
         ("empty", "the file `DIR/empty` is empty"),
-        ("bytes", "the file `DIR/bytes` is no text"),
-        ("nul", "the file `DIR/nul` holds a NUL character"),
+        ("bytes", "the file `DIR/bytes` is not valid UTF-8"),
+        ("nul", "the file `DIR/nul` contains a NUL character"),
         ("long", "the file `DIR/long` is longer than 64 KiB"),
         ("failed", "`sh` exited with code 3; run it by hand to see why"),
         ("killed", "`sh` was ended by a signal; run it by hand to see why"),
@@ -179,7 +179,7 @@ fn a_command_runs_once_and_again_only_if_it_failed() {
     let looked = Secrets::look(good.clone());
     assert_eq!(count(), 0, "looking at tools asks for no secret");
     assert!(looked.check("a").is_ok());
-    assert_eq!(why(&looked, "a"), "needs the secret `a`: its command was not run to look at tools");
+    assert_eq!(why(&looked, "a"), "needs the secret `a`: its command is not run for listings");
 
     let secrets = read(good);
     secrets.refresh(|_| {});
@@ -198,7 +198,7 @@ fn a_command_is_ended_at_its_limit_and_sees_only_what_is_passed() {
             .named("slow", printing("sleep 1000"))
             .named("home", printing("echo \"$HOME ${CARGO_MANIFEST_DIR-none}\"")),
     );
-    // Far from what it would take by itself, however busy the machine is.
+    // Much less than it would take by itself, however busy the machine is.
     assert!(begun.elapsed() < Duration::from_secs(500));
     assert!(why(&secrets, "slow").contains("printed no secret within 10 s"));
     let home = std::env::var("HOME").unwrap();
@@ -225,7 +225,7 @@ async fn a_tool_gets_a_secret_in_its_environment_and_on_standard_input() {
 }
 
 #[test]
-fn nothing_that_prints_a_secrets_surroundings_prints_its_value() {
+fn debug_output_around_a_secret_never_contains_its_value() {
     let secrets = Secrets::from_values([("token", "hunter2-secret")]);
     let host = RunnerHost::new("/").with_secrets(secrets.clone());
     let mut declaration = sh("true");
@@ -240,7 +240,7 @@ fn nothing_that_prints_a_secrets_surroundings_prints_its_value() {
 }
 
 #[tokio::test]
-async fn a_variable_that_holds_a_secret_is_given_to_no_program_but_as_that_secret() {
+async fn a_variable_with_a_secret_reaches_programs_only_as_that_secret() {
     let secrets = read(SecretSources::new().named("home", SecretSource::Env("HOME".into())));
     let mut passing = sh("true");
     spec(&mut passing).pass_env = vec!["LANG".into(), "HOME".into()];
@@ -256,7 +256,7 @@ async fn a_variable_that_holds_a_secret_is_given_to_no_program_but_as_that_secre
         reason(&referring, &secrets).unwrap(),
         "refers to `${env.HOME}`, which holds the secret `home`: write `${secret.home}`"
     );
-    // Also where nobody asked whether it is available.
+    // Even if nobody checked its availability before.
     for declaration in [&passing, &referring] {
         let error = answer(declaration, &secrets).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -278,14 +278,14 @@ fn a_missing_secret_makes_the_tool_unavailable() {
 }
 
 #[test]
-fn a_pipe_that_takes_the_place_of_a_secret_is_not_waited_for() {
+fn a_pipe_in_place_of_a_secret_file_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("value"), "the-secret-itself").unwrap();
     mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     fs::copy(at("value"), at("secret")).unwrap();
     let (secret, pipe, file) = (at("secret"), at("pipe"), at("value"));
-    // The pipe and the file take turns in the place of the secret.
+    // The path alternates between a pipe and the file.
     let swapping = std::thread::spawn(move || {
         for _ in 0..3_000 {
             for from in [&pipe, &file] {

@@ -1,4 +1,4 @@
-//! Calls that are ended from outside keep what was printed until then.
+//! Calls that are stopped from outside keep their output so far.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl CallHost for Cancelling {
 }
 
 #[tokio::test]
-async fn a_stopped_call_says_why_and_holds_its_partial_output() {
+async fn a_stopped_call_reports_the_reason_and_its_partial_output() {
     let declaration = sh("trap '' TERM; echo begun; echo note >&2; sleep 1000 & sleep 1000");
     let grace = runner(&declaration).wind_down();
     for (deadline, kind) in [(true, ErrorKind::Timeout), (false, ErrorKind::Cancelled)] {

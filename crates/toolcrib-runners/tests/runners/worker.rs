@@ -1,4 +1,4 @@
-//! Kept-alive workers: one process for many calls, and what becomes of calls when it misbehaves.
+//! Kept-alive workers: one process for many calls, and what happens to calls when it misbehaves.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use toolcrib_tool::{
     ToolOutcome, ToolOutput,
 };
 
-/// A worker that does what the argument `do` says.
+/// A worker that obeys the argument `do`.
 const WORKER: &str = r#"
 import json, os, sys, threading, time
 
@@ -62,13 +62,13 @@ for line in sys.stdin:
             say(id=id, output=f"{os.readlink('/proc/self')} {child.pid}")
 "#;
 
-/// A declaration in a folder that has the worker in it.
+/// A declaration in a folder that contains the worker.
 fn declared(folder: &Path, lines: &str) -> Declaration {
     fs::write(folder.join("work.py"), WORKER).unwrap();
     read(folder, lines)
 }
 
-/// The same with whatever the worker is now.
+/// The same, without rewriting the worker.
 fn read(folder: &Path, lines: &str) -> Declaration {
     let text = format!(
         "toolcrib: 1
@@ -142,7 +142,7 @@ async fn run(
 
 const PLAIN: &str = "    run: {worker: [python3, work.py]}\n";
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is not a zombie.
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit(')')
@@ -150,7 +150,7 @@ fn is_alive(pid: &str) -> bool {
         .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
-/// Waits for a process to be gone; how long that took.
+/// Waits until a process is gone; returns how long that took.
 async fn gone(pid: &str) -> Duration {
     let begun = Instant::now();
     while is_alive(pid) {
@@ -160,7 +160,7 @@ async fn gone(pid: &str) -> Duration {
     begun.elapsed()
 }
 
-/// Cancels by itself at a time.
+/// Cancels by itself at this time.
 struct Cancelling(Instant);
 
 impl CallHost for Cancelling {
@@ -220,7 +220,7 @@ async fn calls_in_flight_are_answered_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_crash_fails_its_calls_with_the_last_words_and_the_next_call_has_a_new_worker() {
+async fn a_crash_fails_its_calls_with_the_last_output_and_the_next_call_starts_a_worker() {
     let fixture = Fixture::new(PLAIN);
     let first = fixture.pid().await;
     let waits = json!({"do": "later", "n": 10});
@@ -238,7 +238,7 @@ async fn a_crash_fails_its_calls_with_the_last_words_and_the_next_call_has_a_new
     let second = fixture.pid().await;
     assert_ne!(second, first);
 
-    // Killed between two calls, nobody notices.
+    // If it is killed between two calls, nobody notices.
     let pid = rustix::process::Pid::from_raw(second.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     sleep(Duration::from_millis(100)).await;
@@ -246,18 +246,12 @@ async fn a_crash_fails_its_calls_with_the_last_words_and_the_next_call_has_a_new
 }
 
 #[tokio::test]
-async fn what_is_no_answer_ends_the_worker_and_is_told() {
+async fn an_invalid_answer_ends_the_worker_and_is_reported() {
     let fixture = Fixture::new(PLAIN);
     for (what, said) in [
-        (
-            "note",
-            "wrote a line that is no answer (it is no JSON; notes go to standard error): load",
-        ),
+        ("note", "wrote an invalid answer (it is not JSON; write logs to standard error): load"),
         ("stranger", "answered call 1"),
-        (
-            "flood",
-            "wrote a line of more than 65536 bytes; `limits.output` says how long one may be",
-        ),
+        ("flood", "wrote a line of more than 65536 bytes; `limits.output` sets the limit"),
     ] {
         let before = fixture.pid().await;
         let error = fixture.ask(what).await.unwrap_err();
@@ -265,18 +259,18 @@ async fn what_is_no_answer_ends_the_worker_and_is_told() {
         assert!(error.message().starts_with(&format!("the worker {said}")), "{error}");
         assert!(gone(&before).await < Duration::from_secs(1));
     }
-    // What it says unasked is not read before the next call, which tells.
+    // Unsolicited output is not read before the next call, which reports it.
     let before = fixture.pid().await;
     assert_eq!(fixture.ask("unasked").await.unwrap().text(), "done");
     assert!(is_alive(&before));
     let error = fixture.ask("pid").await.unwrap_err();
-    assert_eq!(error.message(), "the worker answered call 0, for which nobody waits");
+    assert_eq!(error.message(), "the worker answered call 0, which is not waiting");
     assert!(gone(&before).await < Duration::from_secs(1));
     fixture.pid().await;
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_given_up_or_its_worker_is_ended() {
+async fn a_cancelled_call_is_acknowledged_or_its_worker_is_ended() {
     let polite = Fixture::new(PLAIN);
     let first = polite.pid().await;
     let hang = json!({"do": "hang"});
@@ -296,7 +290,7 @@ async fn a_cancelled_call_is_given_up_or_its_worker_is_ended() {
         assert_eq!(error.kind(), ErrorKind::Timeout);
         assert_eq!(
             beside.unwrap_err().message(),
-            "the worker was ended: it did not answer a call that was cancelled"
+            "the worker was ended: it did not acknowledge a cancelled call"
         );
         assert!(gone(&first).await < Duration::from_secs(1));
         assert_ne!(stubborn.pid().await, first);
@@ -304,7 +298,7 @@ async fn a_cancelled_call_is_given_up_or_its_worker_is_ended() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_is_given_up_too() {
+async fn a_dropped_call_is_cancelled_too() {
     let fixture = Fixture::new("    run: {worker: [python3, work.py], env: {STUBBORN: 'yes'}}\n");
     let first = fixture.pid().await;
     assert!(timeout(Duration::from_millis(200), fixture.ask("hang")).await.is_err());
@@ -313,7 +307,7 @@ async fn a_dropped_call_is_given_up_too() {
 }
 
 #[tokio::test]
-async fn a_line_larger_than_any_pipe_goes_both_ways() {
+async fn a_line_larger_than_a_pipe_buffer_passes_both_ways() {
     let fixture = Fixture::new(&format!("{PLAIN}    limits: {{output: 1MiB}}\n"));
     let text = "ä\n\"".repeat(100_000);
     let echoed = fixture.call(&json!({"do": "echo", "s": text})).await.unwrap();
@@ -321,7 +315,7 @@ async fn a_line_larger_than_any_pipe_goes_both_ways() {
 }
 
 #[tokio::test]
-async fn a_worker_is_let_go_when_idle_and_replaced_after_its_calls() {
+async fn a_worker_ends_when_idle_and_is_replaced_after_its_maximum_of_calls() {
     let idle = Fixture::new("    run: {worker: [python3, work.py], idle: 300ms}\n");
     let first = idle.pid().await;
     sleep(Duration::from_millis(150)).await;
@@ -341,7 +335,7 @@ async fn a_worker_is_let_go_when_idle_and_replaced_after_its_calls() {
 
 #[tokio::test]
 async fn closing_leaves_nothing_behind_and_starts_nothing_again() {
-    // Trusted, so that it knows the number of its child as we do.
+    // Trusted, so that its child has the same process id inside and outside.
     let fixture = Fixture::new(&format!("{PLAIN}    sandbox: {{profile: trusted}}\n"));
     let pids = fixture.ask("child").await.unwrap().text().into_owned();
     let (worker, child) = pids.split_once(' ').unwrap();
@@ -361,7 +355,7 @@ async fn a_dropped_tool_takes_its_worker_with_it() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_come_up_is_tried_again_later_and_later() {
+async fn a_worker_that_fails_to_start_is_retried_with_backoff() {
     let fixture = Fixture::new("    run: {worker: [sh, start.sh]}\n");
     let start = |text: &str| fs::write(fixture.folder.path().join("start.sh"), text).unwrap();
     start("echo x >> starts; echo no config >&2; exit 3");
@@ -430,10 +424,10 @@ async fn a_worker_whose_file_has_changed_since_it_was_accepted_does_not_start() 
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(refused.message().contains("which has changed since the tools were loaded"));
     assert!(entry(&first, &pinned).unavailable_reason().is_some());
-    // Nobody has accepted anything where nothing is pinned.
+    // Without pinning nothing has been accepted.
     assert!(run(&WorkerRunner::new(&first, &RunnerHost::new("/")), &asked, &context).await.is_ok());
 
-    // One that is too long to be a script is named, and not read.
+    // A file that is too long to be a script is named but not read.
     fs::File::create(folder.path().join("large")).unwrap().set_len(5 << 20).unwrap();
     let large = read(folder.path(), "    run: {worker: [./large, large]}\n");
     assert!(large.worker().unwrap().files.is_empty());

@@ -1,16 +1,16 @@
-//! Edit distance between two short texts, a column of the table per machine word.
+//! Edit distance between two short texts, one machine word per column of the table.
 //!
-//! Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost one
-//! each, and nothing is edited twice. Swapped neighbours are the commonest slip, so they must not
-//! cost two. The algorithm is Myers' (1999) in Hyyrö's form (2003): vertical differences between
-//! cells are -1, 0 or +1 and live in two words, so a text of n bytes costs n short steps.
+//! Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost one each, and nothing is
+//! edited twice. Swapped neighbours are the most common typo, so they must not cost two. The algorithm is Myers' (1999)
+//! in Hyyrö's form (2003): vertical differences between cells are -1, 0 or +1 and are stored in two words, so a text of
+//! n bytes takes n short steps.
 
 /// The longest pattern: one bit per byte.
 pub(super) const MAX_PATTERN: usize = 64;
 
-/// A pattern made ready to be compared with many texts.
+/// A pattern prepared for comparison with many texts.
 pub(super) struct Pattern {
-    /// For every byte value, the positions at which the pattern has it.
+    /// For every byte value, its positions in the pattern.
     positions: [u64; 256],
     len: usize,
 }
@@ -40,9 +40,9 @@ impl Pattern {
         }
         let last = 1_u64 << (self.len - 1);
         let mut score = self.len;
-        // Differences down the column: where the next cell is one more, where it is one less.
+        // Differences down the column: where the next cell is larger by one, and where it is smaller.
         let (mut more, mut less) = (u64::MAX, 0_u64);
-        // Of the column before: cells that equal their upper left neighbour, and matches.
+        // For the previous column: cells that equal their upper left neighbour, and matches.
         let (mut diagonal, mut matches_before) = (0_u64, 0_u64);
         for (left, &byte) in (0..text.len()).rev().zip(text) {
             let matches = self.positions[usize::from(byte)];
@@ -60,7 +60,7 @@ impl Pattern {
             more = (right_less << 1) | !(diagonal | right_more);
             less = right_more & diagonal;
             matches_before = matches;
-            // Each byte takes off one at most: strangers are known for it after a few.
+            // Each byte reduces the distance by at most one, so very different texts are rejected after a few bytes.
             if score > limit + left {
                 return None;
             }
@@ -123,9 +123,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        // A small alphabet: matches, swaps and repeats are what the bits can get wrong.
+        // A small alphabet: matches, swaps and repeats are the error-prone cases.
         #[test]
-        fn the_bits_agree_with_the_table(
+        fn the_bit_algorithm_agrees_with_the_table(
             pattern in proptest::collection::vec(b'a'..=b'd', 1..=MAX_PATTERN),
             text in proptest::collection::vec(b'a'..=b'd', 0..=80),
             limit in 0_usize..80,

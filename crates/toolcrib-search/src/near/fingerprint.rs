@@ -1,9 +1,9 @@
-//! Sixteen bytes that rule a name out without reading it.
+//! Sixteen bytes that can rule out a name without reading it.
 
 use super::words::words;
 
-/// A summary of a name: which letters occur, which occur twice, how many there are, and a trace of
-/// each word. It is compared in a few instructions and never rules out a name that is near.
+/// A summary of a name: which letters occur, which occur twice, how many there are, and bits for each word. Comparing
+/// two takes a few instructions and never rules out a near name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     pub(super) letters: u64,
@@ -14,15 +14,15 @@ pub(super) struct Fingerprint {
 // Bits 0–25: a letter. 26–35: a digit. 36: any byte outside ASCII.
 const DIGITS: u8 = 26;
 const OTHER: u8 = 36;
-// Bits 37–57: the second occurrence of one of the letters that names repeat most.
+// Bits 37–57: the second occurrence of one of the letters that repeat most often in names.
 const AGAIN: u8 = 37;
 const REPEATED: [u8; 21] = *b"etaisrnoclduphgmybfvw";
-// Bits 58–63: the number of bytes that count, 63 standing for "63 or more".
+// Bits 58–63: the number of bytes that count; 63 means "63 or more".
 const LEN: u8 = 58;
 const LEN_MAX: u64 = 63;
 const OCCURRENCES: u64 = (1 << LEN) - 1;
 
-/// For every byte, the bits of its first and of its second occurrence; separators have none.
+/// For every byte, the bits of its first and second occurrence; separators have none.
 const BITS: [[u64; 2]; 256] = {
     let mut bits = [[0; 2]; 256];
     let mut byte = 0_u8;
@@ -55,14 +55,14 @@ impl Fingerprint {
         Self { words, ..Self::of_letters(name) }
     }
 
-    /// A fingerprint that says nothing of the words, for a name that is looked at once: finding its
-    /// words costs three times as much as its letters.
+    /// A fingerprint without words, for a name that is read at once: finding its words costs three times as much as its
+    /// letters.
     pub(super) fn of_letters(name: &str) -> Self {
         let mut seen = 0_u64;
         let mut len = 0_u64;
         for &byte in name.as_bytes() {
             let [first, again] = BITS[usize::from(byte)];
-            // All ones if the letter was there before: a branch here is mispredicted half the time.
+            // All ones if the letter occurred before; a branch here would be mispredicted half the time.
             let known = 0_u64.wrapping_sub(u64::from(seen & first != 0));
             seen |= first | again & known;
             len += u64::from(first != 0);
@@ -70,7 +70,7 @@ impl Fingerprint {
         Self { letters: seen | len.min(LEN_MAX) << LEN, words: u64::MAX }
     }
 
-    /// The fingerprints of names that may lie within `limit` edits of one with this fingerprint.
+    /// The fingerprints of names that may be within `limit` edits of this one.
     pub(super) const fn reach(self, limit: usize) -> Reach {
         let len = self.letters >> LEN;
         let limit = limit as u64;
@@ -79,18 +79,18 @@ impl Fingerprint {
         Reach { letters: self.letters, shortest, span: len + limit - shortest, most: 2 * limit }
     }
 
-    /// Whether a name with this fingerprint may lie within `limit` edits of one with `other`.
+    /// Whether a name with this fingerprint may be within `limit` edits of one with `other`.
     ///
-    /// An edit changes the length by at most one, and adds or takes one occurrence of at most one
-    /// letter each; a swap of neighbours does neither.
+    /// An edit changes the length by at most one, and adds or removes one occurrence of at most one letter each; a swap
+    /// of neighbours does neither.
     pub(super) const fn within(self, other: Self, limit: usize) -> bool {
-        // First what costs less: without an instruction of its own, counting bits takes a dozen.
+        // Compare the lengths first: without a special instruction, counting bits takes a dozen instructions.
         let lengths = (self.letters >> LEN).abs_diff(other.letters >> LEN);
         let differing = (self.letters ^ other.letters) & OCCURRENCES;
         lengths <= limit as u64 && differing.count_ones() as usize <= 2 * limit
     }
 
-    /// Whether all words of one of two names with these fingerprints may be words of the other.
+    /// Whether all words of one name may be words of the other.
     #[inline]
     pub(super) const fn shares_words(self, other: Self) -> bool {
         covers(self.words, other.words)
@@ -98,11 +98,11 @@ impl Fingerprint {
     }
 }
 
-/// What fingerprints near one have in common.
+/// What nearby fingerprints have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     letters: u64,
-    /// The shortest length, and how many longer ones there are.
+    /// The shortest length, and the range of lengths above it.
     shortest: u64,
     span: u64,
     /// How many bits may differ.
@@ -119,14 +119,14 @@ impl Reach {
     }
 }
 
-/// Whether one of two sets of bits covers the other.
+/// Whether one of two bit sets contains the other.
 #[expect(clippy::needless_bitwise_bool, reason = "a branch here is mispredicted too often")]
 const fn covers(one: u64, other: u64) -> bool {
     (one & !other == 0) | (other & !one == 0)
 }
 
-/// The two bits of a word, from its length and both its ends: nearly as telling as a hash of all
-/// its letters, and several times as fast.
+/// The two bits of a word, derived from its length and both ends: nearly as distinctive as a hash of all its letters,
+/// and several times as fast.
 fn word_bits(word: &str) -> u64 {
     let end = |byte: Option<&u8>| byte.map_or(0, |byte| u64::from(byte.to_ascii_lowercase()));
     let bytes = word.as_bytes();
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn case_and_separators_leave_no_mark() {
+    fn case_and_separators_do_not_change_the_fingerprint() {
         assert_eq!(Fingerprint::of("read_file"), Fingerprint::of("ReadFile"));
         assert_ne!(Fingerprint::of("read_file"), Fingerprint::of("read_files"));
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_ruled_out() {
+    fn unrelated_names_are_ruled_out() {
         let read_file = Fingerprint::of("read_file");
         for name in ["disk_usage", "send_mail", "top_processes"] {
             let other = Fingerprint::of(name);
@@ -174,14 +174,14 @@ mod tests {
             let (one, other) = (Fingerprint::of(&a), Fingerprint::of(&b));
             if let Some(pattern) = Pattern::new(&letters(&a).collect::<Vec<_>>()) {
                 let text: Vec<u8> = letters(&b).collect();
-                // No two of them are further apart than this.
+                // No two of them differ by more than this.
                 let distance = pattern.distance_within(&text, 120).unwrap();
                 prop_assert!(one.within(other, distance));
             }
         }
 
         #[test]
-        fn the_reach_of_a_fingerprint_is_what_is_within(
+        fn reach_agrees_with_within(
             a in "[a-e]{1,70}",
             b in "[a-e]{1,70}",
             limit in 0_usize..5,

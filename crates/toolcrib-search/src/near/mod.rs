@@ -1,18 +1,18 @@
-//! Near names: the few known names that somebody may have meant by an unknown one.
+//! Near names: the few known names that an unknown name may stand for.
 //!
-//! Each candidate gets a cost, or is no suggestion at all:
+//! Each candidate gets a cost, or is not suggested:
 //!
 //! | cost | how the candidate differs from the query | example |
 //! |---|---|---|
 //! | 0 | case and separators only | `readFile` → `read_file` |
 //! | 1 | the same words in another order | `file_read` → `read_file` |
-//! | 2 × d | d letters typed wrong, within [`typo_limit`] | `raed_file` → `read_file` |
-//! | 3 + 2 × d | the same, after a namespace is taken off the query | `mcp__fs__read_file` → `read_file` |
+//! | 2 × d | d mistyped letters, within [`typo_limit`] | `raed_file` → `read_file` |
+//! | 3 + 2 × d | the same, after a namespace is removed from the query | `mcp__fs__read_file` → `read_file` |
 //! | 3 | the query has more words | `read_file_tool` → `read_file` |
 //! | 5 | the candidate has more words, and at most two others do too | `disk` → `disk_usage` |
 //!
-//! So one wrong letter is the likelier reading than a whole word too many, and that in turn than two
-//! wrong letters. Equal costs go by the letters left over, then by name.
+//! So one wrong letter counts as more likely than a whole extra word, which counts as more likely than two wrong
+//! letters. Candidates of equal cost are ordered by the difference in length, then by name.
 
 mod distance;
 mod fingerprint;
@@ -27,21 +27,21 @@ use ranking::Ranking;
 
 pub use sieve::Fingerprints;
 
-/// The most names one query is answered with: more than three would be a listing, not a hint.
+/// The most names in one answer: more than three would be a listing, not a hint.
 pub const MAX_SUGGESTIONS: usize = 3;
 
-/// The longest query that is looked at, in bytes. A tool name has at most 64, a namespace doubles
-/// that; anything longer is no misspelt name, and looking at it would cost time its sender chooses.
+/// The longest query in bytes that is considered. A tool name has at most 64 bytes, and a namespace doubles that; a
+/// longer query is not a misspelled name, and comparing it would take as long as its sender chooses.
 pub const MAX_QUERY: usize = 256;
 
-/// The names among `candidates` that `query` was probably meant to be: at most
-/// [`MAX_SUGGESTIONS`], the likeliest first, none if nothing is near.
+/// The names among `candidates` that `query` probably stands for: at most [`MAX_SUGGESTIONS`], the most likely first;
+/// none if nothing is near.
 ///
-/// The answer depends on the set of candidates alone, not on their order. A candidate equal to the
-/// query is never suggested. An empty query and one over [`MAX_QUERY`] bytes have no near names.
+/// The answer depends only on the set of candidates, not on their order. A candidate equal to the query is never
+/// suggested. An empty query and one over [`MAX_QUERY`] bytes have no near names.
 ///
-/// Distances count bytes, with ASCII case and separators ignored: a letter outside ASCII weighs as
-/// many edits as it differs in bytes.
+/// Distances count bytes and ignore ASCII case and separators; a letter outside ASCII counts once for each byte that
+/// differs.
 ///
 /// ```
 /// use toolcrib_search::near_names;
@@ -64,11 +64,10 @@ pub fn near_names<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>
     ranking.into_names()
 }
 
-/// [`near_names`] for candidates whose fingerprints are kept: only the few that these do not rule
-/// out are asked for, by their places. `None` for one that is no candidate this time.
+/// Like [`near_names`], for candidates with stored fingerprints: only the few names that the fingerprints do not rule
+/// out are requested, by position. Return `None` for a position that is not a candidate.
 ///
-/// Fingerprints of other names than those that are handed out can hide a name or lose time, nothing
-/// worse.
+/// If the fingerprints belong to other names, a name may be missed or time wasted, nothing worse.
 ///
 /// ```
 /// use toolcrib_search::{Fingerprints, near_names_among};
@@ -95,12 +94,11 @@ pub fn near_names_among<'a>(
     ranking.into_names()
 }
 
-/// The most letters of a name of `len` that may be wrong: none of 1 or 2, then roughly a quarter,
-/// never more than four.
+/// The most wrong letters in a name of length `len`: none for 1 or 2, then roughly a quarter, never more than four.
 ///
-/// A third, which compilers allow for identifiers in scope, is too much here. Real tool names share
-/// `get`, `list` and `user`: of 5,548 taken from public catalogues, a third finds a neighbour for
-/// every second one, a quarter for every fifth.
+/// A third, which compilers allow for identifiers in scope, is too much here. Real tool names share `get`, `list` and
+/// `user`: of 5,548 names from public catalogues, with a limit of a third every second one has a neighbour, with a
+/// quarter every fifth.
 const fn typo_limit(len: usize) -> usize {
     match len {
         0..=2 => 0,

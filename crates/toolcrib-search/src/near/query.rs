@@ -1,4 +1,4 @@
-//! A query made ready: how near is a name to it?
+//! A prepared query: computes how near a name is.
 
 use super::distance::{MAX_PATTERN, Pattern};
 use super::fingerprint::{Fingerprint, Reach};
@@ -6,13 +6,12 @@ use super::ranking::{Nearness, Reading};
 use super::words::{Overlap, letters, overlap, without_namespace, words};
 use super::{MAX_QUERY, typo_limit};
 
-/// The least letters that a word, or several, must share with a name to stand for it: `get`, `of`
-/// and `id` are in half of all names.
+/// The fewest letters that common words must have: `get`, `of` and `id` are in half of all names.
 const MIN_SHARED: usize = 4;
-/// The part of the longer name that must be shared, one in so many letters: `city` stands for
-/// `city_weather`, not for `get_current_weather_forecast_for_city`.
+/// The common words must make up at least one in this many letters of the longer name: `city` suggests `city_weather`,
+/// but not `get_current_weather_forecast_for_city`.
 const MIN_SHARE: usize = 4;
-/// The longest name that can be a query typed wrong, in letters.
+/// The longest name that a mistyped query can stand for, in letters.
 const MAX_SPELLED: usize = MAX_PATTERN + typo_limit(MAX_PATTERN);
 
 /// An unknown name, prepared for comparison with many known ones.
@@ -25,7 +24,7 @@ pub(super) struct Query<'q> {
     local: Option<Spelling>,
 }
 
-/// One way to take the query as a name that was typed wrong.
+/// One reading of the query as a mistyped name.
 struct Spelling {
     pattern: Pattern,
     fingerprint: Fingerprint,
@@ -49,7 +48,7 @@ impl Spelling {
 }
 
 impl<'q> Query<'q> {
-    /// `None` for a query that has no near names whatever the candidates.
+    /// `None` for a query that has no near names, whatever the candidates.
     pub(super) fn new(text: &'q str) -> Option<Self> {
         let len = if text.len() <= MAX_QUERY { letters(text).count() } else { 0 };
         (len > 0).then(|| Self {
@@ -67,21 +66,20 @@ impl<'q> Query<'q> {
         self.fingerprint
     }
 
-    /// What the fingerprints of names have in common that may be the query typed wrong: taken as a
-    /// whole, and without its namespace.
+    /// The fingerprints of names for which the query may be a typo: taken as a whole, and without its namespace.
     pub(super) fn reaches(&self) -> (Option<Reach>, Option<Reach>) {
         let reach = |spelling: &Option<Spelling>| spelling.as_ref().map(Spelling::reach);
         (reach(&self.whole), reach(&self.local))
     }
 
-    /// Whether a name with this fingerprint is worth reading.
+    /// Whether a name with this fingerprint has to be read.
     pub(super) fn may_match(&self, name: Fingerprint) -> bool {
         self.whole.as_ref().is_some_and(|spelling| spelling.may_match(name))
             || self.local.as_ref().is_some_and(|spelling| spelling.may_match(name))
             || self.fingerprint.shares_words(name)
     }
 
-    /// How near `name`, which has this fingerprint, is; `None` if it is not, or is the query itself.
+    /// How near `name`, which has this fingerprint, is; `None` if it is not near, or equals the query.
     pub(super) fn nearness(&self, name: &str, fingerprint: Fingerprint) -> Option<Nearness> {
         if name == self.text {
             return None;
@@ -96,10 +94,10 @@ impl<'q> Query<'q> {
         }
         let spelled = buffer.get(..len).and_then(|name| self.spelling(name));
         let reading = if let Some(Reading::Spelled { wrong: 0 }) = spelled {
-            // Nothing beats it.
+            // Nothing can be nearer.
             spelled
         } else {
-            // Finding the words of a name costs more than all the rest.
+            // Finding the words of a name costs more than everything else, so it comes last.
             let worded = self.fingerprint.shares_words(fingerprint);
             let wording = worded.then(|| self.wording(name, len)).flatten();
             spelled.into_iter().chain(wording).min_by_key(|it| it.cost())
@@ -107,7 +105,7 @@ impl<'q> Query<'q> {
         Some(Nearness { reading, left_over: self.letters.abs_diff(len) })
     }
 
-    /// The query as the name, typed wrong.
+    /// Reads the query as the mistyped name.
     fn spelling(&self, name: &[u8]) -> Option<Reading> {
         let wrong = |spelling: &Option<Spelling>| {
             let Spelling { pattern, limit, .. } = spelling.as_ref()?;
@@ -117,7 +115,7 @@ impl<'q> Query<'q> {
         whole.or_else(|| wrong(&self.local).map(|wrong| Reading::Namespaced { wrong }))
     }
 
-    /// The query as the name with words moved, added or left out.
+    /// Reads the query as the name with words moved, added or omitted.
     fn wording(&self, name: &str, len: usize) -> Option<Reading> {
         let (few, many) = (len.min(self.letters), len.max(self.letters));
         if few < MIN_SHARED || few * MIN_SHARE < many {

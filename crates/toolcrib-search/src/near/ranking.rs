@@ -1,15 +1,15 @@
-//! The best few of the names that are near.
+//! Keeps the best few near names.
 
 use super::MAX_SUGGESTIONS;
 
-/// How a query may have come about when a name was meant.
+/// How the query may differ from the name that was meant.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
-    /// So many letters typed wrong; none where only case and separators differ.
+    /// This many letters are wrong; none if only case and separators differ.
     Spelled { wrong: usize },
     /// The same words in another order.
     Reordered,
-    /// As `Spelled`, behind a namespace.
+    /// Like `Spelled`, after a namespace.
     Namespaced { wrong: usize },
     /// The query has all words of the name, and more.
     WordsAdded,
@@ -18,7 +18,7 @@ pub(super) enum Reading {
 }
 
 impl Reading {
-    /// How far-fetched it is: the table at the top of `near.rs`.
+    /// How unlikely it is: the table at the top of this module's parent.
     pub(super) const fn cost(self) -> usize {
         match self {
             Self::Spelled { wrong } => 2 * wrong,
@@ -30,32 +30,32 @@ impl Reading {
     }
 }
 
-/// What a name is ranked by.
+/// The sort key of a name.
 #[derive(Clone, Copy)]
 pub(super) struct Nearness {
-    /// The likeliest way from the name to the query.
+    /// The most likely difference.
     pub(super) reading: Reading,
-    /// The difference of their lengths, in letters.
+    /// The difference in length, in letters.
     pub(super) left_over: usize,
 }
 
-/// The likeliest names so far.
+/// The most likely names so far.
 pub(super) struct Ranking<'a> {
     best: Shortlist<'a>,
-    /// Apart, because it counts only while it is short: a word that many names have means none.
+    /// A separate list, because it counts only while it is short: a word in many names suggests none of them.
     words_missing: Shortlist<'a>,
 }
 
 impl<'a> Ranking<'a> {
     pub(super) const fn new() -> Self {
-        // One more than is shown tells "three" from "more than three".
+        // One more than is shown, to distinguish "three" from "more than three".
         Self {
             best: Shortlist::new(MAX_SUGGESTIONS),
             words_missing: Shortlist::new(MAX_SUGGESTIONS + 1),
         }
     }
 
-    /// Takes a name into account. The order of offers does not matter, nor do repeated ones.
+    /// Considers a name. The order of offers and repeated offers make no difference.
     pub(super) fn offer(&mut self, nearness: Nearness, name: &'a str) {
         let list = match nearness.reading {
             Reading::WordsMissing => &mut self.words_missing,
@@ -64,7 +64,7 @@ impl<'a> Ranking<'a> {
         list.insert((nearness.reading.cost(), nearness.left_over, name));
     }
 
-    /// The names, likeliest first.
+    /// The names, most likely first.
     pub(super) fn into_names(self) -> Vec<&'a str> {
         let Self { mut best, words_missing } = self;
         if words_missing.places.len() <= MAX_SUGGESTIONS {
@@ -74,10 +74,10 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Cost, letters left over, name: the order of the answer.
+/// Cost, difference in length, name: the sort order of the answer.
 type Place<'a> = (usize, usize, &'a str);
 
-/// A sorted list that keeps its first few.
+/// A sorted list that keeps its first few entries.
 struct Shortlist<'a> {
     places: Vec<Place<'a>>,
     len: usize,

@@ -1,15 +1,15 @@
-//! Fingerprints of many names, gone through side by side.
+//! Compares the fingerprints of many names side by side.
 
 use super::fingerprint::{Fingerprint, Reach};
 use super::query::Query;
 
-/// How many are looked at together: nearly all are ruled out together, without a branch among them.
+/// How many fingerprints are compared together. Nearly all are ruled out together, without a branch among them.
 const TOGETHER: usize = 8;
 
-/// The fingerprints of many names, sixteen bytes each, by their places.
+/// The fingerprints of many names, sixteen bytes each, by position.
 ///
-/// Making one reads the whole name; comparing one does not touch the name. A table of thousands of
-/// names therefore keeps them, for [`near_names_among`](crate::near_names_among).
+/// Computing one reads the whole name; comparing one does not touch the name. A table of thousands of names therefore
+/// stores them, for [`near_names_among`](crate::near_names_among).
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprints {
     letters: Vec<u64>,
@@ -38,13 +38,13 @@ impl Fingerprints {
         self.letters.is_empty()
     }
 
-    /// Calls `each` with the places and the fingerprints of the names that are worth reading.
+    /// Calls `each` with the positions and fingerprints of the names that have to be read.
     pub(super) fn that_may_match(
         &self,
         query: &Query<'_>,
         mut each: impl FnMut(usize, Fingerprint),
     ) {
-        // Most queries have one spelling or two; the loops know how many.
+        // Most queries have one or two readings; the loops know the number at compile time.
         match query.reaches() {
             (None, None) => self.sift(query, [], &mut each),
             (Some(one), None) | (None, Some(one)) => self.sift(query, [one], &mut each),
@@ -58,7 +58,7 @@ impl Fingerprints {
         reaches: [Reach; SPELLINGS],
         each: &mut impl FnMut(usize, Fingerprint),
     ) {
-        let wanted = Wanted { fingerprint: query.fingerprint(), reaches };
+        let wanted = QueryReach { fingerprint: query.fingerprint(), reaches };
         let (letters, last_letters) = self.letters.as_chunks();
         let (words, last_words) = self.words.as_chunks();
         sift_chunks(letters, words, &wanted, each);
@@ -72,13 +72,13 @@ impl Fingerprints {
     }
 }
 
-/// What a name's fingerprint is compared with.
-struct Wanted<const SPELLINGS: usize> {
+/// What fingerprints are compared with.
+struct QueryReach<const SPELLINGS: usize> {
     fingerprint: Fingerprint,
     reaches: [Reach; SPELLINGS],
 }
 
-impl<const SPELLINGS: usize> Wanted<SPELLINGS> {
+impl<const SPELLINGS: usize> QueryReach<SPELLINGS> {
     #[inline]
     fn may_be(&self, name: Fingerprint) -> bool {
         let words = self.fingerprint.shares_words(name);
@@ -86,9 +86,8 @@ impl<const SPELLINGS: usize> Wanted<SPELLINGS> {
     }
 }
 
-/// The hot loop, compiled several times, of which the best that this processor can run is taken:
-/// counting bits side by side is one instruction on the newest, and a dozen on those that every
-/// build for its kind must run on.
+/// The hot loop, compiled for several processor generations; the best supported version runs. The newest
+/// processors count bits side by side in one instruction; a baseline build needs a dozen.
 #[multiversion::multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512vl+avx512vpopcntdq",
     "x86_64+avx2+popcnt",
@@ -97,7 +96,7 @@ impl<const SPELLINGS: usize> Wanted<SPELLINGS> {
 fn sift_chunks<const SPELLINGS: usize>(
     letters: &[[u64; TOGETHER]],
     words: &[[u64; TOGETHER]],
-    wanted: &Wanted<SPELLINGS>,
+    wanted: &QueryReach<SPELLINGS>,
     each: &mut impl FnMut(usize, Fingerprint),
 ) {
     for (chunk, (letters, words)) in letters.iter().zip(words).enumerate() {
@@ -128,7 +127,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         #[test]
-        fn kept_fingerprints_change_no_answer(
+        fn stored_fingerprints_change_no_answer(
             query in "[a-cA-C_:]{0,12}",
             names in proptest::collection::vec("[a-cA-C_]{1,12}", 0..40),
         ) {

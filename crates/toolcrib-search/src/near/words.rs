@@ -1,16 +1,16 @@
-//! Names as letters and as words: `mcp__fs__readFile` is `mcpfsreadfile`, and `mcp fs read File`.
+//! Names as letters and as words: `mcp__fs__readFile` becomes `mcpfsreadfile`, and `mcp fs read File`.
 
-/// The bytes of a name that count, lower-cased: letters, digits and everything outside ASCII.
+/// The bytes of a name that count, in lower case: letters, digits and everything outside ASCII.
 pub(super) fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().filter(|&byte| counts(byte)).map(|byte| byte.to_ascii_lowercase())
 }
 
-/// Whether a byte is part of a word, rather than between two.
+/// Whether a byte is part of a word rather than a separator.
 pub(super) const fn counts(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// The words of a name: split at separators and where the case says that a word begins.
+/// The words of a name: split at separators and at changes of case.
 ///
 /// Digits belong to the letters before them (`sha256`), and a run of capitals is one word up to the
 /// capital that begins the next (`HTTPCheck` is `HTTP`, `Check`).
@@ -27,27 +27,27 @@ pub(super) fn words(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a word begins at `at`, which lies within a run of letters and is not its first.
+/// Whether a word begins at `at`, which is inside a run of letters and not its first.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     bytes[at].is_ascii_uppercase()
         && (!bytes[at - 1].is_ascii_uppercase()
             || bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase))
 }
 
-/// How the words of a query and of a name cover each other, whatever their order and case.
+/// How the words of a query and of a name overlap, whatever their order and case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overlap {
-    /// Word for word.
+    /// The same words.
     Same,
-    /// The query has all words of the name, and others.
+    /// The query has all words of the name, and more.
     MoreInQuery,
-    /// The name has all words of the query, and others.
+    /// The name has all words of the query, and more.
     MoreInName,
 }
 
-/// Compares the words of a query with those of `name`; `None` if both have words of their own.
+/// Compares the words of a query with those of `name`; `None` if each has words that the other lacks.
 ///
-/// Each word stands for one word only. Words of the query after the 128th count as its own.
+/// Each word matches one word only. Words of the query after the 128th match none.
 pub(super) fn overlap(query: &[&str], name: &str) -> Option<Overlap> {
     let mut taken = 0_u128;
     let mut more_in_name = false;
@@ -71,9 +71,9 @@ pub(super) fn overlap(query: &[&str], name: &str) -> Option<Overlap> {
     }
 }
 
-/// What is left of a name after its namespace: the part behind the last `__`, `.`, `/` or `:`.
+/// A name without its namespace: the part after the last `__`, `.`, `/` or `:`.
 ///
-/// `None` where there is no namespace or nothing behind it.
+/// `None` if there is no namespace, or nothing after it.
 pub(super) fn without_namespace(name: &str) -> Option<&str> {
     let dunder = name.rfind("__").map(|at| at + 2);
     let mark = name.rfind(['.', '/', ':']).map(|at| at + 1);

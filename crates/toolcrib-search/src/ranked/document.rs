@@ -1,17 +1,17 @@
-//! What a tool says about itself, read once.
+//! The words of a tool, read once.
 
 use super::word::{Word, each_stem};
 use super::{FIELDS, Field, Searchable};
 
-/// The words of a tool, counted by where they stand. Keep it beside the tool: an [`Index`](super::Index)
-/// is made of documents, and a tool that has not changed need not be read again for the next one.
+/// The words of a tool with their counts for each field. Keep it with the tool: an [`Index`](super::Index) is built
+/// from documents, and an unchanged tool need not be read again for the next one.
 ///
-/// It holds no texts, some 24 bytes for each different word.
+/// It stores no texts, and about 24 bytes for each different word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Sorted by word, each once.
+    /// Sorted by word, without duplicates.
     pub(super) terms: Box<[Term]>,
-    /// Words of each field.
+    /// The number of words in each field.
     pub(super) lengths: [u16; FIELDS],
 }
 
@@ -19,12 +19,12 @@ pub struct Document {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Term {
     pub(super) word: Word,
-    /// How often it stands in each field; 255 is "255 or more".
+    /// How often it occurs in each field; 255 means "255 or more".
     pub(super) counts: [u8; FIELDS],
 }
 
 impl Document {
-    /// Reads a tool. Of each field the first 65,535 words count.
+    /// Reads a tool. The first 65,535 words of each field count.
     pub fn of(tool: &Searchable<'_>) -> Self {
         let mut words: Vec<(Word, Field)> = Vec::new();
         let mut lengths = [0_u16; FIELDS];

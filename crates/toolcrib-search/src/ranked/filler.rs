@@ -1,14 +1,14 @@
-//! Words that say little about a tool, because every question and every description has them.
+//! Stop words: words that say little about a tool, because every question and description has them.
 
-/// What such a word is worth, where another is worth 1.
+/// The weight of a stop word, compared with 1 for another word.
 pub(super) const WORTH: f32 = 0.1;
 
-/// Whether a word, in lower case, is one of them.
+/// Whether a lower-case word is a stop word.
 pub(super) fn is_filler(word: &str) -> bool {
     FILLER.binary_search(&word).is_ok()
 }
 
-/// Sorted. Beside the grammar's own words, those with which tools are asked for and described.
+/// Sorted. Contains English function words, and words with which people ask for tools and describe them.
 const FILLER: [&str; 126] = [
     "a",
     "able",

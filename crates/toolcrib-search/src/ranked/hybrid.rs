@@ -1,29 +1,28 @@
-//! Tools by words and by what a model makes of them, together.
+//! Hybrid search: combines words with the vectors of an embedding model.
 
 use super::{Hit, Index};
 
-/// How far down a list still counts, in reciprocal rank fusion: the constant of its authors (Cormack,
-/// Clarke, Büttcher 2009).
+/// The constant of reciprocal rank fusion, as its authors chose it (Cormack, Clarke, Büttcher 2009): how much low ranks
+/// still count.
 const FUSION: f32 = 60.0;
 
-/// The first hits of each ranking that are put together.
+/// How many hits of each ranking are combined.
 const DEPTH: usize = 100;
 
-/// What turns texts into vectors, so that texts of one meaning lie close together: a model of the host's.
+/// Turns texts into vectors so that texts with similar meanings are close together: the host's embedding model.
 ///
-/// All vectors of one provider have one length. They need not be of length 1.
+/// All vectors of one provider must have the same dimension. They need not be normalised.
 pub trait Embedder {
-    /// Why there is no vector.
+    /// The error if there is no vector.
     type Error;
 
     /// The vector of a text.
     fn embed(&self, text: &str) -> Result<Vec<f32>, Self::Error>;
 }
 
-/// An [`Index`] with a vector for each document: words find what is called so, vectors what is meant.
+/// An [`Index`] with a vector for each document: finds tools by words and by meaning.
 ///
-/// Both rankings are made for themselves and put together by the places the hits have in each, so that
-/// scores of two kinds need no common measure.
+/// The two rankings are computed separately and combined by rank, so their scores need no common scale.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -51,13 +50,13 @@ pub trait Embedder {
 pub struct HybridIndex<E> {
     words: Index,
     embedder: E,
-    /// By position, of length 1 or nothing but zeros.
+    /// By position; normalised or all zeros.
     vectors: Vec<Vec<f32>>,
 }
 
 impl<E: Embedder> HybridIndex<E> {
-    /// With a vector for each document, of the text that stands at its position: its name and
-    /// description, say. A document without a text is found by its words only.
+    /// Computes a vector for each document from the text at its position, for example its name and description. A
+    /// document without a text is found only by its words.
     pub fn new<'t>(
         words: Index,
         texts: impl IntoIterator<Item = &'t str>,
@@ -68,8 +67,7 @@ impl<E: Embedder> HybridIndex<E> {
         Ok(Self::with_vectors(words, vectors, embedder))
     }
 
-    /// With vectors that are there already, by position: those of documents that have not changed need
-    /// not be made again.
+    /// Uses existing vectors, by position: those of unchanged documents need not be computed again.
     pub fn with_vectors(words: Index, mut vectors: Vec<Vec<f32>>, embedder: E) -> Self {
         vectors.truncate(words.len());
         for vector in &mut vectors {
@@ -78,12 +76,12 @@ impl<E: Embedder> HybridIndex<E> {
         Self { words, embedder, vectors }
     }
 
-    /// The index of the words.
+    /// The word index.
     pub fn words(&self) -> &Index {
         &self.words
     }
 
-    /// The tools that fit a question, by its words and by its vector, the best first, at most `limit`.
+    /// The tools that match a question by its words and its vector, the best first, at most `limit`.
     pub fn search(&self, question: &str, limit: usize) -> Result<Vec<Hit>, E::Error> {
         self.search_among(question, limit, |_| true)
     }
@@ -101,7 +99,7 @@ impl<E: Embedder> HybridIndex<E> {
         let mut hits: Vec<Hit> = Vec::with_capacity(by_words.len() + by_vector.len());
         for ranking in [by_words, by_vector] {
             for (place, hit) in (1_u16..).zip(ranking) {
-                // The best of both has 1.
+                // A document that is first in both rankings scores 1.
                 let score = (FUSION + 1.0) / (FUSION + f32::from(place)) / 2.0;
                 hits.push(Hit { score, ..hit });
             }
@@ -116,7 +114,7 @@ impl<E: Embedder> HybridIndex<E> {
         Ok(hits)
     }
 
-    /// The documents whose vectors point where the question's does.
+    /// The documents whose vectors are closest to the question's.
     fn nearest(
         &self,
         mut question: Vec<f32>,
@@ -139,7 +137,7 @@ fn product(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Gives a vector the length 1. One that has none, or an infinite one, becomes nothing.
+/// Normalises a vector. One of length zero or infinity becomes zero.
 fn normalise(vector: &mut Vec<f32>) {
     let length = product(vector, vector).sqrt();
     if length.is_normal() {
@@ -156,11 +154,11 @@ mod tests {
     use super::super::{Document, Searchable};
     use super::*;
 
-    /// Letters in threes, hashed: a real provider, if a simple one, that finds what is spelt alike.
+    /// A simple embedder from hashed trigrams, which finds similar spellings.
     #[derive(Debug)]
     struct Trigrams;
 
-    /// What [`Trigrams`] does not read.
+    /// The text was too long for [`Trigrams`].
     #[derive(Debug, PartialEq)]
     struct TooLong;
 
@@ -192,28 +190,28 @@ mod tests {
     }
 
     #[test]
-    fn vectors_find_what_has_none_of_the_words() {
+    fn vectors_find_documents_without_the_words() {
         let index = index();
         assert!(index.words().search("reforecasted", 10).is_empty());
         assert_eq!(names(&index.search("reforecasted", 1).unwrap()), ["forecasting"]);
     }
 
     #[test]
-    fn what_both_find_comes_first_and_the_best_of_both_has_one() {
+    fn a_hit_of_both_rankings_comes_first_and_the_best_scores_one() {
         let hits = index().search("disk_usage", 10).unwrap();
         assert_eq!(hits[0], Hit { position: 1, score: 1.0 });
         assert!(hits[1..].iter().all(|hit| hit.score < 0.6));
     }
 
     #[test]
-    fn what_is_not_allowed_is_found_by_neither() {
+    fn excluded_documents_are_found_by_neither() {
         let hits = index().search_among("weatherman forecasting", 10, |at| at == 0).unwrap();
         assert_eq!(names(&hits), ["forecasting"]);
         assert!(index().search_among("disk_usage", 10, |_| false).unwrap().is_empty());
     }
 
     #[test]
-    fn an_error_of_the_provider_is_handed_on() {
+    fn an_error_of_the_provider_is_returned() {
         let long = "x".repeat(101);
         assert_eq!(index().search(&long, 1), Err(TooLong));
         let words = Index::of([&Document::of(&Searchable::default())]);

@@ -1,4 +1,4 @@
-//! Where each word stands: made of documents, never changed.
+//! The inverted index: built from documents, immutable.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,30 +8,29 @@ use super::document::Document;
 use super::word::Word;
 use super::{FIELDS, Field};
 
-/// The words of many tools, each with the tools it stands in. Immutable: when a tool changes, make
-/// another one of the documents, which are kept.
+/// The words of many tools, each with the tools that contain it. Immutable: when a tool changes, build another index
+/// from the stored documents.
 ///
-/// A tool is known by its position among the documents. Ten thousand tools take a few milliseconds to
-/// index, and 8 bytes for each different word of each.
+/// A tool is identified by its position among the documents. Indexing ten thousand tools takes a few milliseconds, and
+/// 8 bytes for each different word of each tool.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     /// Sorted.
     words: Box<[Word]>,
-    /// Where the postings of each word begin, and where the last ones end.
+    /// The start of each word's postings, and the end of the last ones.
     starts: Box<[u32]>,
     /// By word, then by document.
     postings: Box<[Posting]>,
-    /// The rarities of each document's name, together.
+    /// For each document, the sum of the rarities of its name's words.
     names: Box<[f32]>,
 }
 
 /// A word in a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
-    /// The position of the document, and below it a bit for each field it stands in.
+    /// The position of the document, and in the lower bits a flag for each field that contains the word.
     place: u32,
-    /// What it is worth there but for its rarity: how often it stands in which fields, and how long
-    /// they are.
+    /// The weight except for the word's rarity: depends on its counts in the fields and on their lengths.
     pub(super) weight: f32,
 }
 
@@ -45,13 +44,13 @@ impl Posting {
     }
 }
 
-/// The most documents of an index: what a posting has room for.
+/// The most documents of an index, limited by the bits of a posting.
 pub const MAX_DOCUMENTS: usize = 1 << (u32::BITS as usize - FIELDS);
 
-/// How soon a word that stands there again says nothing new.
+/// BM25's saturation: how quickly repeated occurrences stop counting.
 const SATURATION: f32 = 1.2;
 
-/// What a word is worth in each field, and how much less in a field that is longer than usual.
+/// The weight of each field, and how much a longer field than usual reduces it.
 const WEIGHTS: [(f32, f32); FIELDS] = {
     let mut weights = [(0.0, 0.0); FIELDS];
     weights[Field::Name as usize] = (1.5, 0.3);
@@ -64,12 +63,12 @@ const WEIGHTS: [(f32, f32); FIELDS] = {
 };
 
 impl Index {
-    /// The index of these documents. Those after the first [`MAX_DOCUMENTS`] are left out.
+    /// Builds the index of these documents. Documents after the first [`MAX_DOCUMENTS`] are ignored.
     pub fn of<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Self {
         let documents: Vec<&Document> = documents.into_iter().take(MAX_DOCUMENTS).collect();
         let usual = usual_lengths(&documents);
-        // First which words there are, and how many documents have each.
-        let mut numbers: HashMap<u64, u32, BuildHasherDefault<Known>> = HashMap::default();
+        // First collect the words, and how many documents have each.
+        let mut numbers: HashMap<u64, u32, BuildHasherDefault<PrehashedWord>> = HashMap::default();
         let mut found: Vec<(Word, u32)> = Vec::new();
         let total = documents.iter().map(|document| document.terms.len()).sum();
         let mut number_of = Vec::with_capacity(total);
@@ -81,7 +80,7 @@ impl Index {
             found[number as usize].1 += 1;
             number_of.push(number);
         }
-        // Then where the postings of each begin, in the order of the words.
+        // Then compute where the postings of each word begin.
         let mut order: Vec<u32> = (0..index_of(found.len())).collect();
         order.sort_unstable_by_key(|&number| found[number as usize].0);
         let mut starts = Vec::with_capacity(order.len() + 1);
@@ -93,7 +92,7 @@ impl Index {
             start += found[number as usize].1;
         }
         starts.push(start);
-        // Then the postings, document by document, so that they are sorted.
+        // Then fill in the postings, document by document, so that they are sorted.
         let mut postings = vec![Posting { place: 0, weight: 0.0 }; total];
         let mut names = Vec::with_capacity(documents.len());
         let mut numbers = number_of.into_iter();
@@ -136,40 +135,39 @@ impl Index {
         self.names.is_empty()
     }
 
-    /// The number of a word, if it stands anywhere.
+    /// The number of a word, if any document contains it.
     pub(super) fn number(&self, word: Word) -> Option<usize> {
         self.words.binary_search(&word).ok()
     }
 
-    /// The numbers of the words whose first letters lie between these.
+    /// The numbers of the words whose first letters are in this range.
     pub(super) fn between(&self, first: u64, last: u64) -> Range<usize> {
         let from = self.words.partition_point(|word| word.head < first);
         from..self.words.partition_point(|word| word.head <= last)
     }
 
-    /// Where a word stands, in the order of the documents.
+    /// The postings of a word, in the order of the documents.
     pub(super) fn postings(&self, number: usize) -> &[Posting] {
         &self.postings[self.starts[number] as usize..self.starts[number + 1] as usize]
     }
 
-    /// How much it says of a tool that a word stands there.
+    /// The rarity of a word: how much its occurrence says about a tool.
     pub(super) fn rarity(&self, number: usize) -> f32 {
         rarity(self.len(), self.postings(number).len())
     }
 
-    /// The rarities of the words of a document's name, together.
+    /// The sum of the rarities of a document's name.
     pub(super) fn name(&self, document: usize) -> f32 {
         self.names[document]
     }
 }
 
-/// The number of something there are fewer of than [`u32::MAX`]: at most 67 million documents have
-/// words in memory.
+/// Converts a number that is always below [`u32::MAX`]: memory holds at most 67 million documents with words.
 fn index_of(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// BM25's: never below zero.
+/// BM25's inverse document frequency, never below zero.
 #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
 fn rarity(documents: usize, having: usize) -> f32 {
     let without = documents.saturating_sub(having) as f32;
@@ -188,7 +186,7 @@ fn usual_lengths(documents: &[&Document]) -> [f32; FIELDS] {
     all.map(|sum| sum as f32 / documents.len().max(1) as f32)
 }
 
-/// What a word in each field of a document is worth.
+/// The weight of a word in each field of a document.
 fn worth_in(document: &Document, usual: &[f32; FIELDS]) -> [f32; FIELDS] {
     let mut worth = [0.0; FIELDS];
     for (field, (weight, by_length)) in WEIGHTS.into_iter().enumerate() {
@@ -200,11 +198,11 @@ fn worth_in(document: &Document, usual: &[f32; FIELDS]) -> [f32; FIELDS] {
     worth
 }
 
-/// A hasher for what is a hash already.
+/// A hasher for values that are already hashes.
 #[derive(Default)]
-struct Known(u64);
+struct PrehashedWord(u64);
 
-impl Hasher for Known {
+impl Hasher for PrehashedWord {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -1,22 +1,21 @@
-//! Tools by words: which of thousands somebody means who says what it should do.
+//! Ranked search: finds the tools that a question describes, among thousands.
 //!
-//! An [`Index`] of [`Document`]s ranks by BM25F: a word counts the more, the fewer tools have it and the
-//! more prominent the place where it stands. What lifts the ranking above that:
+//! An [`Index`] of [`Document`]s ranks with BM25F: a word counts more if fewer tools have it, and if it occurs in a
+//! more prominent field. What improves the ranking further:
 //!
-//! - **Words as people and programs write them.** `listFiles`, `list_files` and "lists the files" have
-//!   the same words, accents and plurals do not matter, and Chinese, Japanese, Korean and Thai are
-//!   found by pairs of characters.
-//! - **Words that say little** ("please find me the …") find nothing alone and weigh a tenth.
-//! - **Questions that ask for several things** are taken apart: a tool that answers one of them
-//!   perfectly is as good as one that answers a question of one sentence.
-//! - **Names that are spelt out** in the question weigh more than their words do.
-//! - **Synonyms and short forms** (`folder`, `directory`, `dir`), a small list, count a fifth.
-//! - **Descriptions of parameters** count a little: they say what a tool is about.
-//! - **Where nobody has any of the words**, they stand for those that begin so: a name can be typed half.
+//! - **Words as people and programs write them.** `listFiles`, `list_files` and "lists the files" have the same words,
+//!   accents and plurals make no difference, and Chinese, Japanese, Korean and Thai are found by pairs of characters.
+//! - **Stop words** ("please find me the …") find nothing alone and weigh a tenth.
+//! - **Questions that ask for several things** are split: a tool that answers one part perfectly ranks as high as one
+//!   that answers a question with a single part.
+//! - **Full tool names** in the question weigh more than their words do.
+//! - **Synonyms and abbreviations** (`folder`, `directory`, `dir`), a small list, count a fifth.
+//! - **Descriptions of parameters** count a little, because they show what a tool is about.
+//! - **If no tool has any of the words**, they match as prefixes: half a name is enough.
 //!
-//! The answer depends on the tools, their order and the question alone, on every machine. Nothing is
-//! learned and nothing asked of a model; hosts that have one put it beside with `HybridIndex`, under
-//! the feature `embeddings`.
+//! The answer depends only on the tools, their order and the question, and is the same on every machine. Nothing is
+//! learned, and no model is used; hosts with an embedding model can add it with `HybridIndex`, under the feature
+//! `embeddings`.
 //!
 //! ```
 //! use toolcrib_search::{Document, Index, Searchable};
@@ -58,18 +57,18 @@ pub use document::Document;
 pub use hybrid::{Embedder, HybridIndex};
 pub use index::{Index, MAX_DOCUMENTS};
 
-/// What is searched of a tool. Empty is nothing.
+/// The searchable texts of a tool. Empty texts are ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Searchable<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'a str,
     /// Its category and tags.
     pub tags: Vec<&'a str>,
     /// What it does.
     pub description: &'a str,
-    /// What it is told.
+    /// Its parameters.
     pub parameters: Vec<Parameter<'a>>,
 }
 
@@ -82,28 +81,28 @@ pub struct Parameter<'a> {
     pub description: &'a str,
 }
 
-/// Where a word may stand, the most prominent first.
+/// The fields that may contain a word, the most prominent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Field {
-    /// In the name.
+    /// The name.
     Name,
-    /// In the title.
+    /// The title.
     Title,
-    /// In the category or a tag.
+    /// The category or a tag.
     Tags,
-    /// In the description.
+    /// The description.
     Description,
-    /// In the name of a parameter.
+    /// The name of a parameter.
     Parameters,
-    /// In the description of a parameter.
+    /// The description of a parameter.
     ParameterDescriptions,
 }
 
 const FIELDS: usize = Field::ALL.len();
 
 impl Field {
-    /// All of them, the most prominent first.
+    /// All fields, the most prominent first.
     pub const ALL: [Self; 6] = [
         Self::Name,
         Self::Title,
@@ -130,38 +129,38 @@ impl fmt::Display for Field {
 /// A tool that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Its place among what was searched.
+    /// Its position among the searched tools.
     pub position: usize,
-    /// How well it fits, from 0 to 1; of use only beside those of the same search.
+    /// How well it matches, from 0 to 1; comparable only within one search.
     pub score: f32,
 }
 
 impl Hit {
-    /// The best first; of equals the first.
+    /// The best first; among equals the lower position.
     fn order(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.position.cmp(&other.position))
     }
 }
 
-/// Why a tool was found: a word of the question that stands there.
+/// Why a tool was found: a word of the question that it contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// The word, in lower case. It may stand there in another form or by a synonym.
+    /// The word, in lower case. The tool may contain another form of it, or a synonym.
     pub word: String,
-    /// The most prominent place where it stands.
+    /// The most prominent field that contains it.
     pub field: Field,
 }
 
 impl Index {
-    /// The tools that a question's words fit, the best first, at most `limit`; of equals the first.
+    /// The tools that match a question's words, the best first, at most `limit`; among equals the lower position first.
     ///
-    /// The first 4,096 bytes of the question count, and of their words and synonyms the first 256.
+    /// Only the first 4,096 bytes of the question count, and the first 256 of its words and their synonyms.
     pub fn search(&self, question: &str, limit: usize) -> Vec<Hit> {
         self.search_among(question, limit, |_| true)
     }
 
-    /// [`search`](Self::search) among the documents whose position is `allowed`: others are as if they
-    /// were not there, but that the rarity of a word is counted over all.
+    /// [`search`](Self::search) among the documents whose position is `allowed`. The others are ignored, except that
+    /// word rarity counts all documents.
     pub fn search_among(
         &self,
         question: &str,

@@ -1,43 +1,43 @@
-//! A question as the words it asks for, and the things it asks for one after another.
+//! A question, split into words and parts.
 
 use super::filler::{self, is_filler};
 use super::synonyms::{self, synonyms};
 use super::word::{Word, each_stem};
 
-/// The longest question that is read, in bytes: what comes after is not looked for.
+/// The longest question in bytes; the rest is ignored.
 pub(super) const MAX_QUERY: usize = 4_096;
 
-/// Words that are looked for, synonyms among them: the first ones.
+/// The most words, including synonyms; the rest is ignored.
 const MAX_WORDS: usize = 256;
 
-/// Parts that are ranked by themselves; the rest counts for the whole only.
+/// The most parts that are ranked separately; the rest counts only for the whole question.
 pub(super) const MAX_PARTS: usize = 7;
 
-/// What is looked for.
+/// The words and parts of a question.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) wanted: Vec<Wanted>,
-    /// How many parts there are: 0 where the question is one.
+    /// The number of parts; 0 if the question has only one.
     pub(super) parts: usize,
 }
 
-/// A word that is looked for.
+/// A word to search for.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) word: Word,
-    /// As it was written, in lower case.
+    /// The word as written, in lower case.
     pub(super) written: String,
     pub(super) worth: f32,
-    /// Stands for a word of the question without being it.
+    /// A synonym of a word in the question.
     pub(super) synonym: bool,
-    /// A bit for each part of the question that it stands in.
+    /// A bit for each part of the question that contains it.
     pub(super) parts: u8,
     /// Whether it counts for the question as a whole.
     pub(super) whole: bool,
 }
 
 impl Wanted {
-    /// Whether the word says little, so that nothing is found by it alone.
+    /// Whether it is a stop word, which finds nothing by itself.
     pub(super) fn is_filler(&self) -> bool {
         !self.synonym && self.worth <= filler::WORTH
     }
@@ -65,8 +65,8 @@ impl Query {
             };
             each_stem(part.text, |written, word| query.want(written, word, bit));
         }
-        query.settle_synonyms();
-        // Nothing but words that say little: then they are what is asked for.
+        query.drop_written_synonyms();
+        // The question has only stop words, so search for them.
         if query.wanted.iter().all(Wanted::is_filler) {
             for wanted in &mut query.wanted {
                 wanted.worth = 1.0;
@@ -99,8 +99,8 @@ impl Query {
         }
     }
 
-    /// Where a word itself stands, it is not a synonym as well.
-    fn settle_synonyms(&mut self) {
+    /// A word that also occurs itself is not a synonym.
+    fn drop_written_synonyms(&mut self) {
         let themselves: Vec<(Word, u8)> =
             self.wanted.iter().filter(|it| !it.synonym).map(|it| (it.word, it.parts)).collect();
         self.wanted.retain_mut(|wanted| {
@@ -114,14 +114,14 @@ impl Query {
     }
 }
 
-/// A stretch of a question.
+/// A part of a question.
 struct Part<'t> {
     text: &'t str,
     /// Whether it asks for something by itself.
     counts: bool,
 }
 
-/// Words between two things that are asked for.
+/// Words that separate two requests.
 const BETWEEN: [&str; 10] = [
     ", and ",
     " and then ",
@@ -135,8 +135,7 @@ const BETWEEN: [&str; 10] = [
     "，再",
 ];
 
-/// The stretches of a question: sentences, and what is strung together in one. A single word is no
-/// question of its own.
+/// The parts of a question: sentences, and requests joined in one sentence. A single word is not a part.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -144,7 +143,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().copied();
         let ends = match c {
-            // Followed by a blank: a full stop may stand in a name, a number or an address.
+            // Followed by a blank, because a full stop may be inside a name, a number or an address.
             '.' | '?' | '!' | ';' => next.is_none_or(|(_, c)| c.is_whitespace() || c == '"'),
             '\n' | '。' | '？' | '！' | '；' => true,
             _ => false,
@@ -161,7 +160,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<Part<'t>>) {
     let mut rest = sentence;
     loop {
-        // Beyond the parts that are ranked there is nothing to gain from cutting.
+        // Splitting beyond the ranked parts has no effect.
         let marks = BETWEEN.iter().filter(|_| parts.len() < 2 * MAX_PARTS);
         let cut = marks.filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
         let (text, after) = match cut {
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn things_that_are_asked_for_one_after_another_are_told_apart() {
+    fn consecutive_requests_become_separate_parts() {
         let expected = [vec!["read", "a", "txt"], vec!["then", "send", "mail"]];
         assert_eq!(parts_of("Read a.txt. Then send mail!"), expected);
         assert_eq!(parts_of("measure disks, and then draw charts").len(), 2);
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_counts_once_with_what_it_is_worth_most() {
+    fn a_word_counts_once_with_its_highest_weight() {
         let query = Query::new("picture image picture the");
         let image = query.wanted.iter().find(|wanted| wanted.written == "image").unwrap();
         assert!(!image.synonym && !image.is_filler());
@@ -211,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_little_are_looked_for_where_there_are_no_others() {
+    fn stop_words_are_searched_if_there_are_no_others() {
         assert!(Query::new("how to").wanted.iter().all(|wanted| !wanted.is_filler()));
         assert!(Query::new("?!").wanted.is_empty());
     }
 
     #[test]
-    fn what_is_read_of_a_question_is_bounded() {
+    fn the_read_part_of_a_question_is_bounded() {
         let words: Vec<String> = (0..100_000).map(|number| format!("w{number}. and x")).collect();
         let long = words.join(" ");
         let query = Query::new(&long);

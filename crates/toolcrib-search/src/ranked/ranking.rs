@@ -1,57 +1,56 @@
-//! Which documents fit a question best.
+//! Ranks documents for a question.
 
 use super::index::{Index, Posting};
 use super::query::Query;
 use super::word::Word;
 use super::{Field, Hit, Match};
 
-/// What each part of a question counts beside the whole.
+/// The weight of each part of a question, compared with the whole.
 const PART: f32 = 0.7;
 
-/// How much it adds when a question has all words of a name.
+/// The bonus if a question contains all words of a name.
 const COVERED_NAME: f32 = 0.5;
 
-/// What a word is worth that a word of the question is only the beginning of.
+/// The weight of a word that matches only as a prefix.
 const BEGINNING: f32 = 0.5;
 
-/// Words that a beginning stands for: the first ones.
+/// How many words a prefix matches: the first ones.
 const MAX_BEGUN: usize = 16;
 
-/// Fillers that more than one in so many documents have are left out: they cost the most, and say
-/// nothing.
+/// Stop words in more than one of this many documents are skipped: they cost the most and say nothing.
 const SELDOM: usize = 4;
 
-/// Documents that are scored at once: their scores stay in the processor's nearest cache.
+/// How many documents are scored together: their scores stay in the processor's nearest cache.
 const BLOCK: usize = 1_024;
 
-/// A word of the question where it stands.
-struct Found<'i> {
+/// A word of the question with its postings.
+struct MatchedWord<'i> {
     postings: &'i [Posting],
-    /// What it is worth at most: for its rarity, and by itself.
+    /// Its highest possible score, from its rarity and its own weight.
     gain: f32,
-    /// The rows of a document's scores that it adds to: the whole, and the parts it stands in.
+    /// The score rows of a document to which it adds: the whole question, and the parts that contain it.
     rows: Vec<usize>,
     filler: bool,
-    /// Which of the question's words it stands for.
+    /// The index of the question's word that it matches.
     wanted: usize,
 }
 
-/// What the words of one part of the question are worth in one document.
+/// The score of one part of the question in one document.
 #[derive(Debug, Clone, Copy, Default)]
 struct Score {
     worth: f32,
-    /// The rarities of the words that stand in its name.
+    /// The sum of the rarities of the words that occur in its name.
     covered: f32,
 }
 
-/// The documents that fit, the best first.
+/// The matching documents, the best first.
 pub(super) fn rank(
     index: &Index,
     query: &Query,
     limit: usize,
     allowed: impl Fn(usize) -> bool,
 ) -> Vec<Hit> {
-    // Of each document a score for the whole question, and one for each part.
+    // For each document a score for the whole question, and one for each part.
     let rows = 1 + query.parts;
     let mut found = found(index, query);
     let mut candidates = Candidates::new(rows);
@@ -70,8 +69,8 @@ pub(super) fn rank(
     candidates.best(limit)
 }
 
-/// Adds what a word is worth to the scores of the documents of a block, and goes on to the next.
-fn add(found: &mut Found<'_>, start: usize, rows: usize, scores: &mut [Score]) {
+/// Adds a word's weight to the scores of the documents in a block, and advances to the next block.
+fn add(found: &mut MatchedWord<'_>, start: usize, rows: usize, scores: &mut [Score]) {
     let mut done = 0;
     for posting in found.postings {
         let place = posting.document() - start;
@@ -83,7 +82,7 @@ fn add(found: &mut Found<'_>, start: usize, rows: usize, scores: &mut [Score]) {
         let covered = if posting.is_in(Field::Name) { found.gain } else { 0.0 };
         for row in &found.rows {
             let score = &mut scores[place * rows + row];
-            // What says little adds to what was found, and finds nothing.
+            // A stop word adds to documents already found, and finds none.
             if !found.filler || score.worth > 0.0 {
                 score.worth += worth;
                 score.covered += covered;
@@ -96,9 +95,9 @@ fn add(found: &mut Found<'_>, start: usize, rows: usize, scores: &mut [Score]) {
 /// The documents that have a word of the question.
 struct Candidates {
     documents: Vec<usize>,
-    /// What each is worth to the whole and to each part.
+    /// The score of each for the whole and for each part.
     worth: Vec<f32>,
-    /// The most that any is worth to each of them.
+    /// The highest score of each.
     best: Vec<f32>,
 }
 
@@ -127,8 +126,8 @@ impl Candidates {
     }
 }
 
-/// The best of the parts, beside the whole: whoever answers one of several things that are asked for
-/// fits as well as whoever answers a question that is one.
+/// Combines the best part with the whole: a document that answers one of several requests ranks as high as one that
+/// answers a single request.
 fn together(row: &[f32], best: &[f32]) -> f32 {
     let relative = |(worth, best): (&f32, &f32)| if *best > 0.0 { worth / best } else { 0.0 };
     let mut relative = row.iter().zip(best).map(relative);
@@ -136,14 +135,14 @@ fn together(row: &[f32], best: &[f32]) -> f32 {
     relative.reduce(f32::max).map_or(whole, |part| PART * part + (1.0 - PART) * whole)
 }
 
-/// The words of the question that stand anywhere; those that say little at the end.
-fn found<'i>(index: &'i Index, query: &Query) -> Vec<Found<'i>> {
-    let mut all: Vec<Found<'i>> = Vec::with_capacity(query.wanted.len());
+/// The words of the question that occur anywhere, stop words last.
+fn found<'i>(index: &'i Index, query: &Query) -> Vec<MatchedWord<'i>> {
+    let mut all: Vec<MatchedWord<'i>> = Vec::with_capacity(query.wanted.len());
     let found = |number: usize, word: usize, worth: f32| {
         let wanted = &query.wanted[number];
         let whole = wanted.whole.then_some(0).into_iter();
         let parts = (0..query.parts).filter(|part| wanted.parts >> part & 1 == 1);
-        Found {
+        MatchedWord {
             postings: index.postings(word),
             gain: worth * index.rarity(word),
             rows: whole.chain(parts.map(|part| part + 1)).collect(),
@@ -158,7 +157,7 @@ fn found<'i>(index: &'i Index, query: &Query) -> Vec<Found<'i>> {
     }
     all.retain(|found| !found.filler || found.postings.len() <= index.len() / SELDOM);
     all.sort_by_key(|found| found.filler);
-    // Nobody has any of the words: then they are beginnings of others.
+    // No document has any of the words, so match them as prefixes.
     if all.first().is_none_or(|first| first.filler) {
         for (number, wanted) in query.wanted.iter().enumerate().filter(|(_, it)| !it.synonym) {
             let ends = Word::beginning_with(&wanted.written).filter(|_| !wanted.is_filler());
@@ -171,7 +170,7 @@ fn found<'i>(index: &'i Index, query: &Query) -> Vec<Found<'i>> {
     all
 }
 
-/// Which words of the question stand in a document, and where.
+/// Which words of the question occur in a document, and where.
 pub(super) fn matches(index: &Index, query: &Query, document: usize) -> Vec<Match> {
     let mut matches: Vec<Match> = Vec::new();
     let mut found = found(index, query);
@@ -198,7 +197,7 @@ pub(super) fn matches(index: &Index, query: &Query, document: usize) -> Vec<Matc
 struct Shortlist {
     hits: Vec<Hit>,
     limit: usize,
-    /// What a hit must exceed, once there are enough.
+    /// The score that a hit must exceed, once the list is full.
     floor: f32,
 }
 

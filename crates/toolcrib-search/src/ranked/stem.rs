@@ -1,9 +1,9 @@
-//! Words without their endings: `files` and `file`, `booking` and `booked` are one to a search.
+//! Stemming: `files` and `file`, `booking` and `booked` count as one word.
 
-/// The stem of a word: light rules for English, in place. Words with other letters stay.
+/// Stems a word in place, with light rules for English. Words with other letters stay unchanged.
 ///
-/// Only endings of grammar go (plurals, `-ing`, `-ed`, a silent `-e`). Endings that make another word
-/// (`-ation`, `-ment`) stay: taking them off was measured, and found as many wrong tools as right ones.
+/// Only grammatical endings are removed (plurals, `-ing`, `-ed`, a silent `-e`). Endings that form another word
+/// (`-ation`, `-ment`) stay: removing them was measured and found as many wrong tools as right ones.
 pub(super) fn stem(word: &mut String) {
     let plain = word.bytes().all(|byte| byte.is_ascii_lowercase());
     if !plain || word.len() < 4 {
@@ -47,7 +47,7 @@ fn singular(word: &mut String) {
     word.truncate(word.len() - cut);
 }
 
-/// `planned` is of `plan`, but `called` of `call`.
+/// `planned` comes from `plan`, but `called` from `call`.
 fn undouble(word: &mut String) {
     if let [.., one, other] = word.as_bytes()
         && one == other
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_an_ending_stays() {
+    fn apparent_endings_stay() {
         for word in ["status", "class", "ring", "red", "gas", "id", "sha256s", "größes", "analysis"]
         {
             let mut stemmed = word.to_owned();

@@ -1,11 +1,11 @@
-//! Words that mean the same to whoever looks for a tool.
+//! Synonyms for the words of a question.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::word::{Word, each_stem};
 
-/// What a synonym is worth, where the word itself is worth 1.
+/// The weight of a synonym, compared with 1 for the word itself.
 pub(super) const WORTH: f32 = 0.2;
 
 /// The synonyms of a word.

@@ -1,4 +1,4 @@
-//! What a search promises.
+//! The promises of a search.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ fn tags_titles_and_parameters_are_found_and_say_so() {
 }
 
 #[test]
-fn half_a_word_finds_what_begins_so_where_nothing_is_called_so() {
+fn half_a_word_matches_as_a_prefix_if_nothing_else_matches() {
     let tools = [tool("list_directory", ""), tool("send_mail", "")];
     assert_eq!(found("direc", &tools), ["list_directory"]);
     assert!(found("di", &tools).is_empty());
@@ -60,7 +60,7 @@ fn synonyms_find_and_weigh_less_than_the_word() {
 }
 
 #[test]
-fn each_of_several_things_that_are_asked_for_has_its_tool() {
+fn each_part_of_a_question_finds_its_tool() {
     let tools = [
         tool("cancel_order", "Cancel an order of a customer in the shop."),
         tool("customer_orders", "List orders of a customer in the shop, with prices."),
@@ -80,14 +80,14 @@ fn questions_in_chinese_find_tools_described_in_chinese() {
 }
 
 #[test]
-fn words_that_say_little_find_nothing_alone() {
+fn stop_words_find_nothing_alone() {
     let tools = [tool("ping", "Find out whether the host is there."), tool("log", "Of the disk.")];
     assert_eq!(found("what is the disk", &tools), ["log"]);
     assert_eq!(found("is there", &tools), ["ping"]);
 }
 
 #[test]
-fn what_is_not_allowed_is_not_found_and_does_not_lower_the_rest() {
+fn excluded_documents_are_not_found_and_do_not_lower_the_rest() {
     let tools =
         [tool("disk_usage", "Disks."), tool("disk_usage_all", "Disks of all."), tool("x", "")];
     let index = index(&tools);
@@ -113,7 +113,7 @@ fn a_hit_has_reasons_and_no_other_tool_has_any() {
     assert!(index.matches("disk", 7).is_empty());
 }
 
-/// Texts of few words, so that they meet.
+/// Texts of few words, so that many match.
 fn texts() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "disk",
@@ -135,7 +135,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// The first hits of many are the hits of few, whatever is left out, and each has its reasons.
+    /// The first hits of a long list equal those of a short one, whatever is filtered out, and each has its reasons.
     #[test]
     fn a_limit_and_a_filter_only_leave_out(
         tools in proptest::collection::vec((texts(), texts()), 0..200),

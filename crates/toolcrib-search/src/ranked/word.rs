@@ -1,20 +1,20 @@
-//! A word as the index has it: two numbers instead of a text.
+//! A word in the index: two numbers instead of a text.
 
 use super::stem::stem;
 use super::words::each_word;
 
-/// The stem of a word. Ordered by its first letters.
+/// The stem of a word, ordered by its first letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Word {
-    /// The first eight bytes, zeros after the end of a shorter one.
+    /// The first eight bytes; a shorter word is padded with zeros.
     pub(super) head: u64,
-    /// FNV-1a of all of them: of one value on every machine, so that answers are, too. Two words of
-    /// one hash would be one word to a search, which is no harm.
+    /// FNV-1a of all bytes, equal on every machine, so that answers are, too. Two words with one hash would count as
+    /// one word, which does no harm.
     pub(super) hash: u64,
 }
 
 impl Word {
-    /// Of a word that has its stem's form.
+    /// The word with this stem.
     pub(super) fn of(stem: &str) -> Self {
         let hash = stem.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -22,8 +22,8 @@ impl Word {
         Self { head: head(stem), hash }
     }
 
-    /// The least and the greatest first letters of words that begin with `beginning`; `None` where
-    /// that is too short to mean much, or too long to be told.
+    /// The lowest and highest first letters of words that begin with `beginning`; `None` if it is too short to be
+    /// useful, or too long to tell.
     pub(super) fn beginning_with(beginning: &str) -> Option<(u64, u64)> {
         let len = beginning.len();
         let telling = beginning.chars().count() >= 3 || !beginning.is_ascii();
@@ -39,7 +39,7 @@ fn head(text: &str) -> u64 {
     bytes.fold(0, |head, byte| head << 8 | u64::from(byte))
 }
 
-/// Calls `take` with each word of a text, as it was written in lower case and as the index has it.
+/// Calls `take` with each word of a text, as written in lower case and as the index has it.
 pub(super) fn each_stem(text: &str, mut take: impl FnMut(&str, Word)) {
     let mut buffer = String::new();
     each_word(text, |written| {

@@ -1,13 +1,12 @@
-//! Texts as words: `listFiles of 中文` is `list`, `files`, `of`, `中文`.
+//! Splits texts into words: `listFiles of 中文` becomes `list`, `files`, `of`, `中文`.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Calls `take` with each word of a text, lower-cased.
+/// Calls `take` with each word of a text in lower case.
 ///
-/// Words end at whatever is no letter or digit and where the case says that one begins (`readFile`,
-/// `HTTPCheck`). Accents are taken off and wide forms made plain. Scripts that put no spaces between
-/// their words give every pair of neighbours: who asks and who describes cut the text alike then,
-/// without a dictionary.
+/// Words end at every character that is not a letter or digit, and at changes of case (`readFile`, `HTTPCheck`).
+/// Accents are removed and full-width forms replaced by normal ones. Scripts without spaces between words yield every
+/// pair of neighbours: questions and descriptions are then split alike, without a dictionary.
 pub(super) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
     let mut chars = Plain::of(text).peekable();
@@ -61,8 +60,8 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || is_unspaced(c)
 }
 
-/// Whether a character is of a script whose words are not told apart: Chinese, Japanese, Korean
-/// (whose particles stick to their words), Thai, Lao, Burmese, Khmer.
+/// Whether a character belongs to a script without word boundaries: Chinese, Japanese, Korean (whose particles stick to
+/// their words), Thai, Lao, Burmese, Khmer.
 fn is_unspaced(c: char) -> bool {
     matches!(
         u32::from(c),
@@ -72,10 +71,10 @@ fn is_unspaced(c: char) -> bool {
     )
 }
 
-/// The characters of a text without accents, in their plain forms.
+/// The characters of a text without accents, in their normal forms.
 struct Plain<'t> {
     text: std::str::Chars<'t>,
-    /// What is left of the character taken apart last, back to front.
+    /// The rest of the character decomposed last, back to front.
     parts: Vec<char>,
 }
 
@@ -104,7 +103,7 @@ impl Iterator for Plain<'_> {
     }
 }
 
-/// Whether a character only marks the one before it.
+/// Whether a character only modifies the one before it.
 fn is_accent(c: char) -> bool {
     matches!(u32::from(c), 0x0300..=0x036f)
 }
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_their_pairs() {
+    fn scripts_without_spaces_yield_pairs() {
         assert_eq!(words("查天气"), ["查天", "天气"]);
         assert_eq!(words("天"), ["天"]);
         assert_eq!(words("用Python画图"), ["用", "python", "画图"]);

@@ -1,4 +1,4 @@
-//! The database: opened once by each server, shared by all that keep something in it.
+//! The database: each server opens it once, and all stores share it.
 
 pub(crate) mod schema;
 pub(crate) mod servers;
@@ -19,17 +19,17 @@ use crate::database::servers::Server;
 use crate::database::transaction::Tx;
 use crate::database::worker::{Failure, Job, Kind, Shared};
 use crate::error::DatabaseError;
-use crate::folder::place::{PATIENCE, Place, prepare};
+use crate::folder::location::{DatabaseLocation, LOCK_TIMEOUT, prepare};
 
-/// Threads that read at once, beside the one that writes.
+/// Threads that only read, beside the one that writes.
 const READERS: usize = 2;
 
 /// One SQLite database: a file that several servers of one machine may share, or memory. Cloning it is
 /// cheap; clones are the same database.
 ///
-/// Statements run on threads of its own, so that nothing here blocks a runtime. A change is kept, also
-/// over a loss of power, once its future has an answer; a future that is dropped stops no change that
-/// was begun. Changes that wait at the same time share one transaction.
+/// Statements run on the database's own threads, so nothing here blocks a runtime. A change is durable, even across a
+/// power failure, once its future has resolved. Dropping the future does not stop a change that has begun. Changes that
+/// are queued at the same time share one transaction.
 ///
 /// ```
 /// use toolcrib_core::suspension::{SuspensionId, SuspensionStore};
@@ -49,22 +49,22 @@ const READERS: usize = 2;
 pub struct Database(Arc<Inner>);
 
 struct Inner {
-    place: Place,
+    place: DatabaseLocation,
     writes: Sender<Job>,
     reads: Sender<Job>,
 }
 
 impl Database {
-    /// Opens the database `toolcrib.db` of a folder, made if it is not there, and registers this
-    /// server with it. The folder has to be its owner's alone.
+    /// Opens the database `toolcrib.db` in a folder, creating it if necessary, and registers this server with it.
+    /// Nobody but the folder's owner may have access to the folder.
     ///
-    /// Fails if the file is damaged, was made by a newer toolcrib or by another program, and if the file
-    /// system is not fit for a database that several processes share.
+    /// Fails if the file is damaged, if a newer toolcrib or another program made it, and if several processes cannot
+    /// share a database on this file system.
     pub fn open(dir: &Path) -> Result<Self, DatabaseError> {
         Self::open_with_clock(dir, Arc::new(SystemClock))
     }
 
-    /// As [`open`](Self::open), with a clock of its own for what grows old in it.
+    /// Like [`open`](Self::open), with the given clock for expiry.
     pub fn open_with_clock(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
         let (place, mut writer) = make(dir)?;
         let server = Server::register(&mut writer, &place, clock.now())?;
@@ -78,23 +78,23 @@ impl Database {
         Self::start(place, clock, writer, server, readers)
     }
 
-    /// A database in memory: the same in everything but that it ends with the program.
+    /// A database in memory. It behaves the same but ends with the program.
     pub fn in_memory() -> Result<Self, DatabaseError> {
         Self::in_memory_with_clock(Arc::new(SystemClock))
     }
 
-    /// As [`in_memory`](Self::in_memory), with a clock of its own for what grows old in it.
+    /// Like [`in_memory`](Self::in_memory), with the given clock for expiry.
     pub fn in_memory_with_clock(clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
-        let place = Place::Memory;
+        let place = DatabaseLocation::Memory;
         let mut writer = connect(&place)?;
         migrate(&mut writer, &place)?;
         let server = Server::register(&mut writer, &place, clock.now())?;
         Self::start(place, clock, writer, server, Vec::new())
     }
 
-    /// Without readers of their own, reads wait in line with changes.
+    /// If there are no reader threads, reads queue with the changes.
     fn start(
-        place: Place,
+        place: DatabaseLocation,
         clock: Arc<dyn Clock>,
         connection: Connection,
         server: Server,
@@ -102,7 +102,7 @@ impl Database {
     ) -> Result<Self, DatabaseError> {
         let failed = |error: std::io::Error| DatabaseError::Failed {
             place: place.to_string(),
-            problem: format!("its threads cannot be started: {error}"),
+            problem: format!("its threads could not be started: {error}"),
         };
         let shared = Arc::new(Shared { place: place.clone(), clock, server: server.epoch });
         let reads = if readers.is_empty() {
@@ -120,7 +120,7 @@ impl Database {
         Ok(Self(Arc::new(Inner { place, writes, reads })))
     }
 
-    /// Makes a change that survives the loss of power. A failure leaves nothing of it.
+    /// Makes a change that survives a power failure. If it fails, it is rolled back completely.
     pub(crate) async fn write<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -128,7 +128,7 @@ impl Database {
         self.run(Kind::Durable, work).await
     }
 
-    /// Makes a change that survives the process, though perhaps not the loss of power.
+    /// Makes a change that survives the end of the process, though perhaps not a power failure.
     pub(crate) async fn write_relaxed<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -136,7 +136,7 @@ impl Database {
         self.run(Kind::Relaxed, work).await
     }
 
-    /// Reads, with everything in view that was answered before.
+    /// Reads; sees every change that was answered before.
     pub(crate) async fn read<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -156,7 +156,7 @@ impl Database {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// What a record of a kind is called in errors, by its id.
+    /// Names a record of this kind in errors by its id.
     pub(crate) fn naming(&self, kind: &'static str) -> impl Fn(&str) -> String + Send + 'static {
         let place = self.0.place.clone();
         move |id| format!("{kind} {id} in {place}")
@@ -169,10 +169,10 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Opens the database of a folder, made and brought up to date if need be.
-pub(crate) fn make(dir: &Path) -> Result<(Place, Connection), DatabaseError> {
-    let place = Place::Folder(dir.to_owned());
-    // Until it is as it should be, nobody else opens it.
+/// Opens the database of a folder, creating and migrating it if necessary.
+pub(crate) fn make(dir: &Path) -> Result<(DatabaseLocation, Connection), DatabaseError> {
+    let place = DatabaseLocation::Folder(dir.to_owned());
+    // The lock keeps others out until the database is ready.
     let _opening = prepare(dir)?;
     let mut connection = connect(&place)?;
     let mode: String = connection
@@ -186,12 +186,12 @@ pub(crate) fn make(dir: &Path) -> Result<(Place, Connection), DatabaseError> {
     Ok((place, connection))
 }
 
-pub(crate) fn connect(place: &Place) -> Result<Connection, DatabaseError> {
+pub(crate) fn connect(place: &DatabaseLocation) -> Result<Connection, DatabaseError> {
     let failed = |error| place.failure(error);
     let connection = match place.file() {
         None => Connection::open_in_memory(),
         Some(file) => {
-            // One thread uses each connection, and a link in the place of the file is refused.
+            // One thread uses each connection, and SQLite refuses a symbolic link in place of the file.
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX
                 | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -199,11 +199,11 @@ pub(crate) fn connect(place: &Place) -> Result<Connection, DatabaseError> {
         }
     };
     let connection = connection.map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection.busy_timeout(LOCK_TIMEOUT).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     let set = |name, value: &str| connection.pragma_update(None, name, value);
     set("synchronous", "FULL")
-        // So that a row that is replaced is counted as removed.
+        // A replaced row then counts as removed.
         .and_then(|()| set("recursive_triggers", "ON"))
         .and_then(|()| set("trusted_schema", "OFF"))
         .and_then(|()| set("temp_store", "MEMORY"))

@@ -1,47 +1,50 @@
-//! The tables, and how an older database becomes one of today's.
+//! The tables, and the migrations from older versions.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::DatabaseError;
-use crate::folder::place::Place;
+use crate::folder::location::DatabaseLocation;
 
-/// One step for each version of the schema, in their order. A step that was released never changes:
-/// what is new is a step of its own.
-const MIGRATIONS: &[Step] = &[
-    Step {
+/// The migrations, one for each version of the schema, in order. A released migration never changes; add a new one
+/// instead.
+const MIGRATIONS: &[Migration] = &[
+    Migration {
         tables: include_str!("schema/001_servers_suspensions_runs.sql"),
         counted: &["suspensions", "settled", "taken", "runs"],
     },
-    Step { tables: include_str!("schema/002_spills.sql"), counted: &["spills"] },
-    Step { tables: include_str!("schema/003_answers.sql"), counted: &["answers"] },
-    Step { tables: include_str!("schema/004_pins_trust.sql"), counted: &[] },
-    Step { tables: include_str!("schema/005_tasks.sql"), counted: &["tasks"] },
-    Step { tables: include_str!("schema/006_waits_in.sql"), counted: &[] },
-    Step { tables: include_str!("schema/007_resolved.sql"), counted: &["resolved"] },
-    Step { tables: include_str!("schema/008_same_call.sql"), counted: &[] },
-    Step { tables: include_str!("schema/009_pinned_texts.sql"), counted: &[] },
-    Step { tables: include_str!("schema/010_journal.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/002_spills.sql"), counted: &["spills"] },
+    Migration { tables: include_str!("schema/003_answers.sql"), counted: &["answers"] },
+    Migration { tables: include_str!("schema/004_pins_trust.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/005_tasks.sql"), counted: &["tasks"] },
+    Migration { tables: include_str!("schema/006_waits_in.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/007_resolved.sql"), counted: &["resolved"] },
+    Migration { tables: include_str!("schema/008_same_call.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/009_pinned_texts.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/010_journal.sql"), counted: &[] },
 ];
 
-/// `toolcrib` databases say so in their header, so that no other program's file is changed by mistake.
+/// The header of a `toolcrib` database contains this number, so that no other program's file is changed by mistake.
 const APPLICATION_ID: i32 = 0x7463_7262;
 
-struct Step {
+struct Migration {
     tables: &'static str,
-    /// The new tables whose rows are counted for each owner, in the table `usage`.
+    /// The new tables whose rows are counted for each owner in the table `usage`.
     counted: &'static [&'static str],
 }
 
-/// Brings the database to the newest schema. Refuses one that a newer toolcrib has made.
-pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), DatabaseError> {
+/// Migrates the database to the newest schema. Refuses a database that a newer toolcrib made.
+pub(crate) fn migrate(
+    connection: &mut Connection,
+    place: &DatabaseLocation,
+) -> Result<(), DatabaseError> {
     migrate_to(MIGRATIONS.len(), connection, place)
 }
 
-/// Brings the database to the schema of a version that is not older than its own.
+/// Migrates the database to the schema of this version, which must not be older than the database's own.
 fn migrate_to(
     newest: usize,
     connection: &mut Connection,
-    place: &Place,
+    place: &DatabaseLocation,
 ) -> Result<(), DatabaseError> {
     let failed = |error| place.failure(error);
     let transaction =
@@ -68,8 +71,11 @@ fn migrate_to(
     transaction.commit().map_err(failed)
 }
 
-/// The version of a database's schema; 0 where nothing has been made yet. Refuses a newer one.
-pub(crate) fn version(connection: &Connection, place: &Place) -> Result<usize, DatabaseError> {
+/// The version of a database's schema; 0 for an empty database. Refuses a newer one.
+pub(crate) fn version(
+    connection: &Connection,
+    place: &DatabaseLocation,
+) -> Result<usize, DatabaseError> {
     let found = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0));
     let found = found.map_err(|error| place.failure(error))?;
     let known = MIGRATIONS.len();
@@ -79,12 +85,15 @@ pub(crate) fn version(connection: &Connection, place: &Place) -> Result<usize, D
     }
 }
 
-/// Whether a database has all that this program knows.
-pub(crate) fn is_current(connection: &Connection, place: &Place) -> Result<bool, DatabaseError> {
+/// Whether a database has the newest schema that this program knows.
+pub(crate) fn is_current(
+    connection: &Connection,
+    place: &DatabaseLocation,
+) -> Result<bool, DatabaseError> {
     version(connection, place).map(|version| version == MIGRATIONS.len())
 }
 
-/// Triggers that keep count of a table's rows, for each owner and in all.
+/// Triggers that count a table's rows for each owner and in total.
 fn counting(table: &str) -> String {
     let add = |row: &str, sign: &str| {
         format!(
@@ -118,7 +127,7 @@ mod tests {
     use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
     use super::*;
-    use crate::folder::place::prepare;
+    use crate::folder::location::prepare;
     use crate::tables::owner::Owner;
     use crate::{Database, Runs, Suspensions};
 
@@ -131,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_rows_follows_every_insert_update_replace_and_delete() {
+    fn row_counts_follow_every_insert_update_replace_and_delete() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "recursive_triggers", true).unwrap();
-        migrate(&mut connection, &Place::Memory).unwrap();
+        migrate(&mut connection, &DatabaseLocation::Memory).unwrap();
         let run = |sql: &str| connection.execute(sql, []).unwrap();
         let columns = "(id, owner, created_at, expires_at, bytes, last)";
         run(&format!("INSERT INTO runs {columns} VALUES ('1', x'aa', 0, 0, 10, 1)"));
@@ -150,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_that_were_kept_whole_become_journals_and_hold_their_places() {
+    async fn runs_stored_as_one_record_become_journals_and_keep_their_quota() {
         let home = tempfile::tempdir().unwrap();
         let (source, at) = (Source::new(Layer::Host, "test"), Timestamp::from_unix_millis);
         let definition = ToolDefinition::builder("t").description("A tool.").build().unwrap();
@@ -167,7 +176,7 @@ mod tests {
 
         drop(prepare(home.path()).unwrap());
         let mut old = Connection::open(home.path().join("toolcrib.db")).unwrap();
-        migrate_to(9, &mut old, &Place::Memory).unwrap();
+        migrate_to(9, &mut old, &DatabaseLocation::Memory).unwrap();
         let sql = "INSERT INTO runs (id, owner, created_at, expires_at, bytes, version, record)
                    VALUES (?1, ?2, 5, ?3, ?4, 7, ?5)";
         let text = record.to_string();
@@ -191,7 +200,7 @@ mod tests {
         let next: RunRecord = serde_json::from_value(next).unwrap();
         assert!(matches!(runs.save(&next).await, Err(StoreError::Full(_))), "both wait");
 
-        // What others decide gives up its place, as for any run.
+        // A decision by somebody else releases its quota, as for any run.
         let suspensions = Suspensions::new(&database);
         suspensions.put(&waits).await.unwrap();
         let by = Resolved::new(&waits, Deed::Denied, "ops", at(6));
@@ -202,17 +211,17 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_database_and_one_of_another_program_are_refused_and_left() {
+    fn newer_and_foreign_databases_are_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &Place::Memory).unwrap();
-        migrate(&mut connection, &Place::Memory).unwrap();
+        migrate(&mut connection, &DatabaseLocation::Memory).unwrap();
+        migrate(&mut connection, &DatabaseLocation::Memory).unwrap();
         connection.pragma_update(None, "user_version", 1_000).unwrap();
-        let error = migrate(&mut connection, &Place::Memory).unwrap_err();
+        let error = migrate(&mut connection, &DatabaseLocation::Memory).unwrap_err();
         assert!(matches!(error, DatabaseError::Newer { found: 1_000, .. }), "{error}");
 
         let mut other = Connection::open_in_memory().unwrap();
         other.execute_batch("CREATE TABLE theirs (x)").unwrap();
-        let error = migrate(&mut other, &Place::Memory).unwrap_err();
+        let error = migrate(&mut other, &DatabaseLocation::Memory).unwrap_err();
         assert!(matches!(error, DatabaseError::Foreign { .. }), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Which servers have the database open: each holds a lock as long as it lives, and the number under
-//! which it claims rows.
+//! The servers that have the database open. Each holds a lock as long as it lives, and claims rows under its own
+//! number.
 
 use std::fs::{File, TryLockError};
 
@@ -8,11 +8,11 @@ use toolcrib_core::clock::Timestamp;
 use toolcrib_core::unguessable;
 
 use crate::error::DatabaseError;
-use crate::folder::place::{Place, file_failure};
+use crate::folder::location::{DatabaseLocation, file_failure};
 use crate::millis;
 
-/// The number of a server among all that ever opened a database. A later one has a higher number, and
-/// none is used again, so a row that names it can be taken over without its late writes being believed.
+/// The number of a server among all that ever opened a database. Numbers increase and are never reused, so another
+/// server can take over a row, and a late write under the old number is refused.
 pub(crate) type Epoch = i64;
 
 /// This server's own registration.
@@ -20,15 +20,15 @@ pub(crate) type Epoch = i64;
 pub(crate) struct Server {
     pub(crate) epoch: Epoch,
     id: String,
-    /// Held until the server ends, however it ends.
+    /// Held until the server ends, in whatever way.
     lock: Option<File>,
 }
 
 impl Server {
-    /// Registers a server, and forgets those that are gone.
+    /// Registers a server, and removes the rows of servers that are gone.
     pub(crate) fn register(
         connection: &mut Connection,
-        place: &Place,
+        place: &DatabaseLocation,
         now: Timestamp,
     ) -> Result<Self, DatabaseError> {
         let failed = |error| place.failure(error);
@@ -36,11 +36,11 @@ impl Server {
             place: place.to_string(),
             problem: error.to_string(),
         })?;
-        // Under the database's write lock nobody else registers or clears up.
+        // The database's write lock keeps other servers from registering or cleaning up now.
         let transaction =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         clear_up(&transaction, place)?;
-        // A row without its lock held would be taken for a dead server's: the lock comes first.
+        // Take the lock first: a row without a held lock would look like a dead server's.
         let lock = match place.servers() {
             None => None,
             Some((servers, path)) => {
@@ -60,12 +60,12 @@ impl Server {
         Ok(Self { epoch, id, lock })
     }
 
-    /// Ends the registration. What it had claimed is free; the calls that it had taken have their
-    /// answers, since it has come to its end.
-    pub(crate) fn end(self, connection: &Connection, place: &Place) {
+    /// Ends the registration and frees the server's claims. The server ends in order, so the calls it had taken have
+    /// their answers.
+    pub(crate) fn end(self, connection: &Connection, place: &DatabaseLocation) {
         let _ = connection.execute("DELETE FROM taken WHERE claimed_by = ?1", [self.epoch]);
         let gone = connection.execute("DELETE FROM servers WHERE epoch = ?1", [self.epoch]);
-        // Without its lock it counts as dead, and the next server removes what is left of it.
+        // Without its lock it counts as dead; the next server removes what is left of it.
         drop(self.lock);
         if gone.is_ok() {
             remove_lock(place, &self.id);
@@ -73,10 +73,10 @@ impl Server {
     }
 }
 
-/// Whether the server of that number has the database open.
+/// Whether the server with this number has the database open.
 pub(crate) fn is_alive(
     connection: &Connection,
-    place: &Place,
+    place: &DatabaseLocation,
     own: Epoch,
     epoch: Epoch,
 ) -> Result<bool, DatabaseError> {
@@ -90,9 +90,9 @@ pub(crate) fn is_alive(
     Ok(id.is_some_and(|id| is_locked(place, &id)))
 }
 
-/// Whether the lock of a server is held. What cannot be found out counts as held: taking over from a
-/// server that lives would be worse than waiting for one that does not.
-fn is_locked(place: &Place, id: &str) -> bool {
+/// Whether the lock of a server is held. If that cannot be found out, the answer is yes: taking over from a living
+/// server would be worse than waiting for a dead one.
+fn is_locked(place: &DatabaseLocation, id: &str) -> bool {
     let Some((servers, folder)) = place.servers() else { return false };
     match servers.and_then(|servers| servers.existing(&lock_name(id))) {
         Ok(None) => false,
@@ -100,12 +100,13 @@ fn is_locked(place: &Place, id: &str) -> bool {
             Ok(()) => false,
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(folder = %folder.display(), %error, "a server's lock cannot be tried");
+                tracing::warn!(folder = %folder.display(), %error, "cannot test the lock of a \
+                     server");
                 true
             }
         },
         Err(error) => {
-            tracing::warn!(folder = %folder.display(), %error, "a server's lock cannot be opened");
+            tracing::warn!(folder = %folder.display(), %error, "cannot open the lock of a server");
             true
         }
     }
@@ -116,15 +117,15 @@ fn lock_name(id: &str) -> String {
     format!("{id}.lock")
 }
 
-fn remove_lock(place: &Place, id: &str) {
-    // One that stays is in nobody's way.
+fn remove_lock(place: &DatabaseLocation, id: &str) {
+    // A lock file that cannot be removed does no harm.
     if let Some((Ok(servers), _)) = place.servers() {
         let _ = servers.remove(&lock_name(id));
     }
 }
 
 /// Removes the rows and locks of servers that are gone.
-fn clear_up(connection: &Connection, place: &Place) -> Result<(), DatabaseError> {
+fn clear_up(connection: &Connection, place: &DatabaseLocation) -> Result<(), DatabaseError> {
     let failed = |error| place.failure(error);
     let mut query = connection.prepare("SELECT epoch, id FROM servers").map_err(failed)?;
     let servers = query

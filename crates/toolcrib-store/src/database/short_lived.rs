@@ -1,5 +1,5 @@
-//! A look into a database by a program that keeps nothing in it, and a change by one that ends at once:
-//! without threads, and without a registration as a server.
+//! One-off access to a database, for a read by a program that stores nothing or a change by one that ends at once:
+//! without threads, and without registration as a server.
 
 use std::path::Path;
 
@@ -10,22 +10,21 @@ use crate::database::schema::is_current;
 use crate::database::transaction::Tx;
 use crate::database::{connect, make};
 use crate::error::DatabaseError;
-use crate::folder::place::{Place, is_there};
+use crate::folder::location::{DatabaseLocation, is_there};
 
-/// No server has this number.
-const NOBODY: i64 = 0;
+/// The number that no server has.
+const NO_SERVER: i64 = 0;
 
-fn tx<'c>(connection: &'c Connection, place: &'c Place) -> Tx<'c> {
-    Tx { connection, place, server: NOBODY, now: SystemClock.now() }
+fn tx<'c>(connection: &'c Connection, place: &'c DatabaseLocation) -> Tx<'c> {
+    Tx { connection, place, server: NO_SERVER, now: SystemClock.now() }
 }
 
-/// Reads from the database of a folder; `None` where there is none. One of an earlier version is brought
-/// up to date.
-pub(crate) fn glance<T>(
+/// Reads from the database of a folder; `None` if there is none. An older database is migrated first.
+pub(crate) fn read_once<T>(
     dir: &Path,
     work: impl FnOnce(&Tx<'_>) -> Result<T, DatabaseError>,
 ) -> Result<Option<T>, DatabaseError> {
-    let place = Place::Folder(dir.to_owned());
+    let place = DatabaseLocation::Folder(dir.to_owned());
     if !is_there(dir)? {
         return Ok(None);
     }
@@ -36,9 +35,9 @@ pub(crate) fn glance<T>(
     work(&tx(&connection, &place)).map(Some)
 }
 
-/// Changes the database of a folder, which is made if it is not there. The change is kept, also over a
-/// loss of power, when this returns.
-pub(crate) fn change<T>(
+/// Changes the database of a folder, creating it if necessary. When this returns, the change is durable, even across a
+/// power failure.
+pub(crate) fn write_once<T>(
     dir: &Path,
     work: impl FnOnce(&Tx<'_>) -> Result<T, DatabaseError>,
 ) -> Result<T, DatabaseError> {

@@ -1,4 +1,4 @@
-//! What a piece of work sees of the database.
+//! A piece of work's view of the database.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use toolcrib_core::clock::Timestamp;
@@ -6,19 +6,19 @@ use toolcrib_core::clock::Timestamp;
 use crate::database::servers;
 use crate::database::servers::Epoch;
 use crate::error::DatabaseError;
-use crate::folder::place::Place;
+use crate::folder::location::DatabaseLocation;
 use crate::millis;
 use crate::tables::owner::Owner;
 
-/// A connection inside a transaction, lent to one piece of work.
+/// A connection inside a transaction, borrowed by one piece of work.
 pub(crate) struct Tx<'c> {
     pub(crate) connection: &'c Connection,
-    pub(crate) place: &'c Place,
+    pub(crate) place: &'c DatabaseLocation,
     pub(crate) server: Epoch,
     pub(crate) now: Timestamp,
 }
 
-/// How much is kept of one kind.
+/// How many rows and bytes of one kind are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     pub(crate) entries: usize,
@@ -26,13 +26,13 @@ pub(crate) struct Usage {
 }
 
 impl Tx<'_> {
-    /// Runs a statement and returns how many rows it has changed.
+    /// Runs a statement and returns the number of changed rows.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DatabaseError> {
         let done = self.connection.prepare_cached(sql).and_then(|mut query| query.execute(params));
         done.map_err(|error| self.place.failure(error))
     }
 
-    /// The first row of an answer, if there is one.
+    /// The first row of the result, if there is one.
     pub(crate) fn one<T>(
         &self,
         sql: &str,
@@ -46,7 +46,7 @@ impl Tx<'_> {
         found.map_err(|error| self.place.failure(error))
     }
 
-    /// All rows of an answer.
+    /// All rows of the result.
     pub(crate) fn all<T>(
         &self,
         sql: &str,
@@ -60,8 +60,7 @@ impl Tx<'_> {
         found.map_err(|error| self.place.failure(error))
     }
 
-    /// How much of a table belongs to an owner; of all owners together without one. Takes the same
-    /// time however much there is.
+    /// How much of a table belongs to an owner, or to all owners together. Takes constant time.
     pub(crate) fn usage(&self, kind: &str, owner: Option<Owner>) -> Result<Usage, DatabaseError> {
         let sql = "SELECT entries, bytes FROM usage WHERE kind = ?1 AND owner = ?2";
         let read = |row: &Row<'_>| {
@@ -75,19 +74,19 @@ impl Tx<'_> {
         found.map(Option::unwrap_or_default)
     }
 
-    /// The owner that has the most rows of a table: the one that makes room where all have too many.
+    /// The owner with the most rows in a table. When the table is full, this owner's rows are removed first.
     pub(crate) fn largest_holder(&self, kind: &str) -> Result<Option<Owner>, DatabaseError> {
         let sql = "SELECT owner FROM usage WHERE kind = ?1 AND owner <> x''
                    ORDER BY entries DESC, owner LIMIT 1";
         self.one(sql, [kind], |row| row.get(0))
     }
 
-    /// Whether the server that has claimed a row still has the database open.
+    /// Whether the server that claimed a row still has the database open.
     pub(crate) fn is_alive(&self, epoch: Epoch) -> Result<bool, DatabaseError> {
         servers::is_alive(self.connection, self.place, self.server, epoch)
     }
 
-    /// The time by the database's own clock, as it is stored.
+    /// The current time of the database's clock, as it is stored.
     pub(crate) fn now(&self) -> i64 {
         millis(self.now)
     }

@@ -1,4 +1,4 @@
-//! The threads that run SQL. Callers hand them work and await its answer.
+//! The threads that run SQL. Callers send them jobs and await the replies.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -14,20 +14,20 @@ use toolcrib_core::clock::Clock;
 use crate::database::servers::{Epoch, Server};
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
-use crate::folder::place::Place;
+use crate::folder::location::DatabaseLocation;
 
-/// Changes that share one transaction, and so one wait for the disk.
+/// How many changes may share one transaction, and so one wait for the disk.
 const BATCH: usize = 64;
 
-/// What a job answers with, once it is known whether its changes are kept.
+/// Sends a job's reply once it is known whether its changes are committed.
 type Reply = Box<dyn FnOnce(Result<(), DatabaseError>) + Send>;
 
-/// A job's work; without a transaction, it answers with why there is none.
-type Work = Box<dyn FnOnce(Result<&Tx<'_>, DatabaseError>) -> Done + Send>;
+/// A job's work. If the transaction could not begin, it gets the reason instead.
+type Work = Box<dyn FnOnce(Result<&Tx<'_>, DatabaseError>) -> JobResult + Send>;
 
-/// What the threads have in common.
+/// What the threads share.
 pub(crate) struct Shared {
-    pub(crate) place: Place,
+    pub(crate) place: DatabaseLocation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) server: Epoch,
 }
@@ -47,25 +47,25 @@ pub(crate) struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
-    /// Kept even if the machine loses power, once its answer is there.
+    /// Survives a power failure once the reply is sent.
     Durable,
-    /// Kept even if the process dies; the last ones may be lost with the machine's power.
+    /// Survives the end of the process; a power failure may lose the last changes.
     Relaxed,
 }
 
-struct Done {
-    /// Why its changes are not to be kept, if they are not.
+struct JobResult {
+    /// Why its changes must be rolled back, if they must.
     problem: Option<String>,
     reply: Reply,
 }
 
-/// An error that work on the database may end with.
+/// An error with which work on the database may end.
 pub(crate) trait Failure: From<DatabaseError> + Display + Send + 'static {}
 
 impl<E: From<DatabaseError> + Display + Send + 'static> Failure for E {}
 
 impl Job {
-    /// Work, and where its answer comes. A failure leaves none of its changes behind.
+    /// A job from work and the channel for its reply. If the work fails, its changes are rolled back.
     pub(crate) fn new<T: Send + 'static, E: Failure>(
         kind: Kind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -74,23 +74,23 @@ impl Job {
         let work = move |tx: Result<&Tx<'_>, DatabaseError>| {
             let result = tx.map_err(E::from).and_then(work);
             let problem = result.as_ref().err().map(ToString::to_string);
-            // Nobody may be waiting any more; what was done stays done.
+            // The caller may be gone; the change stays.
             let reply: Reply = Box::new(move |kept: Result<(), DatabaseError>| {
                 let answer = result.and_then(|value| kept.map(|()| value).map_err(E::from));
                 let _ = sender.send(answer);
             });
-            Done { problem, reply }
+            JobResult { problem, reply }
         };
         (Self { kind, work: Box::new(work) }, receiver)
     }
 
-    /// Answers without having done anything.
+    /// Replies with an error without running the work.
     fn refuse(self, error: DatabaseError) {
         ((self.work)(Err(error)).reply)(Ok(()));
     }
 }
 
-/// Starts a thread that only reads, beside others that do.
+/// Starts a thread that only reads. Several may run.
 pub(crate) fn read(
     connection: Connection,
     shared: Arc<Shared>,
@@ -98,7 +98,7 @@ pub(crate) fn read(
 ) -> std::io::Result<()> {
     let work = move || {
         loop {
-            // Held until a job is there: the others wait behind this one.
+            // Held until a job arrives; the other readers queue behind this lock.
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(job) = job else { return };
             one_read(&connection, &shared, job);
@@ -107,8 +107,8 @@ pub(crate) fn read(
     thread::Builder::new().name("store-read".to_owned()).spawn(work).map(drop)
 }
 
-/// Starts the one thread that writes. It ends, and with it the server's registration, when nobody can
-/// hand it work any more.
+/// Starts the one thread that writes. When nobody can send it jobs any more, the thread and the server's registration
+/// end.
 pub(crate) fn write(
     connection: Connection,
     shared: Arc<Shared>,
@@ -144,25 +144,25 @@ fn one_read(connection: &Connection, shared: &Shared, job: Job) {
     }
     let done = guarded(job, &shared.tx(connection));
     let ended = connection.execute_batch("COMMIT").map_err(|error| shared.place.failure(error));
-    if let Some(Done { reply, .. }) = done {
+    if let Some(JobResult { reply, .. }) = done {
         reply(ended);
     }
 }
 
-/// Runs work that may be wrong. If it panics, its caller is told by the end of its channel.
-fn guarded(job: Job, tx: &Tx<'_>) -> Option<Done> {
+/// Runs a job's work and catches panics. After a panic the caller's channel closes, which reports it.
+fn guarded(job: Job, tx: &Tx<'_>) -> Option<JobResult> {
     catch_unwind(AssertUnwindSafe(move || (job.work)(Ok(tx)))).ok()
 }
 
 struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
-    /// Whether a commit waits for the disk now.
+    /// Whether a commit waits for the disk at present.
     is_durable: bool,
 }
 
 impl Writer {
-    /// Runs jobs, as many as can be in one transaction, and answers them once it is committed.
+    /// Runs as many jobs as fit in one transaction, and replies to them once it is committed.
     fn run(&mut self, mut jobs: VecDeque<Job>) {
         while !jobs.is_empty() {
             if let Err(error) = self.begin(&jobs) {
@@ -174,7 +174,7 @@ impl Writer {
                 self.connection.execute_batch("COMMIT").map_err(|error| self.failure(error))
             });
             if done.is_err() && !self.connection.is_autocommit() {
-                // If even this fails, the next transaction cannot begin and says so.
+                // If this fails too, the next transaction cannot begin and reports the error.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
             for reply in replies {
@@ -194,8 +194,8 @@ impl Writer {
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| self.failure(error))
     }
 
-    /// Runs jobs until none is left, or the transaction has failed as a whole. `replies` gets those of
-    /// the jobs whose changes the transaction holds; the others are answered at once.
+    /// Runs jobs until none is left or the whole transaction has failed. `replies` gets the replies of jobs whose
+    /// changes are in the transaction; the others are sent at once.
     fn work_through(
         &self,
         jobs: &mut VecDeque<Job>,
@@ -208,21 +208,21 @@ impl Writer {
                 return Err(error);
             }
             let done = guarded(job, &self.shared.tx(&self.connection));
-            // A disk that is full, for one, ends the whole transaction.
+            // A full disk, for example, ends the whole transaction.
             let is_over = self.connection.is_autocommit();
             let problem = match done {
-                Some(Done { problem: None, reply }) if !is_over => {
+                Some(JobResult { problem: None, reply }) if !is_over => {
                     replies.push(reply);
                     let ended = self.connection.execute_batch("RELEASE job");
                     ended.map_err(|error| self.failure(error))?;
                     continue;
                 }
-                Some(Done { problem, reply }) => {
+                Some(JobResult { problem, reply }) => {
                     let problem = problem.unwrap_or_else(|| "it was rolled back".to_owned());
                     reply(Err(self.rolled_back(&problem)));
                     problem
                 }
-                None => "the work on it has panicked".to_owned(),
+                None => "the code that used it panicked".to_owned(),
             };
             if is_over {
                 return Err(self.rolled_back(&problem));
@@ -234,7 +234,7 @@ impl Writer {
     }
 
     fn rolled_back(&self, problem: &str) -> DatabaseError {
-        let problem = format!("a change was given up with others that failed: {problem}");
+        let problem = format!("the change was rolled back with others that failed: {problem}");
         DatabaseError::Failed { place: self.shared.place.to_string(), problem }
     }
 

@@ -1,8 +1,8 @@
-//! A folder of state, opened once: files in it are opened and made by their names below its descriptor,
-//! never through a link.
+//! A state folder, opened once. Files in it are opened and created relative to its descriptor, never through a symbolic
+//! link.
 
+pub(crate) mod location;
 pub(crate) mod parents;
-pub(crate) mod place;
 
 use std::fs::{self, File};
 use std::io;
@@ -15,14 +15,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// How often a name is tried that others make and remove at the same time.
+/// How many times a file is tried that others create and remove at the same time.
 const TRIES: usize = 16;
 
-/// An open folder in which one user keeps state, perhaps another user than the one of this process.
+/// An open folder in which one user keeps state. This process may run as another user.
 ///
-/// The system's administrator runs commands in the folders of servers that run as other users. Those
-/// users must not direct the administrator to other files: links, device files and files with a second
-/// name are refused, and only what this process makes is given to the folder's owner.
+/// The administrator runs commands in the state folders of servers that run as other users. Those users must not
+/// redirect the administrator to other files: symbolic links, device files and hard links are refused, and only files
+/// that this process creates are given to the folder's owner.
 #[derive(Debug)]
 pub struct StateFolder {
     descriptor: File,
@@ -31,9 +31,9 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
-    /// Opens a folder that is there. Fails if others than its owner can write to it, if the path is a link
-    /// that neither this user nor the administrator has made, and if somebody else than the administrator,
-    /// this user and the folder's owner may rename in a folder above it.
+    /// Opens an existing folder. Fails if users other than its owner can write to it, if the path is a symbolic link
+    /// that neither this user nor the administrator made, and if anybody but the administrator, this user and the
+    /// folder's owner may rename entries in a folder above it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let named = fs::symlink_metadata(path)?;
         let own = rustix::process::geteuid().as_raw();
@@ -47,23 +47,23 @@ impl StateFolder {
         Ok(opened)
     }
 
-    /// Fails if a folder is reached by a symbolic link, which the database in it is not opened through. A
-    /// folder that is not there passes.
+    /// Fails if the path contains a symbolic link, because no database is opened through one. A folder that does not
+    /// exist passes.
     pub fn refuse_links(path: &Path) -> io::Result<()> {
         let named = std::path::absolute(path)?;
         let is_link = |place: &Path| place.symlink_metadata().is_ok_and(|found| found.is_symlink());
         let Some(link) = named.ancestors().find(|place| is_link(place)) else { return Ok(()) };
         let real = path.canonicalize().unwrap_or(named.clone());
         let problem = format!(
-            "is reached by the symbolic link {}, and no database is opened through one: name {} instead",
+            "is behind the symbolic link {}, and databases are not opened through links: name {} \
+             instead",
             link.display(),
             real.display()
         );
         Err(refused(path, &problem))
     }
 
-    /// Takes the rights of others on a folder away, if this user owns it and they have any. Says which
-    /// mode it had.
+    /// Removes the rights of other users on a folder, if this user owns it and they have any. Returns the old mode.
     pub fn make_private(path: &Path) -> io::Result<Option<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -84,8 +84,8 @@ impl StateFolder {
         Ok(Self { descriptor, path, owner: (found.uid(), found.gid()) })
     }
 
-    /// Opens a file to read and write, made (mode 0600) if it is not there. Fails if it is a link, has a
-    /// second name, or belongs to somebody else.
+    /// Opens a file for reading and writing, creating it (mode 0600) if necessary. Fails if it is a symbolic link, has
+    /// hard links, or belongs to another user.
     pub fn file(&self, name: &str) -> io::Result<File> {
         for _ in 0..TRIES {
             if let Some(file) = self.existing(name)? {
@@ -96,12 +96,12 @@ impl StateFolder {
                 made => return made,
             }
         }
-        Err(refused(&self.path.join(name), "is made and removed again and again by others"))
+        Err(refused(&self.path.join(name), "is created and removed repeatedly by another process"))
     }
 
-    /// Opens a file to read and write; `None` if there is none. Fails as [`file`](Self::file) does.
+    /// Opens a file for reading and writing; `None` if there is none. Fails as [`file`](Self::file) does.
     pub fn existing(&self, name: &str) -> io::Result<Option<File>> {
-        // A pipe is not waited for.
+        // Do not wait for the other end of a pipe.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(self.descriptor.as_fd(), name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -114,8 +114,8 @@ impl StateFolder {
         Ok(Some(file))
     }
 
-    /// Makes sure that a file is there and is one that [`file`](Self::file) would open, without opening one
-    /// that is there: closing it would end the locks that this process has on it.
+    /// Makes sure that a file exists that [`file`](Self::file) would open. An existing file is not opened, because
+    /// closing it would release this process's locks on it.
     pub fn ensure(&self, name: &str) -> io::Result<()> {
         if self.is_there(name)? {
             return Ok(());
@@ -128,7 +128,7 @@ impl StateFolder {
         }
     }
 
-    /// Whether a file is there. Fails if it is one that [`file`](Self::file) would not open.
+    /// Whether a file exists. Fails if [`file`](Self::file) would refuse it.
     pub fn is_there(&self, name: &str) -> io::Result<bool> {
         match statat(self.descriptor.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => {
@@ -136,7 +136,11 @@ impl StateFolder {
                 if kind == FileType::Symlink {
                     return Err(refused(&self.path.join(name), LINK));
                 }
-                #[allow(clippy::useless_conversion, reason = "how wide the field is differs")]
+                #[allow(
+                    clippy::useless_conversion,
+                    reason = "the width of the field differs \
+                     between machines"
+                )]
                 let links = u64::from(found.st_nlink);
                 self.check(name, kind == FileType::RegularFile, links, found.st_uid)?;
                 Ok(true)
@@ -146,9 +150,9 @@ impl StateFolder {
         }
     }
 
-    /// Takes the rights of others on a file of this folder away, if this user owns both and there are any.
-    /// The file is not opened: closing it would end the locks that this process has on it. Says which mode
-    /// it had. Fails if the file is another user's and others can write to it.
+    /// Removes the rights of other users on a file of this folder, if this user owns both and there are any. The file
+    /// is not opened, because closing it would release this process's locks on it. Returns the old mode. Fails if the
+    /// file belongs to another user and others can write to it.
     pub fn make_file_private(&self, name: &str) -> io::Result<Option<u32>> {
         let folder = self.descriptor.as_fd();
         let found = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -157,7 +161,11 @@ impl StateFolder {
             Err(error) => return Err(error.into()),
         };
         let own = rustix::process::geteuid().as_raw();
-        #[allow(clippy::useless_conversion, reason = "how wide the field is differs")]
+        #[allow(
+            clippy::useless_conversion,
+            reason = "the width of the field differs between \
+             machines"
+        )]
         let mode = u32::from(found.st_mode) & 0o7777;
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         let rights_of_others = mode & 0o077;
@@ -165,7 +173,7 @@ impl StateFolder {
             return Ok(None);
         }
         if found.st_uid == own && self.owner.0 == own {
-            // Nobody else can put a link there meanwhile: the folder is this user's alone.
+            // Nobody else can put a link there in between: only this user can write to the folder.
             chmodat(folder, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
             return Ok(Some(mode));
         }
@@ -179,9 +187,9 @@ impl StateFolder {
     fn check(&self, name: &str, is_file: bool, links: u64, user: u32) -> io::Result<()> {
         let own = rustix::process::geteuid().as_raw();
         let problem = if !is_file {
-            "is not a plain file: remove it"
+            "is not a regular file: remove it"
         } else if links > 1 {
-            "has a second name elsewhere (a hard link): remove it"
+            "has a hard link elsewhere: remove it"
         } else if ![own, self.owner.0, 0].contains(&user) {
             "belongs to another user: remove it"
         } else {
@@ -190,7 +198,7 @@ impl StateFolder {
         Err(refused(&self.path.join(name), problem))
     }
 
-    /// Makes a file, in place of one of this name that was left unfinished.
+    /// Creates a file, replacing an unfinished one of this name.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
         match unlinkat(self.descriptor.as_fd(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => self.make(name),
@@ -206,7 +214,7 @@ impl StateFolder {
         Ok(file)
     }
 
-    /// Opens a folder in this one, made (mode 0700) if it is not there. Fails if it is a link.
+    /// Opens a folder in this one, creating it (mode 0700) if necessary. Fails if it is a symbolic link.
     pub fn folder(&self, name: &str) -> io::Result<Self> {
         let path = self.path.join(name);
         let is_new = match mkdirat(self.descriptor.as_fd(), name, Mode::RWXU) {
@@ -226,7 +234,7 @@ impl StateFolder {
         Self::checked(folder, path)
     }
 
-    /// Puts a file of this folder in the place of another.
+    /// Renames a file of this folder, replacing the target.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let folder = self.descriptor.as_fd();
         Ok(renameat(folder, from, folder, to)?)
@@ -237,7 +245,7 @@ impl StateFolder {
         Ok(unlinkat(self.descriptor.as_fd(), name, AtFlags::empty())?)
     }
 
-    /// Gives what the administrator has just made to the folder's owner, whose server has to use it.
+    /// Gives a new file made by the administrator to the folder's owner, whose server has to use it.
     fn give_to_owner(&self, made: &File) -> io::Result<()> {
         let (user, group) = self.owner;
         let found = made.metadata()?;

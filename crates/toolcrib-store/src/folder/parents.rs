@@ -1,21 +1,21 @@
-//! Who could put another folder in the place of a state folder: whoever may rename in a folder above it.
+//! Checks who could replace a state folder: every user who may rename entries in a folder above it.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Links that are followed from one path.
+/// How many symbolic links in one path are followed.
 const LINKS: usize = 40;
 
-/// Write permission of the group and of others, and the bit that lets only owners rename.
+/// Write permission of the group and of others, and the sticky bit, which allows only owners to rename.
 const GROUP: u32 = 0o020;
 const OTHERS: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Fails if somebody else than the administrator, this user and `owner` may rename in a folder above this
-/// path, links on the way included. Database files are opened by their paths: such a user could direct
-/// them elsewhere at any moment.
+/// Fails if anybody but the administrator, this user and `owner` may rename entries in a folder above this path,
+/// including folders that symbolic links lead through. SQLite opens the database files by path, so such a user could
+/// redirect it at any moment.
 pub(crate) fn check(path: &Path, owner: u32) -> io::Result<()> {
     let trusted = [0, rustix::process::geteuid().as_raw(), owner];
     let mut ways = vec![std::path::absolute(path)?];
@@ -29,7 +29,10 @@ pub(crate) fn check(path: &Path, owner: u32) -> io::Result<()> {
             if fs::symlink_metadata(part)?.is_symlink() {
                 links += 1;
                 if links > LINKS {
-                    return Err(io::Error::other("too many links lead to the state folder"));
+                    return Err(io::Error::other(
+                        "the path of the state folder contains too many \
+                                                 links",
+                    ));
                 }
                 ways.push(target(part, parent)?);
             }
@@ -40,25 +43,25 @@ pub(crate) fn check(path: &Path, owner: u32) -> io::Result<()> {
 
 fn target(link: &Path, parent: &Path) -> io::Result<PathBuf> {
     let target = parent.join(fs::read_link(link)?);
-    // `..` means what the system takes it for.
+    // Resolve `..` as the system does.
     match (target.parent(), target.file_name()) {
         (Some(parent), Some(name)) => Ok(parent.canonicalize()?.join(name)),
         _ => target.canonicalize(),
     }
 }
 
-/// Why a folder is not safe, with what to do.
+/// Why a folder is not safe, and what to do.
 fn problem(folder: &Path, found: &Metadata, trusted: &[u32]) -> Option<String> {
     let shown = folder.display();
     if !trusted.contains(&found.uid()) {
         return Some(format!(
-            "{shown}, in which the state folder lies, belongs to another user (number {}), who could put \
-             another folder in its place: name a state folder (`state.dir`) in folders of your own, or give \
+            "{shown}, above the state folder, belongs to another user (ID {}), who could replace \
+             the folder: name a state folder (`state.dir`) in folders of your own, or give \
              {shown} to root or to the user of the server",
             found.uid()
         ));
     }
-    // A group of the same number as its owner is that user's own.
+    // A group with the same number as the owner is that user's private group.
     let group = found.mode() & GROUP != 0 && found.gid() != found.uid();
     let who = match found.mode() {
         mode if mode & STICKY != 0 => return None,
@@ -67,8 +70,8 @@ fn problem(folder: &Path, found: &Metadata, trusted: &[u32]) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "{shown}, in which the state folder lies, can be written to by {who}, who could put another folder \
-         in its place: run `chmod go-w {shown}` (or `chmod +t {shown}`, where others need it), or name \
+        "{shown}, above the state folder, is writable by {who}, who could replace the folder: \
+         run `chmod go-w {shown}` (or `chmod +t {shown}`, where others need it), or name \
          another state folder in `state.dir`. In a container, a new volume (`emptyDir`) has mode 777, \
          which neither `fsGroup` nor a subfolder mends: run `chmod +t {shown}` as root before the server \
          starts, for example in an init container"

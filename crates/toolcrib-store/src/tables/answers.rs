@@ -1,4 +1,4 @@
-//! Answers to requests with an `Idempotency-Key` as rows.
+//! Stores answers to requests with an `Idempotency-Key` as rows.
 
 use toolcrib_core::bounds::Full;
 use toolcrib_http::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer};
@@ -10,10 +10,11 @@ use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::tables::owner::Owner;
 
-/// Keeps what became of requests with an `Idempotency-Key`: each of several servers knows what another has
-/// answered, and no two work on one key. What a server was working on when it ended is lost at once.
+/// Stores the answers to requests with an `Idempotency-Key`. Servers that share the database see each other's answers,
+/// and no two of them work on one key. If a server ends while it works on a request, that answer counts as lost at
+/// once.
 ///
-/// Answers hold results in plain text.
+/// Answers contain results in plain text.
 #[derive(Debug, Clone)]
 pub struct Answers {
     database: Database,
@@ -27,14 +28,14 @@ impl Answers {
     }
 }
 
-/// What is known of a key.
-struct Known {
+/// The stored row of a key.
+struct AnswerRow {
     claimed_by: Epoch,
     request: String,
     answer: Option<(u16, String, String)>,
 }
 
-impl Known {
+impl AnswerRow {
     fn of(tx: &Tx<'_>, key: &str) -> Result<Option<Self>, DatabaseError> {
         let sql = "SELECT claimed_by, request, status, headers, body FROM answers WHERE key = ?1";
         tx.one(sql, [key], |row| {
@@ -54,7 +55,7 @@ impl Known {
                 .map_err(|error| AnswerError::Failed(format!("an answer is damaged: {error}")))?;
             return Ok(Claim::Answered { request, answer: KeptAnswer { status, headers, body } });
         }
-        // What this server works on it does not claim again; what is left of that was given up.
+        // A server never claims a key twice. If the claim is this server's own, the request was abandoned.
         if claimed_by != tx.server && tx.is_alive(claimed_by)? {
             return Ok(Claim::Working { request });
         }
@@ -71,7 +72,7 @@ fn claim(
 ) -> Result<Claim, AnswerError> {
     let now = tx.now();
     tx.execute("DELETE FROM answers WHERE expires_at <= ?1", [now])?;
-    if let Some(known) = Known::of(tx, key)? {
+    if let Some(known) = AnswerRow::of(tx, key)? {
         return known.claim(tx);
     }
     let own = tx.usage("answers", Some(owner))?;
@@ -88,7 +89,7 @@ fn claim(
     Ok(Claim::New)
 }
 
-/// Says when the client's oldest key expires.
+/// Adds the time at which the client's oldest key expires.
 fn with_retry_after(tx: &Tx<'_>, owner: Owner, full: Full) -> Result<Full, DatabaseError> {
     let sql = "SELECT min(expires_at) FROM answers WHERE owner = ?1";
     let oldest = tx.one(sql, [owner], |row| row.get::<_, Option<i64>>(0))?.flatten();
@@ -131,7 +132,7 @@ impl AnswerStore for Answers {
                 )?;
                 match settled {
                     0 => {
-                        Err(AnswerError::Failed("the key is not this server's any more".to_owned()))
+                        Err(AnswerError::Failed("another server has taken over the key".to_owned()))
                     }
                     _ => Ok(()),
                 }

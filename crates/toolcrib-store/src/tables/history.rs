@@ -1,4 +1,4 @@
-//! What happened to calls: rows of which the oldest make room for new ones.
+//! Tables of past calls, in which the oldest rows make room for new ones.
 
 use toolcrib_core::bounds::{Bounds, Whose};
 use toolcrib_core::suspension::{Resolved, StoreError};
@@ -8,9 +8,9 @@ use crate::error::DatabaseError;
 use crate::millis;
 use crate::tables::owner::Owner;
 use crate::tables::record::{size, text_of};
-use crate::tables::suspensions::{KEPT_MILLIS, SWEPT, WHAT};
+use crate::tables::suspensions::{RETENTION_MILLIS, SWEEP_LIMIT, WHAT};
 
-/// Who did what with a call that waited, as a row.
+/// A row that records who resolved a waiting call and how.
 pub(crate) struct ResolvedRow {
     id: String,
     owner: Owner,
@@ -31,7 +31,7 @@ impl ResolvedRow {
     pub(crate) fn keep(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), DatabaseError> {
         let Self { id, owner, at, text } = self;
         History::RESOLVED.make_room(tx, owner, at, bounds)?;
-        let (expires_at, bytes) = (at.saturating_add(KEPT_MILLIS), size(&text)?);
+        let (expires_at, bytes) = (at.saturating_add(RETENTION_MILLIS), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO resolved (id, owner, resolved_at, expires_at, bytes, record)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -41,10 +41,10 @@ impl ResolvedRow {
     }
 }
 
-/// A table of what happened to calls, in which the oldest rows make room.
+/// A table of past calls in which the oldest rows are removed to make room.
 pub(crate) struct History {
     table: &'static str,
-    /// Removes rows whose time was over before a moment, up to a number.
+    /// Removes up to a number of rows that expired before a time.
     forget: &'static str,
     remove_oldest_of_owner: &'static str,
 }
@@ -65,7 +65,7 @@ impl History {
                                      WHERE owner = ?1 ORDER BY resolved_at, id LIMIT 1)",
     };
 
-    /// Makes room for one more row of an owner. What nobody fetched is the owner's own to lose.
+    /// Makes room for one more row of an owner. Outcomes that nobody fetched are removed from the owner's own share.
     pub(crate) fn make_room(
         &self,
         tx: &Tx<'_>,
@@ -73,7 +73,7 @@ impl History {
         now: i64,
         bounds: Bounds,
     ) -> Result<(), DatabaseError> {
-        tx.execute(self.forget, (now, SWEPT))?;
+        tx.execute(self.forget, (now, SWEEP_LIMIT))?;
         loop {
             let own = tx.usage(self.table, Some(owner))?.entries;
             let all = tx.usage(self.table, None)?.entries;

@@ -1,14 +1,14 @@
-//! Whose a row is.
+//! The owner of a row.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
-/// The digest of an identity, by which rows are found and counted. All rows of one identity have the same.
+/// The digest of an identity, by which rows are found and counted. All rows of one identity have the same owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Owner([u8; 16]);
 
 impl Owner {
-    /// The owner that an identity stands for.
+    /// The owner for an identity.
     pub(crate) fn of(identity: &str) -> Self {
         let mut digest = [0; 16];
         let mut hasher = blake3::Hasher::new();

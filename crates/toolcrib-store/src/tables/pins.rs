@@ -1,4 +1,4 @@
-//! Pins of imported definitions as rows.
+//! Stores pins of imported definitions as rows.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use toolcrib_mcp::upstream::{PinStore, Pins};
 use toolcrib_tool::BoxFuture;
 
 use crate::database::Database;
-use crate::database::short_lived::glance;
+use crate::database::short_lived::read_once;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::tables::record::{parse, text_of};
 
-/// Keeps what definitions of other MCP servers' tools were when they were first seen. Of several
-/// processes that see a tool for the first time, the first decides.
+/// Stores the definitions of upstream tools as they were when first seen. If several processes see a tool for the first
+/// time, the first one's pin is stored.
 #[derive(Debug, Clone)]
 pub struct DatabasePins {
     database: Database,
 }
 
-/// The tools of an upstream that are pinned, for a listing that asks no server.
+/// The pinned tools of an upstream, for a listing that contacts no server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedTools {
-    /// Their names here, in order.
+    /// The tools' local names, in order.
     pub tools: Vec<String>,
-    /// When a pin was added or changed last.
+    /// When a pin was last added or changed.
     pub changed_at: Timestamp,
 }
 
@@ -38,15 +38,15 @@ impl DatabasePins {
         Self { database: database.clone() }
     }
 
-    /// Which tools of an upstream are pinned in the database of a folder, if it is there and any are.
-    /// Nothing is made or changed, and the caller's thread waits.
+    /// Lists the pinned tools of an upstream in the database of a folder; `None` if there are none. Changes nothing,
+    /// and blocks the calling thread.
     pub fn pinned_tools(dir: &Path, upstream: &str) -> Result<Option<PinnedTools>, DatabaseError> {
         let look = |tx: &Tx<'_>| {
             let sql = "SELECT tool, changed_at FROM pins WHERE upstream = ?1 ORDER BY tool";
             let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?));
             tx.all(sql, [upstream], row)
         };
-        let rows = glance(dir, look)?.unwrap_or_default();
+        let rows = read_once(dir, look)?.unwrap_or_default();
         let changed_at = rows.iter().map(|(_, at)| *at).max();
         let tools = rows.into_iter().map(|(tool, _)| tool).collect();
         Ok(changed_at.map(|at| PinnedTools { tools, changed_at: Timestamp::from_unix_millis(at) }))
@@ -64,7 +64,7 @@ fn pins(tx: &Tx<'_>, upstream: &str, place: impl Fn(&str) -> String) -> Result<P
     rows.map(|(tool, text)| Ok((tool, parse(&text, || place(upstream))?))).collect()
 }
 
-/// As a column holds it.
+/// A fingerprint as it is stored.
 fn text(definition: Fingerprint) -> String {
     format!("\"{definition}\"")
 }
@@ -106,7 +106,7 @@ impl PinStore for DatabasePins {
         Box::pin(async move {
             let (upstream, tool) = (upstream.to_owned(), tool.to_owned());
             let accept = move |tx: &Tx<'_>| -> Result<(), StoreError> {
-                // The text of the definition of before goes with it.
+                // The text of the old definition is removed as well.
                 let sql = "INSERT OR REPLACE INTO pins (upstream, tool, definition, changed_at)
                            VALUES (?1, ?2, ?3, ?4)";
                 tx.execute(sql, (upstream, tool, text(definition), tx.now()))?;

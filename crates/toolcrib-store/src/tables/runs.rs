@@ -1,4 +1,4 @@
-//! Journals of runs as rows.
+//! Stores journals of runs as rows.
 
 use rusqlite::Row;
 use toolcrib_core::run::{
@@ -12,23 +12,22 @@ use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::places::{make_room, waits_until};
+use crate::run_quota::{make_room, update_expiry};
 use crate::tables::owner::Owner;
 use crate::tables::record::{parse, size};
 
-/// Nobody's claim.
-const NOBODY: Epoch = 0;
+/// The claim of a run that no server has claimed.
+const NO_SERVER: Epoch = 0;
 
-/// Bytes of a page after which no further entry is read.
+/// A page ends after this many bytes.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Keeps the journals of runs, an entry a row. Entries that are not the journal's next ones are refused,
-/// and so are those of a server that has lost its claim.
+/// Stores the journals of runs, one row for each entry. Only the next entries of a journal are accepted, and only from
+/// the server that holds the claim.
 ///
-/// Each identity has a share of its own. When it is full, the oldest of its runs that are over, or whose
-/// calls have all expired, make room. A run whose calls others have answered gives up its place at once; it
-/// can still be read, until there are as many of those again. Entries hold arguments and results in plain
-/// text.
+/// Each identity has its own share. When it is full, the oldest runs that are over, or whose calls have all expired,
+/// are removed. A run whose calls others have answered stops counting against the share at once. It can still be read,
+/// until a second share of the same size is full of such runs. Entries contain arguments and results in plain text.
 #[derive(Debug, Clone)]
 pub struct Runs {
     database: Database,
@@ -36,12 +35,12 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// The runs of a database, within [the default limits](RunLimits::default).
+    /// Opens the journals of a database with [the default limits](RunLimits::default).
     pub fn new(database: &Database) -> Self {
         Self::within(database, RunLimits::default())
     }
 
-    /// The runs of a database, within other limits.
+    /// Opens the journals of a database with other limits.
     pub fn within(database: &Database, limits: impl Into<RunLimits>) -> Self {
         Self { database: database.clone(), limits: limits.into() }
     }
@@ -103,7 +102,7 @@ impl Journal for Runs {
         Box::pin(async move {
             let key = run.to_string();
             let claim = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let Some(head) = Head::of(tx, &key)? else { return Ok(None) };
+                let Some(head) = RunHead::of(tx, &key)? else { return Ok(None) };
                 if head.claimed_by != tx.server {
                     head.check(tx, None)?;
                 }
@@ -122,7 +121,7 @@ impl Journal for Runs {
             let release = move |tx: &Tx<'_>| -> Result<(), StoreError> {
                 let sql = "UPDATE runs SET claimed_by = ?4
                            WHERE id = ?1 AND claimed_by = ?2 AND term = ?3";
-                tx.execute(sql, (run, tx.server, term, NOBODY))?;
+                tx.execute(sql, (run, tx.server, term, NO_SERVER))?;
                 Ok(())
             };
             self.database.write(release).await
@@ -133,7 +132,7 @@ impl Journal for Runs {
         Box::pin(async move {
             let run = run.to_string();
             let erase = move |tx: &Tx<'_>| -> Result<(), StoreError> {
-                if let Some(head) = Head::of(tx, &run)? {
+                if let Some(head) = RunHead::of(tx, &run)? {
                     head.check(tx, None)?;
                     tx.execute("DELETE FROM runs WHERE id = ?1", [run])?;
                 }
@@ -144,14 +143,14 @@ impl Journal for Runs {
     }
 }
 
-/// What is known of a run beside its entries.
-struct Head {
+/// The state of a run, without its entries.
+struct RunHead {
     last: Seq,
     claimed_by: Epoch,
     term: u64,
 }
 
-impl Head {
+impl RunHead {
     fn of(tx: &Tx<'_>, run: &str) -> Result<Option<Self>, DatabaseError> {
         let sql = "SELECT last, claimed_by, term FROM runs WHERE id = ?1";
         tx.one(sql, [run], |row| {
@@ -159,12 +158,12 @@ impl Head {
         })
     }
 
-    /// Fails unless the run may be changed by whoever has that claim, or none.
+    /// Fails unless a server with this claim, or without any, may change the run.
     fn check(&self, tx: &Tx<'_>, term: Option<u64>) -> Result<(), StoreError> {
         match term {
             Some(term) if self.claimed_by == tx.server && self.term == term => Ok(()),
             Some(_) => Err(StoreError::ClaimLost),
-            None if self.claimed_by == NOBODY || !tx.is_alive(self.claimed_by)? => Ok(()),
+            None if self.claimed_by == NO_SERVER || !tx.is_alive(self.claimed_by)? => Ok(()),
             None => {
                 let sql = "SELECT pid FROM servers WHERE epoch = ?1";
                 let process = tx.one(sql, [self.claimed_by], |row| row.get(0))?;
@@ -174,19 +173,19 @@ impl Head {
     }
 }
 
-/// Entries on their way to the end of a journal.
+/// Entries to append to a journal.
 struct Append {
     run: String,
     after: Seq,
     term: Option<u64>,
-    /// Whose run begins, and when it was made.
+    /// The owner and the creation time, if the entries begin a run.
     begins: Option<(Owner, i64)>,
     rows: Vec<NewRow>,
 }
 
 struct NewRow {
     text: String,
-    /// The call it is about, and the suspended call that it waits as, until when.
+    /// The call that the entry is about, and the suspended call as which it waits, with its expiry.
     waits: Option<(i64, Option<(String, i64)>)>,
 }
 
@@ -219,7 +218,7 @@ impl Append {
 
     fn run(self, tx: &Tx<'_>, limits: &RunLimits) -> Result<Seq, StoreError> {
         let Self { run, after, term, begins, rows } = self;
-        match Head::of(tx, &run)? {
+        match RunHead::of(tx, &run)? {
             Some(head) => {
                 head.check(tx, term)?;
                 if head.last != after {
@@ -258,7 +257,7 @@ impl Append {
         }
         let sql = "UPDATE runs SET last = ?2, bytes = bytes + ?3 WHERE id = ?1";
         tx.execute(sql, (&run, last, bytes))?;
-        waits_until(tx, &run, false)?;
+        update_expiry(tx, &run, false)?;
         Ok(last)
     }
 }
@@ -270,7 +269,7 @@ fn page(
     limit: usize,
     place: impl Fn(&str) -> String,
 ) -> Result<Option<JournalPage>, StoreError> {
-    let Some(Head { last, .. }) = Head::of(tx, run)? else { return Ok(None) };
+    let Some(RunHead { last, .. }) = RunHead::of(tx, run)? else { return Ok(None) };
     let (mut known, mut bytes, mut entries) = (after, 0, Vec::new());
     while known < last && entries.len() < limit && bytes < PAGE_BYTES {
         known += 1;

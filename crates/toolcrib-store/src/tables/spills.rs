@@ -1,4 +1,4 @@
-//! Long outputs as rows.
+//! Stores long outputs as rows.
 
 use std::time::Duration;
 
@@ -14,12 +14,11 @@ use crate::millis;
 use crate::tables::owner::Owner;
 use crate::tables::record::size;
 
-/// Keeps outputs, bounded by bytes, number and age. Where there is no room, the oldest goes of the
-/// identity that holds most.
+/// Stores long outputs, limited by bytes, number and age. When the store is full, the oldest output of the identity
+/// that uses most is removed.
 ///
-/// An output is kept under a digest of its handle and its owner ([`SpillKey`]), so that somebody else's
-/// handle finds nothing. What the tools wrote is kept in plain text. The last outputs may be lost when
-/// the machine loses power, and never by the end of a process.
+/// The key of an output is a digest of its handle and its owner ([`SpillKey`]), so another identity's handle finds
+/// nothing. Outputs are stored in plain text. A power failure may lose the last ones; the end of a process does not.
 #[derive(Debug, Clone)]
 pub struct Spills {
     database: Database,
@@ -27,12 +26,13 @@ pub struct Spills {
 }
 
 impl Spills {
-    /// The outputs of a database.
+    /// Opens the outputs of a database.
     pub fn new(database: &Database, limits: SpillLimits) -> Self {
         Self { database: database.clone(), limits }
     }
 
-    /// Limits that suit a disk: 256 MiB, 64 MiB of one identity, 10,000 outputs of up to 8 MiB, a day.
+    /// Default limits for a disk: 256 MiB in total, 64 MiB for one identity, 10,000 outputs of up to 8 MiB each, kept
+    /// for one day.
     pub fn disk_limits() -> SpillLimits {
         let mut limits = SpillLimits::default();
         limits.max_bytes = 256 * 1024 * 1024;
@@ -95,8 +95,7 @@ fn put(
         if all.entries < limits.max_entries && all.bytes.saturating_add(bytes) <= limits.max_bytes {
             break;
         }
-        // Of the one that holds most of what there is too much of, so that nobody's outputs are pushed
-        // out by another's.
+        // Removes from the identity that uses most, so that no identity pushes out another's outputs.
         let has_too_many = all.entries >= limits.max_entries;
         let oldest = "DELETE FROM spills WHERE rowid = (
                 SELECT rowid FROM spills WHERE owner = (

@@ -1,4 +1,4 @@
-//! Suspended calls as rows: those that wait, those that were taken, and what became of them.
+//! Stores suspended calls as rows: waiting calls, taken calls, and their outcomes.
 
 use std::time::Duration;
 
@@ -16,26 +16,25 @@ use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::places::Told;
+use crate::run_quota::RunEffect;
 use crate::tables::history::{History, ResolvedRow};
 use crate::tables::owner::Owner;
 use crate::tables::record::{one, parse, readable, size, text_of};
 
-/// What there may be too many of.
+/// What errors about a full store call the things counted here.
 pub(crate) const WHAT: &str = "calls that wait";
 
-/// How long an outcome waits for its caller, and a call that was taken for what became of it.
-pub(crate) const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+/// How long an outcome is kept for its caller, and a taken call for its outcome.
+pub(crate) const RETENTION_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Rows that a change removes beside its own work, of those whose time is long over.
-pub(crate) const SWEPT: i64 = 16;
+/// How many expired rows a change removes in passing.
+pub(crate) const SWEEP_LIMIT: i64 = 16;
 
-/// Keeps suspended calls. A call is taken by exactly one of all processes.
+/// Stores suspended calls. Of all processes, exactly one can take a call.
 ///
-/// Each identity has a share of its own. When it is full, calls that have expired make room. What became of a
-/// call that somebody else has decided on is kept for a day. If the server that had taken a call dies
-/// before it says what became of it, that is known at once: the call's outcome is that nobody knows
-/// whether it ran. Records hold arguments in plain text.
+/// Each identity has its own share. When it is full, expired calls are removed. The outcome of a call that somebody
+/// else decided on is kept for a day. If a server dies before it has stored the outcome of a call that it took, the
+/// outcome becomes "unknown whether it ran" at once. Records contain arguments in plain text.
 #[derive(Debug, Clone)]
 pub struct Suspensions {
     database: Database,
@@ -43,13 +42,13 @@ pub struct Suspensions {
 }
 
 impl Suspensions {
-    /// The suspended calls of a database, within [the default bounds](Bounds::default).
+    /// Opens the suspended calls of a database with [the default bounds](Bounds::default).
     pub fn new(database: &Database) -> Self {
         Self::within(database, Bounds::default())
     }
 
-    /// The suspended calls of a database, within other bounds: so many calls may wait, and as many
-    /// outcomes wait for their callers.
+    /// Opens the suspended calls of a database with other bounds. They limit the waiting calls and, separately, the
+    /// outcomes that wait for their callers.
     pub fn within(database: &Database, bounds: Bounds) -> Self {
         Self { database: database.clone(), bounds }
     }
@@ -108,7 +107,7 @@ impl Suspensions {
 impl SuspensionStore for Suspensions {
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let (row, bounds) = (Waiting::of(suspension)?, self.bounds);
+            let (row, bounds) = (WaitingRow::of(suspension)?, self.bounds);
             self.database.write(move |tx| row.put(tx, bounds)).await
         })
     }
@@ -135,7 +134,7 @@ impl SuspensionStore for Suspensions {
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
         let (at, bounds) = (resolved.at(), self.bounds);
         Box::pin(self.take_and(id, resolved, move |tx, taken, _| {
-            Ended::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)
+            SettledRow::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)
         }))
     }
 
@@ -180,7 +179,7 @@ impl SuspensionStore for Suspensions {
 
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let (row, bounds) = (Ended::of(settled)?, self.bounds);
+            let (row, bounds) = (SettledRow::of(settled)?, self.bounds);
             self.database.write(move |tx| row.settle(tx, bounds)).await
         })
     }
@@ -191,11 +190,11 @@ impl SuspensionStore for Suspensions {
     ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
         Box::pin(async move {
             let (key, place) = (id.to_string(), self.place());
-            let look = move |tx: &Tx<'_>| Found::look(tx, &key, &place);
+            let look = move |tx: &Tx<'_>| CallState::look(tx, &key, &place);
             match self.database.read(look).await? {
-                Found::Nothing => Ok(None),
-                Found::Known(settled) => Ok(Some(*settled)),
-                Found::Lost => {
+                CallState::Nothing => Ok(None),
+                CallState::Known(settled) => Ok(Some(*settled)),
+                CallState::Lost => {
                     let (key, place) = (id.to_string(), self.place());
                     self.database.write(move |tx| take_over(tx, &key, &place)).await
                 }
@@ -223,8 +222,8 @@ impl SuspensionStore for Suspensions {
     }
 }
 
-/// A call that waits, as a row.
-struct Waiting {
+/// A row of a waiting call.
+struct WaitingRow {
     id: String,
     owner: Owner,
     created_at: i64,
@@ -233,12 +232,12 @@ struct Waiting {
     text: String,
 }
 
-/// By what the same call finds this one, if it may join it.
+/// The key by which an equal call finds this one, if equal calls may join.
 fn call_key(suspension: &Suspension) -> Option<String> {
     suspension.caller().is_joinable().then(|| suspension.call_key().to_string())
 }
 
-impl Waiting {
+impl WaitingRow {
     fn of(suspension: &Suspension) -> Result<Self, StoreError> {
         Ok(Self {
             id: suspension.id().to_string(),
@@ -265,14 +264,14 @@ impl Waiting {
     }
 }
 
-impl Waiting {
+impl WaitingRow {
     fn make_room(&self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
         let admit = || -> Result<_, StoreError> {
             let own = tx.usage("suspensions", Some(self.owner))?.entries;
             Ok(bounds.admit(WHAT, own, tx.usage("suspensions", None)?.entries))
         };
         let Err(full) = admit()? else { return Ok(()) };
-        // The newest one knows what time it is.
+        // The newest call's creation time is the best known time.
         let now = self.created_at;
         if full.whose == Whose::All {
             tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?
@@ -297,7 +296,7 @@ impl Waiting {
     }
 }
 
-/// The process of the other server in which a call waits, as long as it lives.
+/// The process id of the other server in which a call waits, as long as that server lives.
 fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
     let sql = "SELECT epoch, pid FROM servers
                WHERE epoch = (SELECT waits_in FROM suspensions WHERE id = ?1)";
@@ -306,7 +305,7 @@ fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
     Ok((epoch != tx.server && tx.is_alive(epoch)?).then_some(process))
 }
 
-/// The same call, made earlier than the one of that id: what became of it, or that it waits.
+/// Finds an earlier equal call: its outcome, or its suspension.
 fn same_call(
     tx: &Tx<'_>,
     id: &str,
@@ -329,14 +328,14 @@ fn same_call(
     Ok(Some(parse(&text, || place(&found))?))
 }
 
-/// Remembers that this server has a call.
+/// Records that this server has taken a call.
 fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), StoreError> {
     let now = tx.now();
     let forgotten = "DELETE FROM taken WHERE id IN
                      (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
-    tx.execute(forgotten, (now, SWEPT))?;
+    tx.execute(forgotten, (now, SWEEP_LIMIT))?;
     let (owner, bytes) = (Owner::of(taken.identity()), size(&text)?);
-    let expires_at = now.saturating_add(KEPT_MILLIS);
+    let expires_at = now.saturating_add(RETENTION_MILLIS);
     tx.execute(
         "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -345,17 +344,17 @@ fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), Store
     Ok(())
 }
 
-/// What became of a call, as a row.
-struct Ended {
+/// A row with the outcome of a call.
+struct SettledRow {
     id: String,
     owner: Owner,
     decided_at: i64,
     call_key: Option<String>,
-    outcome: Told,
+    outcome: RunEffect,
     text: String,
 }
 
-impl Ended {
+impl SettledRow {
     fn of(settled: &Settled) -> Result<Self, StoreError> {
         let suspension = settled.suspension();
         Ok(Self {
@@ -363,12 +362,12 @@ impl Ended {
             owner: Owner::of(suspension.identity()),
             decided_at: millis(settled.decided_at()),
             call_key: call_key(suspension),
-            outcome: Told::of(settled.outcome()),
+            outcome: RunEffect::of(settled.outcome()),
             text: text_of(settled)?,
         })
     }
 
-    /// Keeps it, unless another server has taken the call over since.
+    /// Stores the row, unless another server has taken the call over since.
     fn settle(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
         let claims = "SELECT claimed_by FROM settled WHERE id = ?1
                       UNION ALL SELECT claimed_by FROM taken WHERE id = ?1";
@@ -385,8 +384,8 @@ impl Ended {
 
     fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
         let Self { id, owner, decided_at, call_key, outcome, text } = self;
-        outcome.tell_run(tx, &id)?;
-        let (expires_at, bytes) = (decided_at.saturating_add(KEPT_MILLIS), size(&text)?);
+        outcome.apply_to_run(tx, &id)?;
+        let (expires_at, bytes) = (decided_at.saturating_add(RETENTION_MILLIS), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO settled
                  (id, owner, decided_at, expires_at, bytes, claimed_by, record, call_key)
@@ -397,15 +396,15 @@ impl Ended {
     }
 }
 
-/// What is known of a call that does not wait.
-enum Found {
+/// The state of a call that no longer waits.
+enum CallState {
     Nothing,
     Known(Box<Settled>),
-    /// The server that had taken it died before it said what became of it.
+    /// The server that took it died before it stored an outcome.
     Lost,
 }
 
-impl Found {
+impl CallState {
     fn look(tx: &Tx<'_>, id: &str, place: &impl Fn(&str) -> String) -> Result<Self, StoreError> {
         let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Epoch>(1)?));
         let sql = "SELECT record, claimed_by FROM settled WHERE id = ?1";
@@ -418,22 +417,22 @@ impl Found {
         let Some(claimed_by) = tx.one(sql, [id], |row| row.get(0))? else {
             return Ok(Self::Nothing);
         };
-        // While its taker lives, that one says what becomes of it.
+        // As long as the server that took it lives, that server stores the outcome.
         Ok(if tx.is_alive(claimed_by)? { Self::Nothing } else { Self::Lost })
     }
 }
 
-/// Takes over a call whose server died: what became of it is that nobody knows.
+/// Takes over a call whose server died, and stores the outcome "unknown whether it ran".
 fn take_over(
     tx: &Tx<'_>,
     id: &str,
     place: &impl Fn(&str) -> String,
 ) -> Result<Option<Settled>, StoreError> {
     // Another server may have been faster.
-    match Found::look(tx, id, place)? {
-        Found::Nothing => return Ok(None),
-        Found::Known(settled) => return Ok(Some(*settled)),
-        Found::Lost => {}
+    match CallState::look(tx, id, place)? {
+        CallState::Nothing => return Ok(None),
+        CallState::Known(settled) => return Ok(Some(*settled)),
+        CallState::Lost => {}
     }
     let sql = "DELETE FROM taken WHERE id = ?1 RETURNING record, taken_at";
     let taken = tx.one(sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)))?;
@@ -446,6 +445,6 @@ fn take_over(
         settled
     };
     let lost = settled.lost();
-    Ended::of(&lost)?.keep(tx)?;
+    SettledRow::of(&lost)?.keep(tx)?;
     Ok(Some(lost))
 }

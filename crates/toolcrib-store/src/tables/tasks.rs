@@ -1,4 +1,4 @@
-//! Tasks of MCP clients as rows.
+//! Stores tasks of MCP clients as rows.
 
 use toolcrib_mcp::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 use toolcrib_tool::{BoxFuture, exact};
@@ -10,15 +10,15 @@ use crate::error::DatabaseError;
 use crate::millis;
 use crate::tables::owner::Owner;
 
-/// Keeps what came of tasks. What a server was working on when it ended is lost at once; what another
-/// server works on is known to be at work. Outcomes are kept in plain text.
+/// Stores the outcomes of tasks. Tasks that a server was working on when it ended are lost at once; tasks of other
+/// living servers are reported as working. Outcomes are stored in plain text.
 #[derive(Debug, Clone)]
 pub struct Tasks {
     database: Database,
 }
 
 impl Tasks {
-    /// The tasks of a database.
+    /// Opens the tasks of a database.
     pub fn new(database: &Database) -> Self {
         Self { database: database.clone() }
     }
@@ -62,7 +62,7 @@ fn find(tx: &Tx<'_>, owner: Owner, id: &str) -> Result<Option<FoundTask>, TaskSt
                 .map_err(|error| TaskStoreError::Failed(format!("a task is damaged: {error}")))?;
             FoundTaskState::Ended(EndedTask { at, outcome })
         }
-        // What this server works on, it need not ask for here.
+        // A server does not look up its own running tasks here.
         None if claimed_by == tx.server => return Ok(None),
         None if tx.is_alive(claimed_by)? => FoundTaskState::Working,
         None => FoundTaskState::Lost,

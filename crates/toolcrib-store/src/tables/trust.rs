@@ -1,26 +1,26 @@
-//! What the operator trusts, as rows.
+//! Stores trust records as rows.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::database::short_lived::{change, glance};
+use crate::database::short_lived::{read_once, write_once};
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 
-/// A declaration that the operator trusts, as it was then.
+/// A declaration that the operator trusts, as it was at that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Trusted {
     /// `tool`, `upstream`, `prompt` or `resource`.
     pub kind: String,
-    /// The manifest, by its absolute path.
+    /// The absolute path of the manifest.
     pub unit: String,
-    /// The name of the tool, server or prompt; of a resource its address.
+    /// The name of the tool, server or prompt, or the address of the resource.
     pub name: String,
     /// The digest of its declaration.
     pub digest: String,
-    /// What the operator was shown of it, to tell later what has changed.
+    /// What was shown to the operator, to report changes later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
 }
@@ -37,31 +37,31 @@ impl Trusted {
         Self { kind, unit, name, digest, shown: None }
     }
 
-    /// The same with what the operator was shown of it.
+    /// The same record, with what was shown to the operator.
     #[must_use]
     pub fn showing(mut self, shown: String) -> Self {
         self.shown = Some(shown);
         self
     }
 
-    /// Whether both are about the declaration of one name, whatever it says.
+    /// Whether both records are about the same name, whatever the declarations contain.
     pub fn is_about_the_same(&self, other: &Self) -> bool {
         (&self.kind, &self.unit, &self.name) == (&other.kind, &other.unit, &other.name)
     }
 }
 
-/// What is trusted in the database of a folder. Each use opens the database for itself, so that programs
-/// can look at it that keep nothing in it. The caller's thread waits.
+/// The trust records in the database of a folder. Each use opens the database anew, so that programs without a database
+/// of their own can read them. Blocks the calling thread.
 #[derive(Debug, Clone)]
 pub struct TrustTable(PathBuf);
 
 impl TrustTable {
-    /// The table of a folder's database, which need not be there.
+    /// The trust records of a folder's database, which need not exist.
     pub fn in_folder(dir: &Path) -> Self {
         Self(dir.to_owned())
     }
 
-    /// All that is trusted, in the order of manifests, kinds and names.
+    /// All records, in the order of manifests, kinds and names.
     pub fn all(&self) -> Result<Vec<Trusted>, DatabaseError> {
         let look = |tx: &Tx<'_>| {
             let sql = "SELECT kind, unit, name, digest, shown FROM trust ORDER BY unit, kind, name";
@@ -75,24 +75,24 @@ impl TrustTable {
                 })
             })
         };
-        glance(&self.0, look).map(Option::unwrap_or_default)
+        read_once(&self.0, look).map(Option::unwrap_or_default)
     }
 
-    /// Adds declarations; each replaces what was trusted under its name.
+    /// Adds records; each replaces the earlier one of the same name.
     pub fn add(&self, added: &[Trusted]) -> Result<(), DatabaseError> {
         let sql = "INSERT OR REPLACE INTO trust (kind, unit, name, digest, shown)
                    VALUES (?1, ?2, ?3, ?4, ?5)";
-        change(&self.0, |tx| {
+        write_once(&self.0, |tx| {
             added.iter().try_for_each(|Trusted { kind, unit, name, digest, shown }| {
                 tx.execute(sql, (kind, unit, name, digest, shown)).map(drop)
             })
         })
     }
 
-    /// Removes declarations by their names. Returns how many were there.
+    /// Removes records by name. Returns how many existed.
     pub fn remove(&self, revoked: &[Trusted]) -> Result<usize, DatabaseError> {
         let sql = "DELETE FROM trust WHERE kind = ?1 AND unit = ?2 AND name = ?3";
-        change(&self.0, |tx| {
+        write_once(&self.0, |tx| {
             let one = |own: &Trusted| tx.execute(sql, (&own.kind, &own.unit, &own.name));
             revoked.iter().map(one).sum()
         })

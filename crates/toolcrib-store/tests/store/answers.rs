@@ -1,4 +1,4 @@
-//! Answers to requests with an `Idempotency-Key`, over memory and files, and between servers.
+//! Tests of answers to requests with an `Idempotency-Key`: in memory, on disk, and between servers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn server(dir: &Path) -> (Database, Answers) {
     (database, answers)
 }
 
-async fn keys_are_claimed_once_settled_and_released(store: Arc<dyn AnswerStore>) {
+async fn keys_are_claimed_once_then_settled_or_released(store: Arc<dyn AnswerStore>) {
     let claims: Vec<_> = (0..8)
         .map(|_| {
             let store = Arc::clone(&store);
@@ -49,7 +49,7 @@ async fn keys_are_claimed_once_settled_and_released(store: Arc<dyn AnswerStore>)
     assert_eq!(store.claim(&bobs, "3").await.expect("it is new again"), Claim::New);
 }
 
-async fn a_client_at_its_bound_leaves_others_alone(store: Arc<dyn AnswerStore>) {
+async fn a_client_at_its_limit_does_not_affect_others(store: Arc<dyn AnswerStore>) {
     for number in 0..3 {
         let key = key(&number.to_string());
         assert_eq!(store.claim(&key, "1").await.expect("there is room"), Claim::New);
@@ -79,26 +79,26 @@ fn stores(dir: &Path, limits: AnswerLimits) -> [Arc<dyn AnswerStore>; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_store_of_answers_keeps_the_contract() {
+async fn every_answer_store_behaves_the_same() {
     let home = tempfile::tempdir().expect("there is room");
     for store in stores(home.path(), AnswerLimits::default()) {
-        keys_are_claimed_once_settled_and_released(store).await;
+        keys_are_claimed_once_then_settled_or_released(store).await;
     }
     let home = tempfile::tempdir().expect("there is room");
     for store in stores(home.path(), AnswerLimits::default().with_keys(3)) {
-        a_client_at_its_bound_leaves_others_alone(store).await;
+        a_client_at_its_limit_does_not_affect_others(store).await;
     }
 }
 
 #[tokio::test]
-async fn two_servers_never_work_on_one_key_and_a_dead_ones_claim_is_lost_at_once() {
+async fn two_servers_never_work_on_one_key_and_a_dead_servers_claim_ends_at_once() {
     let home = tempfile::tempdir().expect("there is room");
     let (first_database, first) = server(home.path());
     let (_second_database, second) = server(home.path());
     assert_eq!(first.claim(&key("a"), "1").await.expect("new"), Claim::New);
     let working = Claim::Working { request: "1".to_owned() };
     assert_eq!(second.claim(&key("a"), "1").await.expect("known"), working);
-    // Only whoever has claimed it can settle or release it.
+    // Only the server that claimed it can settle or release it.
     assert!(second.settle(&key("a"), &answer()).await.is_err());
     second.release(&key("a")).await.expect("nothing happens");
     assert_eq!(second.claim(&key("a"), "1").await.expect("known"), working);
@@ -109,7 +109,7 @@ async fn two_servers_never_work_on_one_key_and_a_dead_ones_claim_is_lost_at_once
     drop((first, first_database));
     let lost = Claim::Lost { request: "1".to_owned() };
     let mut known = second.claim(&key("b"), "1").await.expect("known");
-    // The first server's thread ends on its own.
+    // The first server's thread ends by itself.
     for _ in 0..100 {
         if known == lost {
             break;

@@ -109,7 +109,7 @@ async fn outcomes_are_kept_for_their_identity_and_taken_once(store: Arc<dyn Susp
     assert!(store.settled(call.id()).await.expect("looked").is_none());
 }
 
-async fn a_full_share_drops_what_has_expired_and_nobody_elses(store: Arc<dyn SuspensionStore>) {
+async fn a_full_share_drops_only_the_owners_expired_calls(store: Arc<dyn SuspensionStore>) {
     let bobs = suspended("bob", 0, 1);
     store.put(&bobs).await.expect("there is room");
     for n in 0..SHARE {
@@ -123,7 +123,7 @@ async fn a_full_share_drops_what_has_expired_and_nobody_elses(store: Arc<dyn Sus
     assert!(store.find(bobs.id()).await.expect("looked").is_some(), "hers made no room of his");
 }
 
-/// The same call as a client makes that can join it, in one of several sessions.
+/// A call as clients make it that can join an equal call, in one of several sessions.
 fn joinable(session: &str, created: u64, expires: u64) -> Suspension {
     let one = suspended("ada", created, expires).in_session(session);
     let mut value = serde_json::to_value(&one).expect("it is plain data");
@@ -131,7 +131,7 @@ fn joinable(session: &str, created: u64, expires: u64) -> Suspension {
     serde_json::from_value(value).expect("it is a record")
 }
 
-async fn the_same_call_is_found_by_what_makes_it_the_same(store: Arc<dyn SuspensionStore>) {
+async fn an_equal_call_is_found_by_its_key(store: Arc<dyn SuspensionStore>) {
     let at = Timestamp::from_unix_millis;
     let (first, second) = (joinable("s", 1, 100), joinable("s", 2, 100));
     let others =
@@ -153,7 +153,7 @@ async fn the_same_call_is_found_by_what_makes_it_the_same(store: Arc<dyn Suspens
     assert_eq!(same(&joinable("u", 10, 100), 10).await, None);
     assert_eq!(same(&again, 100).await, None, "both have expired");
 
-    // One that has an outcome goes before one that waits, until its outcome is taken.
+    // A call with an outcome is preferred to a waiting one, until its outcome is taken.
     let resolved = Resolved::new(&second, Deed::Approved, "ops", at(20));
     store.take_for_caller(second.id(), &resolved).await.expect("it works").expect("it waits");
     assert_eq!(same(&again, 20).await.as_ref(), Some(second.id()));
@@ -203,7 +203,7 @@ async fn runs_are_saved_by_version_and_listed_in_order(store: Arc<dyn RunStore>)
     assert_eq!(saved, 1, "of several that save one version, one succeeds");
 }
 
-async fn a_full_share_of_runs_drops_the_oldest_that_is_over(store: Arc<dyn RunStore>) {
+async fn a_full_share_of_runs_drops_the_oldest_finished_run(store: Arc<dyn RunStore>) {
     let (waits, over) = (waiting_run("ada", 0), run("ada", 1));
     let bobs = run("bob", 0);
     for one in [&waits, &over, &bobs] {
@@ -226,7 +226,7 @@ async fn a_full_share_of_runs_drops_the_oldest_that_is_over(store: Arc<dyn RunSt
     store.save(&run("bob", 6)).await.expect("his share is his");
 }
 
-async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls(
+async fn a_new_client_gets_its_share_of_waiting_calls_when_others_are_full(
     store: Arc<dyn SuspensionStore>,
 ) {
     for client in 0..10 {
@@ -244,7 +244,7 @@ async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls(
     assert_eq!(store.list("client 0").await.expect("listed").len(), SHARE, "nobody lost any");
 }
 
-async fn outcomes_of_clients_at_their_bounds_push_out_no_others(store: Arc<dyn SuspensionStore>) {
+async fn outcomes_of_full_clients_do_not_push_out_others(store: Arc<dyn SuspensionStore>) {
     let outcome = |identity: &str, n: usize| {
         let at = Timestamp::from_unix_millis(n as u64);
         Settled::running(suspended(identity, 0, 1_000_000), at)
@@ -268,7 +268,7 @@ async fn outcomes_of_clients_at_their_bounds_push_out_no_others(store: Arc<dyn S
     assert!(store.list_settled("client 11").await.expect("listed").len() >= SHARE / 2);
 }
 
-async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_runs(store: Arc<dyn RunStore>) {
+async fn a_new_client_gets_its_share_of_runs_when_others_are_full(store: Arc<dyn RunStore>) {
     let small = run("small", 0);
     store.save(&small).await.expect("there is room");
     for client in 0..10 {
@@ -286,7 +286,7 @@ async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_runs(store: Arc<d
     assert!(store.load(small.id()).await.expect("looked").is_some(), "it was in nobody's way");
 }
 
-async fn runs_of_clients_at_their_bounds_push_out_no_others(store: Arc<dyn RunStore>) {
+async fn runs_of_full_clients_do_not_push_out_others(store: Arc<dyn RunStore>) {
     let small = run("small", 0);
     store.save(&small).await.expect("there is room");
     for client in 0..12 {
@@ -343,30 +343,30 @@ macro_rules! runs {
 suspensions!(
     suspensions_are_put_found_listed_and_taken_once,
     outcomes_are_kept_for_their_identity_and_taken_once,
-    a_full_share_drops_what_has_expired_and_nobody_elses,
-    clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls,
-    outcomes_of_clients_at_their_bounds_push_out_no_others,
-    the_same_call_is_found_by_what_makes_it_the_same
+    a_full_share_drops_only_the_owners_expired_calls,
+    a_new_client_gets_its_share_of_waiting_calls_when_others_are_full,
+    outcomes_of_full_clients_do_not_push_out_others,
+    an_equal_call_is_found_by_its_key
 );
 runs!(
     runs_are_saved_by_version_and_listed_in_order,
-    a_full_share_of_runs_drops_the_oldest_that_is_over,
-    clients_at_their_bounds_leave_a_newcomer_its_share_of_runs,
-    runs_of_clients_at_their_bounds_push_out_no_others
+    a_full_share_of_runs_drops_the_oldest_finished_run,
+    a_new_client_gets_its_share_of_runs_when_others_are_full,
+    runs_of_full_clients_do_not_push_out_others
 );
 
 #[tokio::test]
-async fn the_cores_own_stores_in_memory_promise_the_same() {
+async fn the_cores_memory_stores_behave_the_same() {
     let calls = || Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)));
     suspensions_are_put_found_listed_and_taken_once(calls()).await;
     outcomes_are_kept_for_their_identity_and_taken_once(calls()).await;
-    a_full_share_drops_what_has_expired_and_nobody_elses(calls()).await;
-    clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls(calls()).await;
-    outcomes_of_clients_at_their_bounds_push_out_no_others(calls()).await;
-    the_same_call_is_found_by_what_makes_it_the_same(calls()).await;
+    a_full_share_drops_only_the_owners_expired_calls(calls()).await;
+    a_new_client_gets_its_share_of_waiting_calls_when_others_are_full(calls()).await;
+    outcomes_of_full_clients_do_not_push_out_others(calls()).await;
+    an_equal_call_is_found_by_its_key(calls()).await;
     let runs = || Arc::new(MemoryRuns::within(Bounds::per_identity(SHARE)));
     runs_are_saved_by_version_and_listed_in_order(runs()).await;
-    a_full_share_of_runs_drops_the_oldest_that_is_over(runs()).await;
-    clients_at_their_bounds_leave_a_newcomer_its_share_of_runs(runs()).await;
-    runs_of_clients_at_their_bounds_push_out_no_others(runs()).await;
+    a_full_share_of_runs_drops_the_oldest_finished_run(runs()).await;
+    a_new_client_gets_its_share_of_runs_when_others_are_full(runs()).await;
+    runs_of_full_clients_do_not_push_out_others(runs()).await;
 }

@@ -1,4 +1,4 @@
-//! Several resolve one call at the same moment: one succeeds, and the others learn who it was.
+//! Several parties resolve one call at the same moment: one succeeds, and the others learn who it was.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const RACES: usize = 40;
 
 const EXPIRES: u64 = 1_000;
 
-/// The stores of two servers over the same calls, and what they live in.
+/// The stores of two servers over the same calls, with what keeps them alive.
 type Pair = [Arc<dyn SuspensionStore>; 2];
 
 fn in_memory() -> Pair {
@@ -53,19 +53,19 @@ fn asks() -> Suspension {
         .for_identity("ada")
 }
 
-/// Every way to resolve a call that waits for approval, with the time at which somebody does it.
+/// Every way to resolve a call that waits for approval, with the time of the attempt.
 fn deeds() -> [(Deed, Resolution, u64); 5] {
     [
         (Deed::Approved, Decision::approve().into(), 10),
         (Deed::Denied, Decision::deny("no").into(), 11),
         (Deed::Cancelled, Resolution::Cancel, 12),
-        // The clock of this one is ahead.
+        // This server's clock is ahead.
         (Deed::Expired, Resolution::Expire, EXPIRES),
         (Deed::Revoked, Resolution::Revoke { reason: "it was removed".into() }, 14),
     ]
 }
 
-async fn exactly_one_deed_holds(stores: Pair) {
+async fn exactly_one_resolution_wins(stores: Pair) {
     for race in 0..RACES {
         let call = asks();
         stores[0].put(&call).await.expect("there is room");
@@ -97,17 +97,17 @@ async fn exactly_one_deed_holds(stores: Pair) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_all_ways_to_resolve_a_call_in_memory_one_holds_and_the_others_learn_which() {
-    exactly_one_deed_holds(in_memory()).await;
+async fn in_memory_one_of_concurrent_resolutions_wins_and_the_others_learn_which() {
+    exactly_one_resolution_wins(in_memory()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_all_ways_to_resolve_a_call_on_disk_one_holds_and_the_others_learn_which() {
+async fn on_disk_one_of_concurrent_resolutions_wins_and_the_others_learn_which() {
     let home = tempfile::tempdir().expect("there is room");
-    exactly_one_deed_holds(on_disk(home.path())).await;
+    exactly_one_resolution_wins(on_disk(home.path())).await;
 }
 
-/// A server whose only tool asks and counts how often it ran.
+/// A server whose only tool needs approval and counts its runs.
 fn server(store: &Arc<dyn SuspensionStore>, ran: &Arc<AtomicUsize>) -> Executor {
     let definition = ToolDefinition::builder("remove")
         .description("Remove.")
@@ -134,12 +134,12 @@ fn approvals(server: &Executor) -> Approvals {
     boss.approvals().expect("it has the right")
 }
 
-/// The host itself makes the calls, whose standing every server knows.
+/// The host makes the calls itself; every server knows its rights.
 fn agent(server: &Executor) -> Turn {
     server.turn(TurnOptions::default())
 }
 
-/// One approves at one server while another cancels the run, and a third denies, at the other.
+/// One party approves at one server, a second cancels the run, and a third denies at the other server.
 async fn a_cancelled_call_never_runs(stores: Pair) {
     let ran = Arc::new(AtomicUsize::new(0));
     let servers = [server(&stores[0], &ran), server(&stores[1], &ran)];
@@ -191,18 +191,18 @@ async fn a_cancelled_call_never_runs(stores: Pair) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_approval_denial_and_cancellation_in_memory_one_succeeds() {
+async fn in_memory_one_of_approval_denial_and_cancellation_wins() {
     a_cancelled_call_never_runs(in_memory()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_approval_denial_and_cancellation_at_two_servers_one_succeeds() {
+async fn at_two_servers_one_of_approval_denial_and_cancellation_wins() {
     let home = tempfile::tempdir().expect("there is room");
     a_cancelled_call_never_runs(on_disk(home.path())).await;
 }
 
 #[tokio::test]
-async fn a_waiting_caller_always_sees_that_its_decided_call_is_worked_on() {
+async fn a_waiting_caller_always_sees_that_its_decided_call_is_running() {
     let home = tempfile::tempdir().expect("there is room");
     let [one, other] = on_disk(home.path());
     let ran = Arc::new(AtomicUsize::new(0));

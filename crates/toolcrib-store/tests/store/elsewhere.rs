@@ -1,4 +1,4 @@
-//! Two servers over one database: who may let a call run that waits in one of them.
+//! Two servers over one database: who may approve a call that waits in one of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn approvals(server: &Executor) -> Approvals {
     operator.approvals().expect("it has the right")
 }
 
-/// The clients of a server that has none of this name.
+/// The clients of a server that has no client of this name.
 struct Others;
 
 impl CallerRights for Others {
@@ -75,7 +75,7 @@ async fn a_call_of_another_servers_client_is_approved_where_it_waits() {
 }
 
 #[tokio::test]
-async fn a_call_whose_server_has_ended_is_decided_on_by_any_other() {
+async fn any_server_may_decide_a_call_whose_server_has_ended() {
     let home = tempfile::tempdir().expect("there is room");
     let (own, other) = (server(home.path()), server(home.path()));
     let table = Arc::new(Others);
@@ -87,7 +87,7 @@ async fn a_call_whose_server_has_ended_is_decided_on_by_any_other() {
         if !matches!(refused, Err(DecideError::Elsewhere { .. })) {
             break;
         }
-        // The database ends on a thread of its own.
+        // The database's thread ends by itself.
         tokio::time::sleep(Duration::from_millis(20)).await;
         refused = approvals(&other).decide(call.id(), Decision::approve()).await;
     }
@@ -95,7 +95,7 @@ async fn a_call_whose_server_has_ended_is_decided_on_by_any_other() {
 }
 
 #[tokio::test]
-async fn a_call_waits_in_the_server_that_put_it() {
+async fn a_call_waits_in_the_server_that_stored_it() {
     let (home, own) = on_disk();
     let other = Database::open(home.path()).expect("it is ours");
     let call = suspended("ada", 1, 100);

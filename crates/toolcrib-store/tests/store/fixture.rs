@@ -1,4 +1,4 @@
-//! Records, and databases to keep them in.
+//! Records and databases for tests.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use toolcrib_core::suspension::{Deed, Resolved, Suspension, Waiting};
 use toolcrib_store::Database;
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
-/// A call that waits on behalf of somebody, from one time to another.
+/// A call of this identity that waits between two times.
 pub(crate) fn suspended(identity: &str, created: u64, expires: u64) -> Suspension {
     let definition = ToolDefinition::builder("t").description("A tool.").build();
     let source = Source::new(Layer::Host, "test");
@@ -20,12 +20,12 @@ pub(crate) fn suspended(identity: &str, created: u64, expires: u64) -> Suspensio
         .for_identity(identity)
 }
 
-/// What somebody does with a call at that time.
+/// Resolves a call at a given time.
 pub(crate) fn resolved(call: &Suspension, by: &str, at: u64) -> Resolved {
     Resolved::new(call, Deed::Approved, by, Timestamp::from_unix_millis(at))
 }
 
-/// A run of no calls, which is over.
+/// A run without calls, which is over.
 pub(crate) fn run(identity: &str, created: u64) -> RunRecord {
     let id = RunId::random().expect("there is randomness");
     serde_json::from_value(json!({
@@ -34,7 +34,7 @@ pub(crate) fn run(identity: &str, created: u64) -> RunRecord {
     .expect("it is a record")
 }
 
-/// A run of one call, which waits.
+/// A run with one waiting call.
 pub(crate) fn waiting_run(identity: &str, created: u64) -> RunRecord {
     let suspension = suspended(identity, created, created + 1_000_000);
     let mut value = serde_json::to_value(run(identity, created)).expect("it is plain data");

@@ -1,7 +1,7 @@
-//! A disk without room: every change that fails says so, and what was kept before is whole.
+//! Tests a full disk: every failed change is reported, and earlier data stays intact.
 //!
-//! The disk is one of a megabyte in memory, mounted for a child of this test program alone. Where the
-//! machine does not let users mount, a limit on the size of files stands for it.
+//! The disk is a file system of one megabyte in memory, mounted for a child process of this test only. On machines
+//! where users cannot mount, a limit on file sizes takes its place.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,16 +13,16 @@ use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
 
 use crate::fixture::{resolved, run, suspended};
 
-/// Names the folder of the small disk, for the child.
+/// The variable that names the folder of the small disk for the child process.
 const FOLDER: &str = "TOOLCRIB_STORE_FULL_DISK";
 
-/// What a change failed with.
+/// The database error behind a failure.
 fn cause(error: &StoreError) -> &DatabaseError {
     let StoreError::Failed { source, .. } = error else { panic!("{error}") };
     source.downcast_ref().unwrap_or_else(|| panic!("{error}"))
 }
 
-/// Not a test unless the variable is set: fills the disk, and makes room again.
+/// Runs only in the child process: fills the disk, and makes room again.
 #[tokio::test]
 async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -43,11 +43,11 @@ async fn child() {
     let text = error.to_string();
     match cause(&error) {
         DatabaseError::DiskFull { .. } => assert!(text.contains("free some space"), "{text}"),
-        DatabaseError::Disk { .. } => assert!(text.contains("size of files"), "{text}"),
+        DatabaseError::Disk { .. } => assert!(text.contains("limit on file sizes"), "{text}"),
         other => panic!("{other}"),
     }
     assert!(text.contains("toolcrib.db"), "{text}");
-    // What is there can be read, and one failure is not the last word.
+    // Existing data can be read, and later changes may succeed.
     assert_eq!(suspensions.all().await.expect("it can be read").len(), kept.len());
     let mut failed = 0;
     for created in 0..5 {
@@ -71,7 +71,7 @@ async fn child() {
     std::io::stdout().write_all(b"whole\n").expect("the test listens");
 }
 
-/// Runs the child under a shell, which has made its disk small.
+/// Runs the child under a shell that has limited its disk.
 fn child_after(shell: &mut Command, folder: &Path, script: &str) -> Output {
     let script =
         format!("{script} && exec \"$0\" full_disk::child --exact --nocapture --test-threads=1");
@@ -81,7 +81,7 @@ fn child_after(shell: &mut Command, folder: &Path, script: &str) -> Output {
 }
 
 #[test]
-fn a_full_disk_is_said_tears_nothing_and_ends_when_there_is_room() {
+fn a_full_disk_is_reported_corrupts_nothing_and_is_recoverable() {
     let home = tempfile::tempdir().expect("there is room");
     let mut shell = Command::new("unshare");
     shell.arg("-Urm");
@@ -98,7 +98,7 @@ fn a_full_disk_is_said_tears_nothing_and_ends_when_there_is_room() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_said_and_tears_nothing() {
+fn a_file_size_limit_is_reported_and_corrupts_nothing() {
     let home = tempfile::tempdir().expect("there is room");
     let limit = "trap '' XFSZ; ulimit -f 1024";
     let output = child_after(&mut Command::new("env"), home.path(), limit);

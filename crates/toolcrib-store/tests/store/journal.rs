@@ -1,4 +1,4 @@
-//! One suite for all journals of runs, and what only those on disk promise.
+//! One suite for all journals of runs, and tests of the guarantees that only journals on disk give.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn started(identity: &str, created: u64) -> JournalEntry {
     JournalEntry::Started { format: 1, identity: identity.to_owned(), created_at }
 }
 
-/// The first call of a run waits, from now on as another suspended call.
+/// An entry: the first call of a run waits, now as another suspended call.
 pub(crate) fn waits(identity: &str) -> JournalEntry {
     JournalEntry::CallSuspended { call: 0, suspension: Box::new(suspended(identity, 1, 100)) }
 }
@@ -78,7 +78,7 @@ async fn entries_are_numbered_without_gaps_and_read_in_pages(journal: Arc<dyn Jo
     assert_eq!(pages.concat(), expected);
 }
 
-async fn of_several_that_append_behind_one_entry_one_succeeds(journal: Arc<dyn Journal>) {
+async fn one_of_several_concurrent_appends_succeeds(journal: Arc<dyn Journal>) {
     let run = id();
     journal.append(&run, 0, &[started("ada", 1)], None).await.expect("it is new");
     for last in [1, 3] {
@@ -107,7 +107,7 @@ async fn of_several_that_append_behind_one_entry_one_succeeds(journal: Arc<dyn J
     }
 }
 
-async fn without_the_claim_that_holds_nothing_is_appended(journal: Arc<dyn Journal>) {
+async fn an_append_without_the_current_claim_is_refused(journal: Arc<dyn Journal>) {
     let run = id();
     assert!(journal.claim(&run).await.expect("it works").is_none(), "there is no such run");
     journal.append(&run, 0, &[started("ada", 1)], None).await.expect("it is new");
@@ -140,7 +140,7 @@ async fn without_the_claim_that_holds_nothing_is_appended(journal: Arc<dyn Journ
     assert!(is_conflict(&append(4, None).await));
 }
 
-async fn a_run_that_is_claimed_makes_no_room(journal: Arc<dyn Journal>) {
+async fn a_claimed_run_is_not_removed(journal: Arc<dyn Journal>) {
     let runs: Vec<RunId> = (0..20).map(|_| id()).collect();
     for (run, created) in runs.iter().zip(1..) {
         journal.append(run, 0, &[started("ada", created)], None).await.expect("there is room");
@@ -166,7 +166,7 @@ async fn entries_runs_and_shares_have_bounds(journal: Arc<dyn Journal>) {
     assert_eq!(journal.append(&run, 1, &many[1..], None).await.expect("as many as may be"), 50);
     assert_eq!(all(&*journal, &run).await.len(), 50);
 
-    // One of many bytes keeps its identity from beginning another, and nobody else from anything.
+    // A run of many bytes keeps its identity from beginning another, but no other identity.
     let mut runs = vec![run];
     let full = loop {
         let next = id();
@@ -188,7 +188,7 @@ async fn entries_runs_and_shares_have_bounds(journal: Arc<dyn Journal>) {
     journal.append(&id(), 0, &[started("ada", 3)], None).await.expect("there is room again");
 }
 
-async fn a_journal_is_its_identitys_and_goes_with_its_run(journal: Arc<dyn Journal>) {
+async fn a_journal_belongs_to_its_identity_and_is_removed_with_its_run(journal: Arc<dyn Journal>) {
     let (hers, his) = (id(), id());
     journal.append(&hers, 0, &[started("ada", 1), waits("ada")], None).await.expect("it is new");
     journal.append(&his, 0, &[started("bob", 1)], None).await.expect("it is new");
@@ -230,15 +230,15 @@ macro_rules! journals {
 
 journals!(
     entries_are_numbered_without_gaps_and_read_in_pages,
-    of_several_that_append_behind_one_entry_one_succeeds,
-    without_the_claim_that_holds_nothing_is_appended,
-    a_run_that_is_claimed_makes_no_room,
+    one_of_several_concurrent_appends_succeeds,
+    an_append_without_the_current_claim_is_refused,
+    a_claimed_run_is_not_removed,
     entries_runs_and_shares_have_bounds,
-    a_journal_is_its_identitys_and_goes_with_its_run
+    a_journal_belongs_to_its_identity_and_is_removed_with_its_run
 );
 
 #[tokio::test]
-async fn a_server_that_ends_loses_its_claims_and_no_entry() {
+async fn a_server_that_ends_loses_its_claims_but_no_entries() {
     let (home, database) = on_disk();
     let other = Database::open(home.path()).expect("several may share it");
     let (one, two) = (Runs::new(&database), Runs::new(&other));
@@ -273,7 +273,7 @@ async fn a_server_that_ends_loses_its_claims_and_no_entry() {
 }
 
 #[tokio::test]
-async fn a_journal_with_a_hole_is_reported_and_hides_no_other_run() {
+async fn a_journal_with_a_gap_is_reported_and_hides_no_other_run() {
     let (home, database) = on_disk();
     let runs = Runs::new(&database);
     let (broken, whole) = (waiting_run("ada", 1), waiting_run("ada", 2));
@@ -291,7 +291,7 @@ async fn a_journal_with_a_hole_is_reported_and_hides_no_other_run() {
 }
 
 #[tokio::test]
-async fn a_journal_of_a_newer_format_is_refused_and_left() {
+async fn a_journal_in_a_newer_format_is_refused_and_left_unchanged() {
     let (_home, database) = on_disk();
     let runs = Runs::new(&database);
     let run = id();

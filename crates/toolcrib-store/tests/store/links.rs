@@ -1,4 +1,4 @@
-//! Links that the owner of a state folder plants in it: nothing is opened, made or given away through them.
+//! Links that the owner of a state folder plants in it: nothing is opened, created or given away through them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_store::{Database, StateFolder};
 
-/// Whose folder it is, where the administrator runs the tests.
+/// The folder's owner when the administrator runs the tests.
 const OWNER: u32 = 12_345;
 
 const NAMES: [&str; 6] = [
@@ -18,7 +18,7 @@ const NAMES: [&str; 6] = [
     "servers",
 ];
 
-/// A new state folder, which belongs to another user if that can be.
+/// A new state folder, owned by another user if possible.
 fn state(home: &Path) -> PathBuf {
     let state = home.join("state");
     fs::create_dir(&state).expect("it is ours");
@@ -28,7 +28,7 @@ fn state(home: &Path) -> PathBuf {
 }
 
 #[test]
-fn nothing_is_opened_or_given_away_through_a_link() {
+fn no_file_is_opened_or_given_away_through_a_symbolic_link() {
     for name in NAMES {
         let home = tempfile::tempdir().expect("there is room");
         let (state, victim) = (state(home.path()), home.path().join("victim"));
@@ -50,7 +50,7 @@ fn nothing_is_opened_or_given_away_through_a_link() {
 }
 
 #[test]
-fn nothing_is_made_through_a_link_that_leads_nowhere() {
+fn no_file_is_created_through_a_dangling_link() {
     for name in NAMES {
         let home = tempfile::tempdir().expect("there is room");
         let (state, victim) = (state(home.path()), home.path().join("victim"));
@@ -61,7 +61,7 @@ fn nothing_is_made_through_a_link_that_leads_nowhere() {
 }
 
 #[test]
-fn a_file_with_a_second_name_is_refused() {
+fn a_file_with_a_hard_link_is_refused() {
     for name in NAMES.into_iter().filter(|name| *name != "servers") {
         let home = tempfile::tempdir().expect("there is room");
         let (state, victim) = (state(home.path()), home.path().join("victim"));
@@ -76,7 +76,7 @@ fn a_file_with_a_second_name_is_refused() {
 }
 
 #[test]
-fn what_the_administrator_makes_belongs_to_the_owner_of_the_folder() {
+fn files_made_by_the_administrator_belong_to_the_folders_owner() {
     let home = tempfile::tempdir().expect("there is room");
     let state = state(home.path());
     let owner = state.metadata().expect("it is there").uid();
@@ -94,7 +94,7 @@ fn what_the_administrator_makes_belongs_to_the_owner_of_the_folder() {
 }
 
 #[test]
-fn a_state_folder_that_another_user_links_elsewhere_is_refused() {
+fn a_state_folder_behind_another_users_link_is_refused() {
     let home = tempfile::tempdir().expect("there is room");
     let (state, link) = (state(home.path()), home.path().join("link"));
     symlink(&state, &link).expect("it is ours");
@@ -106,7 +106,7 @@ fn a_state_folder_that_another_user_links_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_state_folder_that_somebody_else_could_replace_is_refused_with_what_to_do() {
+fn a_state_folder_that_another_user_could_replace_is_refused_with_advice() {
     let home = tempfile::tempdir().expect("there is room");
     let parent = home.path().join("parent");
     fs::create_dir(&parent).expect("it is ours");
@@ -132,22 +132,22 @@ fn a_state_folder_that_somebody_else_could_replace_is_refused_with_what_to_do() 
         return;
     }
     let error = StateFolder::open(&state).expect_err("its owner could replace it").to_string();
-    assert!(error.contains(&format!("number {other}")) && error.contains("state.dir"), "{error}");
+    assert!(error.contains(&format!("ID {other}")) && error.contains("state.dir"), "{error}");
     let error = Database::open(&state).expect_err("nothing is made in it").to_string();
     assert!(error.contains("belongs to another user"), "{error}");
-    // A link on the way counts as much as the folders do.
+    // Links on the way are checked like the folders themselves.
     let (link, real) = (parent.join("link"), self::state(home.path()));
     symlink(&real, &link).expect("it is ours");
     chown(&real, Some(0), Some(0)).expect("it was ours");
     StateFolder::open(&real).expect("nobody else can replace it");
     StateFolder::open(&link).expect_err("another user can replace the link");
-    // The user of the server may own what is above, too.
+    // The server's user may also own the folders above.
     chown(&parent, Some(OWNER), Some(OWNER)).expect("it was ours");
     StateFolder::open(&state).expect("it is the owner's own");
 }
 
 #[test]
-fn a_state_folder_behind_a_link_is_refused_with_the_link_and_where_it_leads() {
+fn a_state_folder_behind_a_link_is_refused_naming_the_link_and_its_target() {
     let home = tempfile::tempdir().expect("there is room");
     let home = home.path().canonicalize().expect("it is there");
     let (real, link) = (home.join("real"), home.join("link"));
@@ -169,11 +169,11 @@ fn files_that_others_have_rights_on_are_made_private_when_the_database_is_opened
     let file = home.path().join("toolcrib.db");
     let mode = || file.metadata().expect("it is there").permissions().mode() & 0o777;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("it is ours");
-    // Another server of the same folder.
+    // Another server opens the same folder.
     Database::open(home.path()).expect("it is mended");
     assert_eq!(mode(), 0o600);
     drop(first);
-    // Another user's file is that user's to mend.
+    // Another user has to fix the mode of their own file.
     let _ = chown(home.path(), Some(OWNER), Some(OWNER));
     if chown(&file, Some(OWNER), Some(OWNER)).is_ok() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("root may");

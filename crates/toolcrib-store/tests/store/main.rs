@@ -1,4 +1,4 @@
-//! What every store promises, held against the database on disk and in memory.
+//! The promises of every store, tested on disk and in memory.
 #![expect(clippy::expect_used, reason = "tests stop where something is not as they need it")]
 #![expect(clippy::disallowed_methods, reason = "the tests start processes to kill them")]
 

@@ -1,5 +1,5 @@
-//! A tool whose call waits in one of two servers over one database: it goes on where it is at work, or,
-//! once that server has ended, where it is made again; and ends once.
+//! A tool's nested call waits in one of two servers over one database. The tool resumes where it is running or, once
+//! that server has ended, where it is started again; and it ends once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use toolcrib_tool::{
     Approval, CallContext, ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn,
 };
 
-/// How often each has happened, in all servers.
+/// Counts of events in all servers.
 #[derive(Default)]
 struct Counts {
     begun: AtomicUsize,
@@ -24,7 +24,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Begun and ended parents, and nested calls that ran.
+    /// Started and finished parents, and nested calls that ran.
     fn all(&self) -> (usize, usize, usize) {
         let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
         (count(&self.begun), count(&self.ended), count(&self.removed))
@@ -84,14 +84,14 @@ async fn waiting(server: &Executor, tool: &str) -> Suspension {
 }
 
 #[tokio::test]
-async fn a_tool_whose_call_waits_is_gone_on_with_where_it_is_at_work_and_ends_once() {
+async fn a_tool_with_a_waiting_call_resumes_where_it_runs_and_ends_once() {
     for tool in ["clean", "clean_again"] {
         let home = tempfile::tempdir().expect("there is room");
         let counts = Arc::new(Counts::default());
         let (own, other) = (server(home.path(), &counts), server(home.path(), &counts));
         let call = waiting(&own, tool).await;
 
-        // While its server lives, nobody else can go on with it, end it or deny it.
+        // While its server lives, nobody else can resume, end or deny it.
         for decision in [Decision::approve(), Decision::Deny { message: "no".to_owned() }] {
             let refused = approvals(&other).decide(call.id(), decision).await;
             let Err(DecideError::Elsewhere { process }) = refused else { panic!("{refused:?}") };
@@ -104,7 +104,7 @@ async fn a_tool_whose_call_waits_is_gone_on_with_where_it_is_at_work_and_ends_on
         assert_eq!(counts.all(), (1, 0, 0), "{tool}");
 
         let decided = approvals(&own).decide(call.id(), Decision::approve()).await;
-        // Whoever waits at the other server finds the outcome there.
+        // A caller that waits at the other server finds the outcome there.
         let awaited = turn(&other).wait_for_outcome(call.id(), Duration::from_secs(20)).await;
         let result = awaited.expect("it works").and_then(|settled| settled.result());
         assert_eq!(result.expect("it is done").text(), "cleaned: removed", "{tool}");
@@ -115,13 +115,13 @@ async fn a_tool_whose_call_waits_is_gone_on_with_where_it_is_at_work_and_ends_on
     }
 }
 
-/// Decides on a call of a server that has just ended, as soon as the other server knows that.
+/// Approves a call of a server that has just ended, as soon as the other server has noticed that.
 async fn approved_after(other: &Executor, call: &Suspension) -> toolcrib_tool::ToolResult {
     for _ in 0..500 {
         match turn(other).resolve(call.id(), Decision::approve().into()).await {
             Ok(Answer::Done(result)) => return result,
             Ok(Answer::Suspended(next)) => panic!("it waits again: {next:?}"),
-            // The database ends on a thread of its own.
+            // The database's thread ends by itself.
             Err(RedeemError::Elsewhere { .. }) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -132,7 +132,7 @@ async fn approved_after(other: &Executor, call: &Suspension) -> toolcrib_tool::T
 }
 
 #[test]
-fn a_tool_whose_server_was_killed_is_made_again_elsewhere_if_it_may_be_and_ends_once() {
+fn a_tool_of_a_killed_server_restarts_elsewhere_if_allowed_and_ends_once() {
     for (tool, begun) in [("clean", 0), ("clean_again", 1)] {
         let home = tempfile::tempdir().expect("there is room");
         let counts = Arc::new(Counts::default());
@@ -141,7 +141,7 @@ fn a_tool_whose_server_was_killed_is_made_again_elsewhere_if_it_may_be_and_ends_
             let own = server(home.path(), &Arc::default());
             waiting(&own, tool).await
         });
-        // With its runtime goes all that was at work in it.
+        // When the runtime ends, everything that ran in it ends.
         killed.shutdown_timeout(Duration::from_secs(10));
 
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");

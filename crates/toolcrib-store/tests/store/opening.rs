@@ -1,4 +1,4 @@
-//! A database that is opened: by whom it can be read, and what is refused.
+//! Tests opening a database: who can read it, and what is refused.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
 use crate::fixture::{on_disk, resolved, run, suspended};
 
 #[tokio::test]
-async fn what_is_kept_is_there_when_the_database_is_opened_again() {
+async fn stored_data_survives_reopening() {
     let (home, database) = on_disk();
     let (call, kept) = (suspended("ada", 1, 100), run("ada", 1));
     Suspensions::new(&database).put(&call).await.expect("there is room");
@@ -24,7 +24,7 @@ async fn what_is_kept_is_there_when_the_database_is_opened_again() {
 }
 
 #[tokio::test]
-async fn all_its_files_are_their_owners_alone() {
+async fn all_database_files_are_private_to_their_owner() {
     let (home, database) = on_disk();
     Runs::new(&database).save(&run("ada", 1)).await.expect("it is new");
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ async fn all_its_files_are_their_owners_alone() {
 }
 
 #[test]
-fn a_damaged_file_is_refused_with_what_to_do_and_left() {
+fn a_damaged_file_is_refused_with_advice_and_left_unchanged() {
     let home = tempfile::tempdir().expect("there is room");
     let file = home.path().join("toolcrib.db");
     let text = "nothing of ours".repeat(100);
@@ -59,7 +59,7 @@ fn a_damaged_file_is_refused_with_what_to_do_and_left() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_file_is_refused() {
+fn a_symbolic_link_in_place_of_the_database_is_refused() {
     let home = tempfile::tempdir().expect("there is room");
     let (state, victim) = (home.path().join("state"), home.path().join("victim"));
     std::fs::create_dir(&state).expect("it is ours");
@@ -70,7 +70,7 @@ fn a_link_in_the_place_of_the_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_reported_and_left_and_hides_no_other() {
+async fn an_unreadable_record_is_reported_and_kept_and_hides_no_other() {
     let (home, database) = on_disk();
     let store = Suspensions::new(&database);
     let (broken, whole) = (suspended("ada", 1, 100), suspended("ada", 2, 100));

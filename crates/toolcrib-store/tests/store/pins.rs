@@ -1,4 +1,4 @@
-//! Pins of imported definitions: the first decides, and only acceptance changes one.
+//! Pins of imported definitions: the first one is stored, and only acceptance changes it.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn the_first_pin_stays_until_another_is_accepted(store: Arc<dyn PinStore>)
 }
 
 #[tokio::test]
-async fn every_store_of_pins_promises_the_same() {
+async fn every_pin_store_behaves_the_same() {
     let (_home, disk) = on_disk();
     let memory = Database::in_memory().expect("there is memory");
     let stores: [Arc<dyn PinStore>; 3] = [
@@ -73,7 +73,7 @@ async fn the_text_of_a_pinned_definition_is_kept_until_another_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_listing_sees_what_is_pinned_and_makes_nothing() {
+async fn a_listing_reads_pins_and_creates_nothing() {
     let home = tempfile::tempdir().expect("there is room");
     let looked = DatabasePins::pinned_tools(home.path(), "git").expect("there is nothing");
     assert_eq!(looked, None);

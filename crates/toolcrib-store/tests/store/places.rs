@@ -1,4 +1,4 @@
-//! Which runs hold a place of their identity's share, and which have given it up.
+//! Which runs count against their identity's share, and which no longer do.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::fixture::{resolved, suspended, waiting_run};
 /// How many runs an identity may have.
 const SHARE: usize = 3;
 
-struct Kept {
+struct Fixture {
     runs: Runs,
     suspensions: Suspensions,
 }
 
-impl Kept {
+impl Fixture {
     fn new() -> Self {
         let database = Database::in_memory().expect("there is memory");
         let bounds = Bounds::per_identity(SHARE);
@@ -39,7 +39,7 @@ impl Kept {
         Ok(run.with_version(version))
     }
 
-    /// Somebody decides on a call, and that is what comes of it.
+    /// Somebody decides on a call, with this result.
     async fn decides(&self, call: &Suspension, answer: Answer) {
         let by = resolved(call, "ops", 50);
         let taken = self.suspensions.take_for_caller(call.id(), &by).await;
@@ -63,8 +63,8 @@ fn call_of(run: &RunRecord) -> Suspension {
 }
 
 #[tokio::test]
-async fn an_answered_run_gives_up_its_place_and_can_still_be_read() {
-    let kept = Kept::new();
+async fn an_answered_run_leaves_the_quota_and_can_still_be_read() {
+    let kept = Fixture::new();
     let mut runs = Vec::new();
     for created in 0..SHARE as u64 {
         runs.push(kept.waits("ada", created).await.expect("there is room"));
@@ -85,8 +85,8 @@ async fn an_answered_run_gives_up_its_place_and_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn there_are_as_many_unread_answers_as_runs_and_the_oldest_make_room() {
-    let kept = Kept::new();
+async fn unread_answers_have_a_quota_of_the_same_size_and_the_oldest_are_removed() {
+    let kept = Fixture::new();
     let bobs = kept.waits("bob", 1).await.expect("there is room");
     kept.decides(&call_of(&bobs), done()).await;
     let mut runs = Vec::new();
@@ -105,8 +105,8 @@ async fn there_are_as_many_unread_answers_as_runs_and_the_oldest_make_room() {
 }
 
 #[tokio::test]
-async fn a_run_of_which_a_call_waits_again_holds_its_place() {
-    let kept = Kept::new();
+async fn a_run_whose_call_waits_again_counts_against_the_quota() {
+    let kept = Fixture::new();
     let mut runs = Vec::new();
     for created in 0..SHARE as u64 {
         runs.push(kept.waits("ada", created).await.expect("there is room"));

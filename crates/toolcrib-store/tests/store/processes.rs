@@ -1,7 +1,7 @@
-//! Several processes over one database, some of which are killed: nothing is lost, doubled or taken twice.
+//! Several processes use one database and some of them are killed: nothing is lost, duplicated or taken twice.
 //!
-//! The workers are this test program itself, told by a variable in its environment what to do. Each says
-//! what was acknowledged to it, a line each; the test holds these lines against what the database has.
+//! The workers are this test program itself, started with a variable that tells them their task. Each prints a line for
+//! every acknowledged change; the test compares the lines with the database.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,27 +18,27 @@ use toolcrib_tool::ErrorKind;
 use crate::fixture::{resolved, suspended};
 use crate::journal::{started, waits};
 
-/// Names the folder of the database, for a worker.
+/// The variable that names the database folder for a worker.
 const FOLDER: &str = "TOOLCRIB_STORE_WORKER";
 /// Workers at one time.
 const WORKERS: usize = 4;
 /// Workers that are killed.
 const KILLS: usize = 12;
-/// Runs that all workers go on with: the first only under a claim, the others without one.
+/// Runs that all workers append to: the first only under a claim, the others without one.
 const RUNS: u64 = 3;
 /// Entries of one append.
 const STEPS: Seq = 3;
 
-/// What a worker was told is kept.
+/// The changes that were acknowledged to a worker.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     put: HashSet<String>,
     taken: Vec<String>,
     /// The id of a run, the entry, and the suspended call that it names.
     appended: Vec<(String, Seq, String)>,
 }
 
-impl Told {
+impl Acknowledged {
     fn add(&mut self, line: &str) {
         let mut words = line.split(' ');
         match (words.next(), words.next(), words.next(), words.next()) {
@@ -48,13 +48,13 @@ impl Told {
                 let seq = seq.parse().expect("a number");
                 self.appended.push((run.to_owned(), seq, id.to_owned()));
             }
-            // The test harness of the worker says something, too.
+            // The worker's test harness prints lines, too.
             _ => {}
         }
     }
 }
 
-/// Not a test unless the variable is set: what a worker does until it is killed.
+/// Runs only in a worker process: works until it is killed.
 #[tokio::test]
 async fn worker() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -72,7 +72,7 @@ async fn worker() {
             suspensions.put(&call).await.expect("there is room");
             say(format!("put {}\n", call.id()));
         }
-        // All go for the same ones.
+        // All workers try to take the same calls.
         let oldest = suspensions.all().await.expect("it works").into_iter().take(1);
         for call in oldest {
             let by = resolved(&call, &own, 2);
@@ -126,20 +126,20 @@ fn start(folder: &Path) -> Child {
         .expect("there is room for a process")
 }
 
-/// Kills a worker as a machine's memory killer would, and hears what it had said.
-fn kill(mut worker: Child, told: &mut Told) {
+/// Kills a worker as the OOM killer would, and collects its output.
+fn kill(mut worker: Child, acknowledged: &mut Acknowledged) {
     let ended = worker.try_wait().expect("it is ours");
     assert!(ended.is_none(), "a worker gave up: {ended:?}");
     worker.kill().expect("it is ours");
     worker.wait().expect("it is ours");
     let said = worker.stdout.take().expect("it was asked for");
     for line in BufReader::new(said).lines() {
-        told.add(&line.expect("it is text"));
+        acknowledged.add(&line.expect("it is text"));
     }
 }
 
 #[tokio::test]
-async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
+async fn four_killed_processes_lose_duplicate_and_take_nothing_twice() {
     let home = tempfile::tempdir().expect("there is room");
     let database = Database::open(home.path()).expect("the folder is fit for it");
     let (suspensions, runs) = (Suspensions::new(&database), Runs::new(&database));
@@ -147,40 +147,40 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
         let id = SuspensionId::random().expect("there is randomness");
         runs.append(&id, 0, &[started("all", created)], None).await.expect("it is new");
     }
-    let mut told = Told::default();
+    let mut acknowledged = Acknowledged::default();
     let mut workers: Vec<Child> = (0..WORKERS).map(|_| start(home.path())).collect();
     for killed in 0..KILLS {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let worker = workers.remove(killed % WORKERS);
-        kill(worker, &mut told);
+        kill(worker, &mut acknowledged);
         workers.push(start(home.path()));
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
     for worker in workers {
-        kill(worker, &mut told);
+        kill(worker, &mut acknowledged);
     }
 
-    // A worker writes nothing before it has registered, so that all did something is worth knowing.
+    // A worker writes nothing before it has registered, so this also shows that all of them worked.
     assert!(
-        told.put.len() > 100 && told.taken.len() > 20,
+        acknowledged.put.len() > 100 && acknowledged.taken.len() > 20,
         "{}, {}",
-        told.put.len(),
-        told.taken.len()
+        acknowledged.put.len(),
+        acknowledged.taken.len()
     );
-    let taken: HashSet<&String> = told.taken.iter().collect();
-    assert_eq!(taken.len(), told.taken.len(), "no call was taken twice");
+    let taken: HashSet<&String> = acknowledged.taken.iter().collect();
+    assert_eq!(taken.len(), acknowledged.taken.len(), "no call was taken twice");
 
     let waiting: HashSet<String> =
         suspensions.all().await.expect("it works").iter().map(|one| one.id().to_string()).collect();
     let begun = Instant::now();
     let mut unknown = 0;
-    for id in told.put.iter().chain(&told.taken) {
+    for id in acknowledged.put.iter().chain(&acknowledged.taken) {
         let is_waiting = waiting.contains(id);
         assert!(!(is_waiting && taken.contains(id)), "{id} was taken and still waits");
         if is_waiting {
             continue;
         }
-        // Whoever had it is dead: that nobody knows what became of it is said at once.
+        // The server that took it is dead, so the outcome "unknown whether it ran" is stored at once.
         let id: SuspensionId = id.parse().expect("it is one");
         let settled = suspensions.settled(&id).await.expect("it works");
         let result = settled.as_ref().and_then(Settled::result).expect("it is not lost");
@@ -188,11 +188,11 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
         assert_eq!(kind, Some(ErrorKind::OutcomeUnknown));
         unknown += 1;
     }
-    assert!(unknown >= told.taken.len());
+    assert!(unknown >= acknowledged.taken.len());
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 
     let mut appended = BTreeMap::<&str, BTreeMap<Seq, &str>>::new();
-    for (run, seq, id) in &told.appended {
+    for (run, seq, id) in &acknowledged.appended {
         let first = appended.entry(run).or_default().insert(*seq, id);
         assert_eq!(first, None, "no number was given to two");
     }
@@ -214,14 +214,14 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
         }
         let record = runs.load(run.id()).await.expect("it can be read").expect("it is there");
         assert_eq!(record.version(), last);
-        // Whoever had claimed it is dead.
+        // The server that claimed it is dead.
         runs.claim(run.id()).await.expect("it is free at once").expect("it is there");
     }
     let file = rusqlite::Connection::open(home.path().join("toolcrib.db")).expect("it is ours");
     let sound: String =
         file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be read");
     assert_eq!(sound, "ok");
-    // Those that were killed are forgotten when the next one opens it, but for the one that is here.
+    // The next server to open the database removes the killed ones.
     drop(Database::open(home.path()).expect("several may share it"));
     let left: i64 =
         file.query_row("SELECT count(*) FROM servers", [], |row| row.get(0)).expect("it is there");

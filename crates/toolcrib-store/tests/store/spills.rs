@@ -1,4 +1,4 @@
-//! Outputs that grow old, are too many, or belong to somebody else.
+//! Outputs that expire, exceed the limits, or belong to another identity.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,8 @@ fn limits(max_entries: usize, max_bytes: usize) -> SpillLimits {
     limits
 }
 
-/// What holds for every implementation.
-async fn pages_are_for_their_owner_alone(store: &dyn SpillStore) {
+/// Tests that hold for every implementation.
+async fn pages_are_readable_by_their_owner_only(store: &dyn SpillStore) {
     let spilled = Spilled::json("{\"a\":\"é\n\"}").with_omitted_bytes(7);
     let handle = store.put(&owner("ada"), spilled).await.expect("there is room");
     let page = store.read(&owner("ada"), &handle, 6, 2).await.expect("it is hers");
@@ -38,7 +38,7 @@ async fn pages_are_for_their_owner_alone(store: &dyn SpillStore) {
     assert_eq!(store.read(&owner("ada"), &never, 0, 9).await, Err(SpillError::NotFound));
 }
 
-async fn the_oldest_goes_when_there_is_no_room(store: &dyn SpillStore) {
+async fn the_oldest_output_is_removed_when_the_store_is_full(store: &dyn SpillStore) {
     let ada = owner("ada");
     let mut handles = Vec::new();
     for text in ["1", "2", "3"] {
@@ -53,7 +53,9 @@ async fn the_oldest_goes_when_there_is_no_room(store: &dyn SpillStore) {
     assert!(matches!(refused, Err(SpillError::TooLarge { .. })), "{refused:?}");
 }
 
-async fn many_small_outputs_push_out_no_large_one_of_another(store: &dyn SpillStore) {
+async fn many_small_outputs_do_not_push_out_a_large_one_of_another_identity(
+    store: &dyn SpillStore,
+) {
     let large = store.put(&owner("bob"), Spilled::text("x".repeat(900))).await.expect("it fits");
     for _ in 0..20 {
         store.put(&owner("ada"), Spilled::text("1")).await.expect("her oldest makes room");
@@ -65,13 +67,19 @@ async fn many_small_outputs_push_out_no_large_one_of_another(store: &dyn SpillSt
 #[tokio::test]
 async fn a_client_with_many_small_outputs_pushes_out_its_own() {
     let memory = Database::in_memory().expect("there is memory");
-    many_small_outputs_push_out_no_large_one_of_another(&Spills::new(&memory, limits(5, 1_000)))
-        .await;
-    many_small_outputs_push_out_no_large_one_of_another(&MemorySpill::new(limits(5, 1_000))).await;
+    many_small_outputs_do_not_push_out_a_large_one_of_another_identity(&Spills::new(
+        &memory,
+        limits(5, 1_000),
+    ))
+    .await;
+    many_small_outputs_do_not_push_out_a_large_one_of_another_identity(&MemorySpill::new(limits(
+        5, 1_000,
+    )))
+    .await;
 }
 
 #[tokio::test]
-async fn every_store_of_outputs_promises_the_same() {
+async fn every_output_store_behaves_the_same() {
     let (_home, disk) = on_disk();
     let memory = Database::in_memory().expect("there is memory");
     let limits = limits(2, 1_000);
@@ -81,8 +89,8 @@ async fn every_store_of_outputs_promises_the_same() {
         Arc::new(MemorySpill::new(limits)),
     ];
     for store in stores {
-        pages_are_for_their_owner_alone(&*store).await;
-        the_oldest_goes_when_there_is_no_room(&*store).await;
+        pages_are_readable_by_their_owner_only(&*store).await;
+        the_oldest_output_is_removed_when_the_store_is_full(&*store).await;
     }
 }
 
@@ -104,7 +112,7 @@ async fn an_output_survives_and_its_handle_is_not_in_the_file() {
 }
 
 #[tokio::test]
-async fn what_has_expired_cannot_be_read() {
+async fn expired_outputs_cannot_be_read() {
     let time = Arc::new(AtomicU64::new(0));
     let clock = {
         let time = Arc::clone(&time);
@@ -122,7 +130,7 @@ async fn what_has_expired_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn whoever_holds_most_makes_room_and_nobody_else() {
+async fn only_the_identity_that_uses_most_loses_outputs() {
     let database = Database::in_memory().expect("there is memory");
     let store = Spills::new(&database, limits(100, 1_000));
     let bobs = store.put(&owner("bob"), Spilled::text("x".repeat(100))).await.expect("room");

@@ -1,4 +1,4 @@
-//! What a server that died had claimed, and what its late writes come to.
+//! Claims and late writes of a server that died.
 
 use toolcrib_core::Answer;
 use toolcrib_core::clock::Timestamp;
@@ -9,7 +9,7 @@ use toolcrib_tool::{CallId, ToolOutput, ToolResult};
 use crate::fixture::{on_disk, resolved, suspended};
 
 #[tokio::test]
-async fn a_call_that_a_living_server_has_taken_is_its_own() {
+async fn a_call_taken_by_a_living_server_stays_its_own() {
     let (home, database) = on_disk();
     let other = Database::open(home.path()).expect("several may share it");
     let (one, two) = (Suspensions::new(&database), Suspensions::new(&other));

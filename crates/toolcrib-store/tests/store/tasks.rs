@@ -1,4 +1,4 @@
-//! Tasks of MCP clients: found after a restart, and by nobody else.
+//! Tasks of MCP clients survive a restart and are visible to their owner only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn state(tasks: &Tasks, id: &str) -> Option<FoundTaskState> {
 }
 
 #[tokio::test]
-async fn what_came_of_a_task_is_found_after_a_restart_and_what_was_cut_short_is_lost() {
+async fn task_outcomes_survive_a_restart_and_interrupted_tasks_are_lost() {
     let home = tempfile::tempdir().expect("there is room");
     let database = Database::open(home.path()).expect("it opens");
     let tasks = Tasks::new(&database);
@@ -36,7 +36,7 @@ async fn what_came_of_a_task_is_found_after_a_restart_and_what_was_cut_short_is_
         tasks.begin(&task(id, later), 10).await.expect("there is room");
     }
     tasks.end("ada", "done", &ended()).await.expect("it has ended");
-    // Whoever ends it first has ended it.
+    // The first outcome stays.
     let withdrawn = EndedTask { outcome: json!({}), ..ended() };
     tasks.end("ada", "done", &withdrawn).await.expect("it is over");
 
@@ -49,7 +49,7 @@ async fn what_came_of_a_task_is_found_after_a_restart_and_what_was_cut_short_is_
 
     drop((tasks, database));
     let mut cut = state(&other, "cut").await;
-    // The first server's thread ends on its own.
+    // The first server's thread ends by itself.
     for _ in 0..100 {
         if cut == Some(FoundTaskState::Lost) {
             break;
@@ -62,7 +62,7 @@ async fn what_came_of_a_task_is_found_after_a_restart_and_what_was_cut_short_is_
 }
 
 #[tokio::test]
-async fn a_client_has_no_more_tasks_than_it_may_and_old_ones_make_room() {
+async fn a_client_at_its_task_limit_loses_its_oldest_tasks() {
     let now = Arc::new(std::sync::atomic::AtomicU64::new(1_000));
     let clock = {
         let now = Arc::clone(&now);

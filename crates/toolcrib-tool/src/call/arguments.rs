@@ -1,4 +1,4 @@
-//! Arguments before and after the pipeline has looked at them.
+//! Arguments before and after validation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,13 +8,13 @@ use toolcrib_json::{ParseError, Tape, parse_owned};
 
 use crate::{Data, ToolError};
 
-/// JSON text as it came from a model: untrusted. Whoever has read the message it came in may have
-/// parsed it with the rest; that is then not done again.
+/// JSON text as it came from a model: untrusted. If the code that read the surrounding message has already parsed it,
+/// it is not parsed again.
 #[derive(Debug, Clone)]
-pub struct RawArguments(Given);
+pub struct RawArguments(RawText);
 
 #[derive(Debug, Clone)]
-enum Given {
+enum RawText {
     Text(String),
     Parsed(Tape<'static>),
 }
@@ -23,20 +23,20 @@ impl RawArguments {
     /// The text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Given::Text(text) => text,
-            Given::Parsed(tape) => tape.text(),
+            RawText::Text(text) => text,
+            RawText::Parsed(tape) => tape.text(),
         }
     }
 
-    /// The text, owned.
+    /// The text as an owned string.
     pub fn into_string(self) -> String {
         match self.0 {
-            Given::Text(text) => text,
-            Given::Parsed(tape) => tape.into_text(),
+            RawText::Text(text) => text,
+            RawText::Parsed(tape) => tape.into_text(),
         }
     }
 
-    /// The same, parsed if it is JSON.
+    /// The same arguments, parsed if they are JSON.
     #[must_use]
     pub fn parsed(self) -> Self {
         match self.into_tape() {
@@ -45,16 +45,16 @@ impl RawArguments {
         }
     }
 
-    /// The parsed text. One that is not JSON is handed back with what is wrong with it.
+    /// The parsed text. If it is not JSON, the text is returned with the error.
     pub fn into_tape(self) -> Result<Tape<'static>, (ParseError, String)> {
         match self.0 {
-            Given::Text(text) => parse_owned(text),
-            Given::Parsed(tape) => Ok(tape),
+            RawText::Text(text) => parse_owned(text),
+            RawText::Parsed(tape) => Ok(tape),
         }
     }
 }
 
-/// Of equal text.
+/// Compares the texts.
 impl PartialEq for RawArguments {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
@@ -72,7 +72,7 @@ impl Default for RawArguments {
 
 impl From<String> for RawArguments {
     fn from(text: String) -> Self {
-        Self(Given::Text(text))
+        Self(RawText::Text(text))
     }
 }
 
@@ -84,7 +84,7 @@ impl From<&str> for RawArguments {
 
 impl From<Tape<'static>> for RawArguments {
     fn from(tape: Tape<'static>) -> Self {
-        Self(Given::Parsed(tape))
+        Self(RawText::Parsed(tape))
     }
 }
 
@@ -100,12 +100,11 @@ impl From<Value> for RawArguments {
     }
 }
 
-/// Arguments a tool may rely on: checked against its schema, with defaults filled in and with
-/// everything removed that a model must not set.
+/// Arguments that a tool may rely on: validated against its schema, with defaults filled in and without anything that a
+/// model must not set.
 ///
-/// They are parsed once. What the validator has walked is what [`parse`](Self::parse) and
-/// [`value`](Self::value) read, so a tool and its schema cannot see two different values. Cloning
-/// them is cheap: clones read the same text.
+/// They are parsed once. [`parse`](Self::parse) and [`value`](Self::value) read exactly what the validator has checked,
+/// so a tool and its schema cannot see two different values. Clones are cheap and share the text.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -127,7 +126,7 @@ pub struct Arguments(Arc<Parsed>);
 
 #[derive(Debug)]
 struct Parsed {
-    /// Or why the text is not JSON, and the text.
+    /// The parsed text, or the text with the reason why it is not JSON.
     tape: Result<Tape<'static>, (ParseError, String)>,
     value: OnceLock<Value>,
 }
@@ -142,7 +141,7 @@ impl Arguments {
         Self(Arc::new(Parsed { tape: parse_owned(json), value: OnceLock::new() }))
     }
 
-    /// The text as it was parsed for validation, which it has passed. The executor calls this.
+    /// The text as it was parsed for validation, which it has passed. For the executor.
     pub fn from_tape(tape: Tape<'static>) -> Self {
         Self(Arc::new(Parsed { tape: Ok(tape), value: OnceLock::new() }))
     }
@@ -155,36 +154,35 @@ impl Arguments {
         }
     }
 
-    /// The parsed text, to be read in place.
+    /// The parsed text, for reading in place.
     ///
     /// Fails with kind `internal` if [`from_validated`](Self::from_validated) was given text that
     /// is not JSON.
     pub fn tape(&self) -> Result<&Tape<'static>, ToolError> {
         self.0.tape.as_ref().map_err(|(error, _)| {
-            ToolError::internal(format!("what was passed off as valid arguments is not: {error}"))
+            ToolError::internal(format!("arguments marked as valid are not JSON: {error}"))
         })
     }
 
     /// Reads the arguments into a type; borrowed fields borrow from the text.
     ///
-    /// Fails with kind `internal` if the type asks for more than the tool's schema promises:
-    /// the schema and the type have come apart, which is the tool's fault and not the model's.
-    /// The message names the place as a JSON pointer.
+    /// Fails with kind `internal` if the type requires more than the tool's schema guarantees: the schema and the type
+    /// differ, which is the tool's fault and not the model's. The message contains the position as a JSON pointer.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ToolError> {
         T::deserialize(self.tape()?.root()).map_err(|error| {
             ToolError::internal(format!(
-                "the tool's schema allows what its code cannot read: {error}"
+                "the tool's schema allows values that its code cannot parse: {error}"
             ))
         })
     }
 
-    /// The arguments as data that keeps every number as it was written.
+    /// The arguments as data that keeps every number as written.
     pub fn exact(&self) -> Data {
         Data::from_json(self.as_str()).unwrap_or_else(|_| Value::Null.into())
     }
 
-    /// The arguments as a [`Value`], built at the first use. Integers beyond 64 bits and decimals beyond
-    /// double precision are the nearest doubles ([`exact`](Self::exact)).
+    /// The arguments as a [`Value`], built at the first use. Integers beyond 64 bits and decimals beyond double
+    /// precision become the nearest doubles ([`exact`](Self::exact)).
     pub fn value(&self) -> &Value {
         self.0.value.get_or_init(|| self.parse().unwrap_or_default())
     }
@@ -196,14 +194,15 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn a_type_that_asks_for_more_than_there_is_is_told_where() {
+    fn a_type_that_requires_more_than_the_schema_gets_the_position() {
         let arguments = Arguments::from_validated(r#"{"at":[1,"two"]}"#.to_owned());
         let read = arguments.parse::<std::collections::BTreeMap<String, Vec<u8>>>();
         let error = read.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(
             error.message(),
-            "the tool's schema allows what its code cannot read: invalid type: string \"two\", \
+            "the tool's schema allows values that its code cannot parse: invalid type: string \
+             \"two\", \
              expected u8 at `/at/1`"
         );
     }

@@ -1,5 +1,4 @@
-//! What tools take that every client of the field knows and runs itself: the local shell, and custom
-//! tools with one text for input.
+//! Schemas for tools that clients run themselves: the local shell, and custom tools with one text as input.
 
 use serde_json::{Value, json};
 
@@ -11,8 +10,8 @@ pub const LOCAL_SHELL: &str = "x-local-shell";
 
 /// The input schema of a local shell.
 ///
-/// `command` is a program and its arguments, one by one. One text is a line for the user's own shell.
-/// `env`, `timeout_ms`, `user` and `working_directory` are the client's to honour.
+/// `command` is a list with a program and its arguments. A single text is a line for the user's own shell. The client
+/// handles `env`, `timeout_ms`, `user` and `working_directory`.
 pub fn local_shell_schema() -> Value {
     json!({
         "type": "object",
@@ -44,18 +43,18 @@ pub fn local_shell_schema() -> Value {
     })
 }
 
-/// What a custom tool's input looks like.
+/// The format of a custom tool's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputFormat {
     /// Any text.
     Text,
-    /// Text that a regular expression matches from end to end. The input is checked against it.
+    /// Text that matches a regular expression from end to end. The input is checked against it.
     Regex {
         /// The expression.
         definition: String,
     },
-    /// Text of a Lark grammar. The model is shown the grammar; only the client can check it.
+    /// Text that follows a Lark grammar. The model sees the grammar; only the client can check it.
     Lark {
         /// The grammar.
         definition: String,
@@ -63,8 +62,8 @@ pub enum InputFormat {
 }
 
 impl InputFormat {
-    /// The input schema of a custom tool. The key `x-custom-format` has the format as providers that
-    /// know custom tools take it.
+    /// The input schema of a custom tool. The key `x-custom-format` contains the format for providers that support
+    /// custom tools.
     ///
     /// ```
     /// use toolcrib_tool::InputFormat;

@@ -1,4 +1,4 @@
-//! What a tool can see of the call it is answering.
+//! The context of a call, for the tool.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -15,9 +15,9 @@ use crate::{
     ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
-/// Values the host attached to a session or request: `project_id`, for example, or keys of its own.
-/// `user` and `tenant` among them state the [`Identity`](crate::Identity). They never come from a
-/// model. Cloning is cheap, and no values take no memory.
+/// Values that the host attached to a session or request, for example `project_id` or its own keys. `user` and `tenant`
+/// among them set the [`Identity`](crate::Identity). They never come from a model. Clones are cheap, and an empty set
+/// takes no memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ContextValues(Option<Arc<BTreeMap<String, Value>>>);
 
@@ -87,7 +87,7 @@ impl CallContext {
         CallContextBuilder::new(call_id.into(), definition.into())
     }
 
-    /// The caller's id of this call.
+    /// The caller's id for this call.
     pub fn call_id(&self) -> &CallId {
         &self.0.call_id
     }
@@ -97,22 +97,21 @@ impl CallContext {
         &self.0.definition
     }
 
-    /// The user on whose behalf the call is made, if the host has stated one. Answers depend on it in
-    /// any case, so to ask for it costs a tool nothing.
+    /// The user on whose behalf the call is made, if the host has set one. Cached answers are always separate for each
+    /// identity, so reading it does not affect caching.
     pub fn user(&self) -> Option<Cow<'_, str>> {
         text(self.0.values.user())
     }
 
-    /// The tenant on whose behalf the call is made, if the host has stated one.
+    /// The tenant on whose behalf the call is made, if the host has set one.
     pub fn tenant(&self) -> Option<Cow<'_, str>> {
         text(self.0.values.tenant())
     }
 
-    /// A value the host attached.
+    /// A value that the host attached.
     ///
-    /// The answer of a tool that asks for a value beside `user`, `tenant` and those that its
-    /// definition injects is not kept for later calls, unless the definition says that answers are
-    /// [shared](crate::CachePolicy::with_shared).
+    /// If a tool reads a value other than `user`, `tenant` and those that its definition injects, its answer is not
+    /// cached, unless the definition says that answers are [shared](crate::CachePolicy::with_shared).
     pub fn value(&self, key: &str) -> Option<&Value> {
         let injected = |known: &crate::Injection| known.context_key() == key;
         if !matches!(key, Identity::USER | Identity::TENANT)
@@ -123,117 +122,113 @@ impl CallContext {
         self.0.values.get(key)
     }
 
-    /// All values the host attached. The answer of a tool that asks for them is not kept, as with
-    /// [`value`](Self::value).
+    /// All values that the host attached. As with [`value`](Self::value), the answer of a tool that reads them is not
+    /// cached.
     pub fn values(&self) -> &ContextValues {
         self.0.host.read_beyond_key();
         &self.0.values
     }
 
-    /// The value of a parameter the host fills in, under the parameter's own name.
+    /// The value of a parameter that the host fills in, under the parameter's own name.
     pub fn injected(&self, parameter: &str) -> Option<&Value> {
         let injection =
             self.definition().injections().iter().find(|known| known.parameter() == parameter)?;
         self.0.values.get(injection.context_key())
     }
 
-    /// When the call will be ended, if it has a limit. Known once its work begins: waiting for a
-    /// permit or a person does not count, so it is `None` before.
+    /// When the call will be ended, if it has a limit. `None` before its work begins, because waiting for a permit or a
+    /// person does not count.
     pub fn deadline(&self) -> Option<Instant> {
         self.0.deadline.or_else(|| self.0.host.deadline())
     }
 
-    /// How many characters of text will reach the model; more is cut in the middle.
+    /// How many characters of text the model will get; longer output is cut in the middle.
     pub fn output_chars(&self) -> usize {
         self.0.output_chars
     }
 
-    /// Completes when the call is cancelled or timed out. Async tools need not watch it: they
-    /// are dropped. Blocking ones should ask [`is_cancelled`](Self::is_cancelled) now and then.
+    /// Completes when the call is cancelled or has timed out. Async tools need not watch it, because their future is
+    /// dropped. Blocking tools should check [`is_cancelled`](Self::is_cancelled) now and then.
     pub async fn cancelled(&self) {
         self.0.host.cancelled().await;
     }
 
-    /// Calls another tool, through the same pipeline and on the same snapshot.
+    /// Calls another tool through the same pipeline, on the same snapshot.
     ///
-    /// The nested call shares the limits this one already holds, so that a tool with one slot may
-    /// call itself; it is denied beyond 16 levels. It ends with this one: it has the same deadline and
-    /// cancellation, and once this call is over it is refused. It waits until it can run alone, if its
-    /// tool must.
+    /// The nested call shares the limits that this call holds, so a tool with one slot may call itself; more than 16
+    /// levels are denied. It has the same deadline and cancellation, and is refused once this call is over. If its tool
+    /// must run alone, it waits until it can.
     ///
-    /// Where it has to wait for a person or a client, this call waits too: whoever made it is told so,
-    /// its time limit stands still, and other calls of this tool may use its permit. When somebody has
-    /// decided, the future goes on with the answer. Keep no lock across this call.
+    /// If it has to wait for a person or a client, this call waits too: its caller is told so, its time limit is
+    /// suspended, and other calls of this tool may use its permit. After the decision, the future continues with the
+    /// answer. Do not hold a lock across this call.
     ///
-    /// If the server ends meanwhile, this call cannot go on. A tool that is declared read-only or
-    /// idempotent is run again from its start: calls that it makes again with the same ids and
-    /// arguments and that had ended before get the same answers. The answer to a call of any other
-    /// tool is then `outcome_unknown`.
+    /// If the server ends meanwhile, this call cannot continue. A tool that is declared read-only or idempotent runs
+    /// again from its start: nested calls with the same ids and arguments that had ended before get the same answers.
+    /// For any other tool the answer is `outcome_unknown`.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.0.host.read_beyond_key();
         self.0.host.call(self.definition(), call).await
     }
 
-    /// The tools that [`call`](Self::call) reaches and a question's words fit, the best first, at most
+    /// The tools that [`call`](Self::call) can reach and that match a question's words, the best first, at most
     /// `limit`.
     pub fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
         self.0.host.read_beyond_key();
         self.0.host.search(question, limit)
     }
 
-    /// The definition of a tool that [`call`](Self::call) reaches; or what a call of it would fail with:
-    /// there is none of that name, or it cannot run here.
+    /// The definition of a tool that [`call`](Self::call) can reach, or the error that a call would get: the name is
+    /// unknown, or the tool cannot run here.
     pub fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
         self.0.host.read_beyond_key();
         self.0.host.describe(name)
     }
 
-    /// Whether the call was cancelled or timed out.
+    /// Whether the call was cancelled or has timed out.
     pub fn is_cancelled(&self) -> bool {
         self.0.host.is_cancelled()
     }
 
-    /// Tells a person how far the call has come. The model sees nothing of it.
+    /// Reports the progress of the call to people. The model sees none of it.
     pub fn status(&self, update: StatusUpdate) {
         self.0.host.status(update);
     }
 
-    /// Streams a part of the output to whoever listens, ahead of the result. Waits while a slow
-    /// listener catches up with this call; costs nothing where nobody listens.
+    /// Streams a part of the output to listeners, ahead of the result. Waits while a slow listener catches up; costs
+    /// nothing without listeners.
     pub async fn stream(&self, part: impl Into<Content>) {
         self.0.host.stream(part.into()).await;
     }
 
-    /// Sets the result, for tools that find it before they return. What the tool returns counts,
-    /// if it is anything; a failure counts always.
+    /// Sets the result, for tools that know it before they return. A returned value takes precedence if it is not
+    /// empty, and a failure always does.
     pub fn set_result(&self, output: impl Into<ToolOutput>) {
         self.0.host.set_result(output.into());
     }
 
-    /// What hides the host's secrets in streams of bytes, for tools that cut what they read: a secret
-    /// has to be hidden before the cut, because half a secret cannot be found. The executor masks what
-    /// a tool returns in any case. `None` if the host hides nothing.
+    /// Masks the host's secrets in streams of bytes, for tools that cut what they read: a secret has to be masked
+    /// before the cut, because half a secret cannot be found. The executor masks everything that a tool returns in any
+    /// case. `None` if the host masks nothing.
     pub fn byte_masks(&self) -> Option<ByteMasks> {
         self.0.host.byte_masks()
     }
 
-    /// A service the host lends, by its type. The answer of a tool that asks for one is not kept for
-    /// later calls, unless its definition says that answers are
-    /// [shared](crate::CachePolicy::with_shared).
+    /// A service of the host, by its type. If a tool reads one, its answer is not cached, unless its definition says
+    /// that answers are [shared](crate::CachePolicy::with_shared).
     pub fn service<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.0.host.read_beyond_key();
         self.0.host.services()?.get()
     }
 
-    /// A service the host lends, by name and type. As with [`service`](Self::service), the answer is
-    /// not kept.
+    /// A service of the host, by name and type. As with [`service`](Self::service), the answer is not cached.
     pub fn named_service<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         self.0.host.read_beyond_key();
         self.0.host.services()?.named(name)
     }
 
-    /// The files the request brought for this tool: those for its name, or else for its category. As
-    /// with [`service`](Self::service), the answer of a tool that asks is not kept.
+    /// The files that the request contains for this tool: those for its name, or else for its category. As with
+    /// [`service`](Self::service), the answer of a tool that reads them is not cached.
     pub fn files(&self) -> &[ToolFile] {
         self.0.host.read_beyond_key();
         let definition = self.definition();
@@ -243,8 +238,8 @@ impl CallContext {
         }
     }
 
-    /// The session the call belongs to, if there is one. As with [`service`](Self::service), the
-    /// answer of a tool that asks is not kept.
+    /// The session of the call, if there is one. As with [`service`](Self::service), the answer of a tool that reads it
+    /// is not cached.
     pub fn session(&self) -> Option<&str> {
         self.0.host.read_beyond_key();
         self.0.host.session()
@@ -255,13 +250,13 @@ impl CallContext {
         &*self.0.host
     }
 
-    /// What was answered to the [`InputRequest`](crate::InputRequest) with which an earlier run of
-    /// this call ended; it fits the request's schema. `None` in the first run.
+    /// The answer to the [`InputRequest`](crate::InputRequest) with which an earlier run of this call ended; it fits
+    /// the request's schema. `None` in the first run.
     pub fn answer(&self) -> Option<&Value> {
         self.0.answer.as_ref()
     }
 
-    /// What the earlier run kept for this one ([`InputRequest::remember`](crate::InputRequest::remember)).
+    /// The value that the earlier run stored for this one ([`InputRequest::remember`](crate::InputRequest::remember)).
     pub fn remembered(&self) -> Option<&Value> {
         self.0.remembered.as_ref()
     }
@@ -305,7 +300,7 @@ impl CallContextBuilder {
         self
     }
 
-    /// Sets when the call ends at the latest.
+    /// Sets the deadline of the call.
     #[must_use]
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.inner.deadline = Some(deadline);
@@ -326,7 +321,7 @@ impl CallContextBuilder {
         self
     }
 
-    /// Sets what the earlier run kept.
+    /// Sets the value that the earlier run stored.
     #[must_use]
     pub fn remembered(mut self, value: Option<Value>) -> Self {
         self.inner.remembered = value;

@@ -1,10 +1,10 @@
-//! Files a request brings for its tools, in the three shapes hosts know them in.
+//! Files that a request contains for its tools, in the three formats that hosts use.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A file, or a store of files, by its id at the host.
+/// A file, or an indexed store of files, by its id at the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ToolFile {
@@ -25,7 +25,7 @@ impl ToolFile {
     }
 }
 
-/// Files by the type of tool that may use them: a tool sees the list of its own type and no other.
+/// Files by type of tool: a tool sees only the list for its own type.
 ///
 /// ```
 /// use toolcrib_tool::{ToolFile, ToolFiles, ToolResources};
@@ -43,12 +43,12 @@ impl ToolFile {
 pub struct ToolFiles(BTreeMap<String, Vec<ToolFile>>);
 
 impl ToolFiles {
-    /// None.
+    /// No files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file for a type of tool, unless it is there.
+    /// Adds a file for a type of tool, unless it is already there.
     #[must_use]
     pub fn with(mut self, tool_type: impl Into<String>, file: ToolFile) -> Self {
         let files = self.0.entry(tool_type.into()).or_default();
@@ -58,7 +58,7 @@ impl ToolFiles {
         self
     }
 
-    /// The files for a type of tool, in the order they came.
+    /// The files for a type of tool, in the order in which they were added.
     pub fn of(&self, tool_type: &str) -> &[ToolFile] {
         self.0.get(tool_type).map(Vec::as_slice).unwrap_or_default()
     }
@@ -74,14 +74,14 @@ impl ToolFiles {
 #[serde(transparent)]
 pub struct ToolResources(pub BTreeMap<String, ToolResource>);
 
-/// What one type of tool may use.
+/// The files for one type of tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolResource {
     /// Files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_ids: Vec<String>,
-    /// Indexed stores of files.
+    /// Ids of indexed stores of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vector_store_ids: Vec<String>,
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_file_and_no_tool_is_lost_on_the_way_round() {
+    fn files_and_tools_survive_a_round_trip() {
         let resources = json!({
             "code_interpreter": {"file_ids": ["f2", "f1"]},
             "file_search": {"file_ids": ["f1"], "vector_store_ids": ["v1"]},

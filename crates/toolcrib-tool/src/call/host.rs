@@ -1,4 +1,4 @@
-//! What an executor offers the calls it runs.
+//! The executor's interface for running calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,82 +8,79 @@ use crate::{
     ToolOutput, ToolResult,
 };
 
-/// What is shown in the place of a secret.
+/// The replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
-/// Hides secrets in a stream of bytes. It is given one piece after another, and `None` at the end, and
-/// appends to the vector what may be shown.
+/// Masks secrets in a stream of bytes. It gets one piece after another, then `None` at the end, and appends the masked
+/// bytes to the vector.
 pub type ByteMask = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
 
 /// Makes a [`ByteMask`] for each stream.
 pub type ByteMasks = Arc<dyn Fn() -> ByteMask + Send + Sync>;
 
-/// What the executor offers a running call. New methods come with defaults.
+/// The executor's interface for a running call. New methods have default implementations.
 pub trait CallHost: Send + Sync {
-    /// Completes when the call is cancelled; never, if it is not.
+    /// Completes when the call is cancelled, otherwise never.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 
     /// Whether the call has been cancelled.
     fn is_cancelled(&self) -> bool;
 
-    /// Told when the tool asks for something that is no part of the key under which its answer would
-    /// be kept: the session, services, files, other tools, values that its definition does not inject.
+    /// Called when the tool reads something that is not part of its cache key: the session, services, files, other
+    /// tools, or values that its definition does not inject.
     fn read_beyond_key(&self) {}
 
-    /// Cancels the call: its time is over, or nobody waits for it any more. Called by the executor.
+    /// Cancels the call: its time is over, or nobody waits for it any more. For the executor.
     fn cancel(&self) {}
 
-    /// Answers a call made from within this one, which is a call of the tool `from`.
+    /// Answers a nested call from the tool `from`.
     fn call<'a>(&'a self, from: &'a ToolDefinition, call: ToolCall) -> BoxFuture<'a, ToolResult> {
         let _ = from;
         let (id, name, _) = call.into_parts();
-        let error = ToolError::unavailable("this host takes no calls from within a call");
+        let error = ToolError::unavailable("this host does not support nested calls");
         Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
     }
 
-    /// The tools that calls from within this one can reach and a question's words fit, the best first,
-    /// at most `limit`.
+    /// The tools that nested calls can reach and that match a question's words, the best first, at most `limit`.
     fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
         let _ = (question, limit);
         Vec::new()
     }
 
-    /// The definition of a tool that calls from within this one can reach; or what a call of it would
-    /// fail with.
+    /// The definition of a tool that nested calls can reach, or the error that a call would get.
     fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
         let _ = name;
-        Err(ToolError::unavailable("this host takes no calls from within a call"))
+        Err(ToolError::unavailable("this host does not support nested calls"))
     }
 
-    /// Tells whoever watches how far the call has come.
+    /// Reports the progress of the call to listeners.
     fn status(&self, update: StatusUpdate) {
         let _ = update;
     }
 
-    /// Streams a part to whoever listens; waits where the listener is slow and it is this call's
-    /// turn to speak.
+    /// Streams a part to listeners; waits for a slow listener when it is this call's turn.
     fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
         let _ = part;
         Box::pin(std::future::ready(()))
     }
 
-    /// Sets the call's result; the last one set counts, and what the tool returns counts before it.
+    /// Sets the call's result. The last one set counts, but a value that the tool returns takes precedence.
     fn set_result(&self, output: ToolOutput) {
         let _ = output;
     }
 
-    /// What the host lends to its tools.
+    /// The services that the host lends to its tools.
     fn services(&self) -> Option<&Services> {
         None
     }
 
-    /// The files the request brought for tools of a type.
+    /// The files that the request contains for tools of a type.
     fn files(&self, tool_type: &str) -> &[ToolFile] {
         let _ = tool_type;
         &[]
     }
 
-    /// What hides the host's secrets in streams of bytes; `None` if the host hides nothing.
+    /// Masks the host's secrets in streams of bytes; `None` if the host masks nothing.
     fn byte_masks(&self) -> Option<ByteMasks> {
         None
     }
@@ -99,8 +96,7 @@ pub trait CallHost: Send + Sync {
     }
 }
 
-/// The host of a context that was built without one: nothing cancels the call, and it can call
-/// nobody.
+/// The host of a context that was built without one: nothing cancels the call, and it has no other tools.
 #[derive(Debug, Clone, Copy)]
 pub struct NoHost;
 

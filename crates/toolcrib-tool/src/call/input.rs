@@ -1,13 +1,13 @@
-//! What a tool asks for when it cannot go on alone.
+//! Questions of a tool that cannot continue without an answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What somebody has to answer before a call can go on: one question, or several at once.
+/// One question, or several at once, that must be answered before a call can continue.
 ///
-/// The call ends with it, and its tool runs again from the beginning once there is an answer, which
-/// is in [`CallContext::answer`](crate::CallContext::answer). What the tool has to know then and
-/// nobody else may see or change goes into [`remember`](Self::remember).
+/// The call ends with it, and its tool runs again from the beginning with the answer in
+/// [`CallContext::answer`](crate::CallContext::answer). State that nobody else may see or change goes into
+/// [`remember`](Self::remember).
 ///
 /// ```
 /// use serde_json::json;
@@ -34,20 +34,19 @@ pub struct InputRequest {
     pub message: String,
     /// JSON Schema of the answer.
     pub schema: Value,
-    /// The questions, if it is not the one of `message` and `schema`.
+    /// Several questions, instead of the one in `message` and `schema`.
     pub parts: Vec<InputPart>,
-    /// What the tool wants back with the answer.
+    /// The tool's stored value for the next run.
     pub remembered: Option<Value>,
 }
 
 impl InputRequest {
-    /// Asks a person `message`, expecting an answer that fits `schema`.
+    /// Asks a person the question `message`, whose answer must fit `schema`.
     pub fn new(message: impl Into<String>, schema: Value) -> Self {
         Self { message: message.into(), schema, parts: Vec::new(), remembered: None }
     }
 
-    /// Asks several things at once. The answer is an object with a member per part, under the
-    /// part's key.
+    /// Asks several questions at once. The answer is an object with one member for each part, under the part's key.
     pub fn of(parts: impl IntoIterator<Item = InputPart>) -> Self {
         let parts: Vec<_> = parts.into_iter().collect();
         let messages: Vec<_> = parts.iter().map(|part| part.ask.message()).collect();
@@ -64,9 +63,8 @@ impl InputRequest {
         Self { message: messages.join("\n"), schema, parts, remembered: None }
     }
 
-    /// Keeps a value until the tool runs again, where it is
-    /// [`CallContext::remembered`](crate::CallContext::remembered). It stays with the host: nobody
-    /// who is asked sees it.
+    /// Stores a value until the tool runs again, where it is
+    /// [`CallContext::remembered`](crate::CallContext::remembered). It stays with the host: nobody who answers sees it.
     #[must_use]
     pub fn remember(mut self, value: impl Into<Value>) -> Self {
         self.remembered = Some(value.into());
@@ -74,17 +72,16 @@ impl InputRequest {
     }
 }
 
-/// One of several things that are asked for at once.
+/// One of several questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct InputPart {
-    /// The member of the answer.
+    /// The key of its answer.
     pub key: String,
-    /// What is asked.
+    /// The question.
     pub ask: Ask,
-    /// Whether the call can go on without it: left out where the client cannot be asked such a
-    /// thing.
+    /// Whether the call can continue without it. An optional part is left out if the client does not support it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -95,8 +92,8 @@ impl InputPart {
         Self::new(key, Ask::Form { message: message.into(), schema })
     }
 
-    /// Asks the client's model to go on from `prompt`, in `max_tokens` at most. The answer is
-    /// `{"text": …, "model": …}`.
+    /// Asks the client's model to continue `prompt`, with at most `max_tokens`. The answer is `{"text": …, "model":
+    /// …}`.
     pub fn sample(key: impl Into<String>, prompt: impl Into<String>, max_tokens: u32) -> Self {
         Self::new(key, Ask::Sample { prompt: prompt.into(), max_tokens })
     }
@@ -110,7 +107,7 @@ impl InputPart {
         Self { key: key.into(), ask, optional: false }
     }
 
-    /// Lets the call go on without it where the client cannot be asked such a thing.
+    /// Lets the call continue without this part if the client does not support it.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;
@@ -118,7 +115,7 @@ impl InputPart {
     }
 }
 
-/// What a tool can ask for.
+/// The kinds of questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -132,7 +129,7 @@ pub enum Ask {
     },
     /// A text by the client's model.
     Sample {
-        /// What it is told.
+        /// The prompt.
         prompt: String,
         /// The longest answer, in tokens.
         max_tokens: u32,
@@ -147,7 +144,7 @@ impl Ask {
         match self {
             Self::Form { message, .. } => message,
             Self::Sample { prompt, .. } => prompt,
-            Self::Roots => "Which folders are worked in?",
+            Self::Roots => "Which folders does the client work in?",
         }
     }
 

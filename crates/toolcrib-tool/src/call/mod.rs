@@ -1,4 +1,4 @@
-//! A call as it arrives: a name and JSON text.
+//! A call as it arrives: an id, a name and JSON text.
 
 pub(crate) mod arguments;
 pub(crate) mod client_input;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RawArguments;
 
-/// The id a caller gave its call; the answer carries the same id.
+/// The caller's id for a call; the result has the same id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(Arc<str>);
@@ -52,7 +52,7 @@ impl fmt::Debug for CallId {
     }
 }
 
-/// One call of one tool, exactly as a model or a person sent it. Nothing in it is trusted yet.
+/// One call to one tool, exactly as a model or a person sent it. Nothing in it is trusted yet.
 ///
 /// ```
 /// use toolcrib_tool::ToolCall;
@@ -68,7 +68,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call of `name`; `arguments` is JSON text, empty text standing for `{}`.
+    /// A call to `name`; `arguments` is JSON text, with empty text for `{}`.
     pub fn new(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -77,14 +77,14 @@ impl ToolCall {
         Self { id: CallId::new(id), name: name.into(), arguments: arguments.into() }
     }
 
-    /// The call under another id.
+    /// The call with another id.
     #[must_use]
     pub fn with_id(mut self, id: CallId) -> Self {
         self.id = id;
         self
     }
 
-    /// The call of another name.
+    /// The call with another name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
@@ -103,7 +103,7 @@ impl ToolCall {
         &self.id
     }
 
-    /// The name asked for; it may belong to no tool.
+    /// The requested name; it may not belong to any tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -113,7 +113,7 @@ impl ToolCall {
         &self.arguments
     }
 
-    /// Takes the call apart without copying.
+    /// Splits the call into its parts without copying.
     pub fn into_parts(self) -> (CallId, Arc<str>, RawArguments) {
         (self.id, self.name, self.arguments)
     }

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What a call would do, said without doing it ([`Tool::plan`](crate::Tool::plan)).
+/// A description of what a call would do, made without doing it ([`Tool::plan`](crate::Tool::plan)).
 ///
-/// It is complete: what is secret in it stands as it is. Whoever shows it masks it first, as a dry
-/// run of the executor does.
+/// It is complete and contains secrets in plain text. Mask it before showing it, as a dry run of the executor does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Plan {
-    /// It starts a program, or hands the call to one that runs already.
+    /// It starts a program, or sends the call to a running one.
     Command(CommandPlan),
     /// It makes a request over HTTP.
     Request(RequestPlan),
-    /// It hands the call on to another MCP server.
+    /// It passes the call to another MCP server.
     Upstream(UpstreamPlan),
 }
 
@@ -24,40 +23,40 @@ pub enum Plan {
 pub struct CommandPlan {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Names of the variables that are set for it. Their values are nobody's business.
+    /// Names of the variables that are set for it. Their values are not shown.
     pub env: Vec<String>,
-    /// Names of the variables that it gets from the server's own environment.
+    /// Names of the variables that it inherits from the server's environment.
     pub pass_env: Vec<String>,
     /// How many bytes it reads on standard input.
     pub stdin_bytes: usize,
-    /// The directory it starts in; empty for one of its own, which is gone afterwards.
+    /// Its working directory; empty for a temporary one.
     pub cwd: String,
-    /// How many bytes of each of its output streams are kept.
+    /// How many bytes of each output stream are kept.
     pub output_bytes: usize,
-    /// The profile that it runs under; empty for one that knows none.
+    /// Its sandbox profile; empty for a tool without one.
     pub sandbox: String,
-    /// What it may use up.
+    /// Its resource limits.
     pub limits: CommandLimits,
-    /// Whether it is a worker, which goes on running: it is started only if it does not run yet, and the
-    /// call is a line on its standard input.
+    /// Whether it is a worker: it is started only if it is not running yet, keeps running, and gets the call as a line
+    /// on its standard input.
     pub worker: bool,
 }
 
-/// What a program may use up, beside the time of its call. `None`: as much as the server.
+/// Resource limits of a program, in addition to the time limit of its call. `None` means the server's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CommandLimits {
-    /// How long it may run, where that is less than its call may take.
+    /// How long it may run, if that is less than the call's time limit.
     pub time: Option<Duration>,
-    /// Time on a processor.
+    /// Processor time.
     pub cpu: Option<Duration>,
     /// Bytes of address space.
     pub memory: Option<u64>,
-    /// Bytes a file may grow to.
+    /// The largest file it may write, in bytes.
     pub file_size: Option<u64>,
-    /// Descriptors it may have open.
+    /// Open file descriptors.
     pub open_files: Option<u64>,
-    /// Processes alive at once.
+    /// Simultaneous processes.
     pub processes: Option<u32>,
 }
 
@@ -68,27 +67,26 @@ pub struct RequestPlan {
     pub method: String,
     /// The address, with its query.
     pub url: String,
-    /// Names of the headers, those of the authentication among them.
+    /// Names of the headers, including those for authentication.
     pub headers: Vec<String>,
-    /// The body as data, if there is one: its JSON, the fields of a form, or a text.
+    /// The body as data, if there is one: JSON, form fields, or text.
     pub body: Option<Value>,
 }
 
-/// A call that would be handed on to another MCP server. The arguments are all that it is told: no value
-/// of the host's context goes there.
+/// A call that would be passed to another MCP server. The server gets only the arguments, and no context values of the
+/// host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UpstreamPlan {
     /// The server's name here.
     pub server: String,
     /// The tool's name there.
     pub tool: String,
-    /// What it is called with.
+    /// The arguments.
     pub arguments: Value,
 }
 
 impl Plan {
-    /// The plan with every text that could hold a value of the call changed by `change`, for
-    /// example masked.
+    /// Applies `change` to every text in the plan that could contain a value of the call, for example to mask it.
     #[must_use]
     pub fn map(self, change: impl Fn(String) -> String) -> Self {
         match self {
@@ -142,7 +140,7 @@ impl Plan {
 }
 
 impl CommandLimits {
-    /// Those that there are, as a JSON object.
+    /// The limits that are set, as a JSON object.
     fn to_value(self) -> Value {
         let seconds = |time: Option<Duration>| time.map(|time| json!(time.as_secs_f64()));
         let limits = [
@@ -158,7 +156,7 @@ impl CommandLimits {
     }
 }
 
-/// Every text in a value, changed; names of members too, for they may come from a call.
+/// Applies `change` to every text in a value, including member names, because they may come from a call.
 fn map_texts(value: Value, change: &impl Fn(String) -> String) -> Value {
     match value {
         Value::String(text) => change(text).into(),

@@ -1,4 +1,4 @@
-//! What a host lends to its tools: databases, clients, settings, found by type or by name.
+//! Services that a host lends to its tools: databases, clients, settings, found by type or by name.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 type Service = Arc<dyn Any + Send + Sync>;
 
-/// Services of a host. Cloning is cheap; a service that is not there is `None`, never a panic.
+/// Services of a host. Clones are cheap. A missing service is `None`, never a panic.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,20 +32,20 @@ struct Inner {
 }
 
 impl Services {
-    /// None.
+    /// No services.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the service of a type, or replaces it.
+    /// Adds or replaces the service of a type.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, service: Arc<T>) -> Self {
         Arc::make_mut(&mut self.0).by_type.insert(TypeId::of::<T>(), service);
         self
     }
 
-    /// Adds the service of a name, or replaces it: for several of one type, or for a trait object
-    /// in an `Arc<Arc<dyn Trait>>`.
+    /// Adds or replaces a named service: for several services of one type, or for a trait object in an `Arc<Arc<dyn
+    /// Trait>>`.
     #[must_use]
     pub fn with_named<T: Any + Send + Sync>(
         mut self,
@@ -61,7 +61,7 @@ impl Services {
         Arc::clone(self.0.by_type.get(&TypeId::of::<T>())?).downcast().ok()
     }
 
-    /// The service of a name, if it is of that type.
+    /// The service of this name, if it has this type.
     pub fn named<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         Arc::clone(self.0.by_name.get(name)?).downcast().ok()
     }

@@ -1,22 +1,22 @@
-//! Status: what a person is told while a call runs. The result is for the model.
+//! The status that people see while a call runs. The result is for the model.
 
 use serde_json::{Map, Value};
 
-/// How far a call has come, as far as a person is concerned: `WAIT → DOING → SUCCESS | ERROR`.
+/// The phase of a call, as people see it: `WAIT → DOING → SUCCESS | ERROR`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// Not begun.
+    /// Not started.
     Wait,
-    /// At work.
+    /// Running.
     Doing,
-    /// Over, and well.
+    /// Ended successfully.
     Success,
-    /// Over, and not well.
+    /// Failed.
     Error,
 }
 
 impl Phase {
-    /// The stable word for it.
+    /// The stable name of the phase.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Wait => "WAIT",
@@ -26,14 +26,14 @@ impl Phase {
         }
     }
 
-    /// Whether nothing can follow.
+    /// Whether no other phase can follow.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Success | Self::Error)
     }
 }
 
-/// One update of a call's status. Over one call, `params` and `metadata` of all updates are merged,
-/// objects recursively; arrays and scalars, and `result`, are replaced.
+/// One status update. During a call, `params` and `metadata` of all updates are merged, objects recursively; arrays,
+/// scalars and `result` are replaced.
 ///
 /// ```
 /// use toolcrib_tool::{Phase, StatusUpdate};
@@ -50,7 +50,7 @@ pub struct StatusUpdate {
     pub tip: Option<String>,
     /// What the call works on.
     pub params: Map<String, Value>,
-    /// What has come of it, for a person's screen. The model's result is what the tool returns.
+    /// The result for display. The model's result is what the tool returns.
     pub result: Option<Value>,
     /// What went wrong.
     pub error: Option<String>,
@@ -59,7 +59,7 @@ pub struct StatusUpdate {
 }
 
 impl StatusUpdate {
-    /// An update to a phase, with nothing else to say.
+    /// An update with only a phase.
     pub fn new(phase: Phase) -> Self {
         Self {
             phase,
@@ -86,7 +86,7 @@ impl StatusUpdate {
         Self::new(Phase::Success)
     }
 
-    /// `ERROR`, and what went wrong.
+    /// `ERROR`, with the problem.
     pub fn error(error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), ..Self::new(Phase::Error) }
     }
@@ -105,8 +105,8 @@ impl StatusUpdate {
         self
     }
 
-    /// Says how much is done, of how much if that is known: the parameters `progress` and `total`,
-    /// which MCP clients are shown as progress. It should rise from one update to the next.
+    /// Sets how much is done, and of how much if that is known: the parameters `progress` and `total`, which MCP
+    /// clients get as progress. It should increase from one update to the next.
     ///
     /// ```
     /// use toolcrib_tool::StatusUpdate;
@@ -123,14 +123,14 @@ impl StatusUpdate {
         }
     }
 
-    /// Sets what has come of it.
+    /// Sets the result for display.
     #[must_use]
     pub fn with_result(mut self, result: impl Into<Value>) -> Self {
         self.result = Some(result.into());
         self
     }
 
-    /// Adds a note.
+    /// Adds a metadata entry.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());

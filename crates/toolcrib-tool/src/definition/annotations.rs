@@ -1,12 +1,11 @@
-//! What a tool says about its effects: MCP's four hints, with MCP's defaults.
+//! A tool's claims about its effects: MCP's four hints, with MCP's defaults.
 
 use serde::{Deserialize, Serialize};
 
-/// Hints about what a call does to the world.
+/// Hints about the effects of a call.
 ///
-/// The meaning and the defaults are those of the Model Context Protocol's tool annotations:
-/// a tool that says nothing is assumed to write, possibly destructively, not idempotently,
-/// and to talk to an open world.
+/// The meanings and defaults are those of the Model Context Protocol's tool annotations: a tool without annotations is
+/// assumed to write, possibly destructively, not idempotently, and to reach an open world.
 ///
 /// ```
 /// use toolcrib_tool::Annotations;

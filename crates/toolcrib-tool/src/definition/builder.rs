@@ -1,4 +1,4 @@
-//! Building a definition, and the checks it has to pass.
+//! Builds a definition and checks it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{
     ToolName,
 };
 
-/// Builds a [`ToolDefinition`]; every setter may be left out but the description.
+/// Builds a [`ToolDefinition`]; every setter is optional except the description.
 #[derive(Debug, Clone)]
 pub struct ToolDefinitionBuilder {
     name: String,
@@ -32,7 +32,7 @@ macro_rules! setters {
     )*};
 }
 
-/// The same for what few tools state.
+/// The same for settings that few tools use.
 macro_rules! rare_setters {
     ($($(#[$doc:meta])* $name:ident: $type:ty => $store:expr;)*) => {$(
         $(#[$doc])*
@@ -77,7 +77,7 @@ impl ToolDefinitionBuilder {
         }
     }
 
-    /// A builder that has been told all that a definition says.
+    /// A builder with all settings of a definition.
     pub(super) fn of(definition: ToolDefinition) -> Self {
         let input_schema = definition.input_schema().clone();
         Self { name: definition.name().to_owned(), draft: definition, input_schema }
@@ -88,7 +88,7 @@ impl ToolDefinitionBuilder {
         annotations: Annotations => annotations;
         /// Sets example argument objects.
         input_examples: Vec<Value> => input_examples;
-        /// Sets the parameters the host fills in.
+        /// Sets the parameters that the host fills in.
         injections: Vec<Injection> => injections;
         /// Sets the free labels.
         tags: Vec<String> => tags;
@@ -96,15 +96,15 @@ impl ToolDefinitionBuilder {
         timeout: Duration => Some(timeout);
         /// Sets how many characters of text the model gets.
         output_chars: usize => Some(output_chars);
-        /// Sets how a repeated call is told from a new one.
+        /// Sets how repeated calls are recognized.
         dedupe: Dedupe => dedupe;
-        /// Sets when a call waits for a person.
+        /// Sets when a call waits for approval.
         approval: Approval => approval;
         /// Sends calls to the blocking pool.
         blocking: bool => blocking;
-        /// `false`: nothing of a batch runs beside this call.
+        /// `false`: no other call of a batch runs at the same time.
         parallel: bool => parallel;
-        /// Keeps the call out of what people are shown.
+        /// Hides the call from people.
         hidden: bool => hidden;
         /// Makes the output the assistant's message.
         final_output: bool => final_output;
@@ -117,44 +117,44 @@ impl ToolDefinitionBuilder {
     rare_setters! {
         /// Sets the properties for which `""` means "not given".
         empty_as_absent: Vec<String> => empty_as_absent;
-        /// `true`: a text that is not of the `format` its schema names is refused.
+        /// `true`: a text that does not match the `format` in its schema is refused.
         assert_formats: bool => assert_formats;
         /// Sets how many calls may run at once in this process; at least 1.
         max_concurrent: usize => Some(max_concurrent);
-        /// Sets how many calls may start in a time.
+        /// Sets how many calls may start in a period.
         rate: RateLimit => Some(rate);
-        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
+        /// Allows successful answers to be cached. Only for tools that are read-only and idempotent.
         cache: CachePolicy => Some(cache);
         /// Sets what the tool reads and writes.
         resources: Resources => resources;
-        /// Lets a failed call be tried again. Only for idempotent tools, and only after errors that
-        /// say that the same call may succeed later.
+        /// Allows a failed call to be retried. Only for idempotent tools, and only after errors that are marked as
+        /// retryable.
         retry: RetryPolicy => Some(retry);
-        /// Sets what the tool's source claims about its effects where nobody vouches for it.
+        /// Sets what the tool's source claims about its effects, if nobody vouches for it.
         claims: Annotations => Some(claims);
-        /// Sets pictures of it, for people.
+        /// Sets icons for display.
         icons: Vec<Icon> => icons;
         /// Sets whether calls may be answered with a task.
         task: TaskMode => task;
-        /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
+        /// Sets how often the definition is refreshed ([`Tool::refresh`](crate::Tool::refresh)).
         refresh_every: Duration => Some(refresh_every);
     }
 
-    /// Sets the name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.draft.title = Some(title.into());
         self
     }
 
-    /// Sets what the tool does, for the model.
+    /// Sets the description for the model.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.draft.description = description.into();
         self
     }
 
-    /// Sets the family.
+    /// Sets the category.
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.draft.category = category.into();
@@ -168,7 +168,7 @@ impl ToolDefinitionBuilder {
         self
     }
 
-    /// Sets the schema of the arguments. A root without `type` is an object.
+    /// Sets the schema of the arguments. A root without `type` becomes an object schema.
     #[must_use]
     pub fn input_schema(mut self, mut schema: Value) -> Self {
         if let Some(root) = schema.as_object_mut()
@@ -194,7 +194,7 @@ impl ToolDefinitionBuilder {
         self
     }
 
-    /// Sets one annotation: calling twice is like calling once.
+    /// Sets one annotation: repeating a call has no further effect.
     #[must_use]
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.draft.annotations.idempotent = idempotent;
@@ -208,14 +208,17 @@ impl ToolDefinitionBuilder {
         self
     }
 
-    /// Checks everything and makes the definition.
+    /// Checks all settings and makes the definition.
     pub fn build(self) -> Result<ToolDefinition, DefinitionError> {
         let Self { name, mut draft, mut input_schema } = self;
         draft.name = ToolName::new(&name).map_err(DefinitionError::Name)?;
         let fail =
             |problem: &'static str| Err(DefinitionError::Field { name: name.clone(), problem });
         if draft.description.trim().is_empty() {
-            return fail("it has no description: a model cannot choose a tool it knows nothing of");
+            return fail(
+                "it has no description: a model cannot choose a tool that it knows \
+                         nothing about",
+            );
         }
         if draft.description.len() > DESCRIPTION_MAX {
             return fail("its description is longer than 16 KiB");
@@ -235,22 +238,24 @@ impl ToolDefinitionBuilder {
         }
         let annotations = draft.annotations;
         if draft.cache().is_some() && !(annotations.read_only && annotations.idempotent) {
-            return fail("it is cached, which only read-only and idempotent tools may be");
+            return fail(
+                "it has a cache, which is allowed only for read-only and idempotent tools",
+            );
         }
         if draft.dedupe() == Dedupe::Session && !(annotations.read_only && annotations.idempotent) {
             return fail(
-                "a session never repeats its calls (`dedupe: session`), which only read-only and \
-                 idempotent tools may ask for: the second of two equal calls would not run",
+                "it has `dedupe: session`, which is allowed only for read-only and idempotent \
+                 tools: the second of two equal calls would not run",
             );
         }
         if draft.timeout.is_some_and(|limit| limit.is_zero()) {
             return fail("its time limit is zero, so that no call could run");
         }
         if draft.max_concurrent() == Some(0) {
-            return fail("its limit of calls at once is 0, so that none could run");
+            return fail("its limit of concurrent calls is 0, so that no call could run");
         }
         if draft.retry().is_some() && !annotations.idempotent {
-            return fail("it is tried again, which only idempotent tools may be");
+            return fail("it has retries, which are allowed only for idempotent tools");
         }
         if draft.refresh_every().is_some_and(|period| period.is_zero()) {
             return fail("its refresh period is zero");

@@ -1,20 +1,20 @@
-//! Why a definition was refused.
+//! Why a definition is invalid.
 
 use std::fmt;
 
 use crate::InvalidToolName;
 
-/// Why a definition was refused.
+/// Why a definition is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// The name breaks the rule.
+    /// The name is invalid.
     Name(InvalidToolName),
-    /// Another field is wrong.
+    /// Another field is invalid.
     Field {
         /// The tool's name.
         name: String,
-        /// What is wrong, as a clause.
+        /// The problem, as a clause.
         problem: &'static str,
     },
 }

@@ -1,8 +1,8 @@
-//! Pictures that people are shown of a tool, a prompt or a resource.
+//! Icons of a tool, a prompt or a resource.
 
 use serde_json::{Map, Value};
 
-/// A picture that clients may show. What it looks like is not checked here: clients fetch it.
+/// An icon that clients may show. Clients fetch the picture; its content is not checked here.
 ///
 /// ```
 /// use toolcrib_tool::Icon;
@@ -20,7 +20,7 @@ pub struct Icon {
     theme: Option<IconTheme>,
 }
 
-/// The background that an icon is made for.
+/// The background for which an icon is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IconTheme {
     /// A light one.
@@ -30,7 +30,7 @@ pub enum IconTheme {
 }
 
 impl IconTheme {
-    /// The word for it in manifests and protocols.
+    /// The name in manifests and protocols.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -39,27 +39,25 @@ impl IconTheme {
     }
 }
 
-/// An address that no client should be sent to for a picture.
+/// An address that clients must not fetch as a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidIcon;
 
 impl std::fmt::Display for InvalidIcon {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "an icon is at an `https://` address, or carried whole as `data:image/…;base64,…`",
-        )
+        f.write_str("an icon must be an `https://` address or a `data:image/…;base64,…` URL")
     }
 }
 
 impl std::error::Error for InvalidIcon {}
 
 impl Icon {
-    /// The picture at an `https:` address, or in a `data:image/…` one.
+    /// An icon at an `https:` address, or in a `data:image/…` one.
     pub fn new(src: impl Into<String>) -> Result<Self, InvalidIcon> {
         let src = src.into();
         let known = ["https://", "data:image/"];
         let plain = !src.chars().any(|c| c.is_whitespace() || c.is_control());
-        // Addresses of other schemes would be run or read by clients that are not careful.
+        // A careless client could run or read addresses with other schemes.
         if plain && known.iter().any(|known| src.len() > known.len() && src.starts_with(known)) {
             Ok(Self { src, mime_type: None, sizes: Vec::new(), theme: None })
         } else {
@@ -67,33 +65,33 @@ impl Icon {
         }
     }
 
-    /// Sets its type, for clients that cannot tell it from the address.
+    /// Sets its type, for clients that cannot derive it from the address.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Sets the sizes it may be shown in: `48x48`, or `any`.
+    /// Sets the sizes for which it is suitable: `48x48`, or `any`.
     #[must_use]
     pub fn with_sizes(mut self, sizes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.sizes = sizes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the background it is made for. Default: any.
+    /// Sets the background for which it is made. Default: any.
     #[must_use]
     pub fn with_theme(mut self, theme: IconTheme) -> Self {
         self.theme = Some(theme);
         self
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn src(&self) -> &str {
         &self.src
     }
 
-    /// As MCP writes it.
+    /// The icon in MCP's format.
     pub fn to_value(&self) -> Value {
         let mut object = Map::new();
         object.insert("src".into(), self.src.as_str().into());
@@ -115,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_show_a_picture_and_do_nothing_else_are_taken() {
+    fn only_addresses_of_pictures_are_accepted() {
         for good in ["https://a.example/i.svg", "data:image/png;base64,aGk="] {
             assert_eq!(Icon::new(good).map(|icon| icon.src().to_owned()), Ok(good.to_owned()));
         }

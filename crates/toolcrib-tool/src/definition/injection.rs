@@ -1,8 +1,8 @@
-//! Parameters the host fills in.
+//! Parameters that the host fills in.
 
 /// A parameter whose value comes from the host's context and never from a model.
 ///
-/// The parameter is in no schema a model sees; a value a model sends for it is removed.
+/// The parameter is not in the schema that models see; a value that a model sends for it is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injection {
     parameter: String,
@@ -11,12 +11,12 @@ pub struct Injection {
 }
 
 impl Injection {
-    /// Fills `parameter` from the context value `context_key`; required unless said otherwise.
+    /// Fills `parameter` from the context value `context_key`. Required unless made [`optional`](Self::optional).
     pub fn new(parameter: impl Into<String>, context_key: impl Into<String>) -> Self {
         Self { parameter: parameter.into(), context_key: context_key.into(), required: true }
     }
 
-    /// Lets the call go on when the context has no such value.
+    /// Lets the call continue if the context has no such value.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.required = false;

@@ -1,9 +1,9 @@
-//! How often and how many at once: limits a definition states and the executor keeps.
+//! Limits and policies that a definition states and the executor enforces.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// So many calls in so much time.
+/// A maximum number of calls in a period.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,18 +41,18 @@ impl RateLimit {
         Self { calls, per: Duration::from_secs(3600) }
     }
 
-    /// How many calls.
+    /// The number of calls.
     pub fn calls(self) -> NonZeroU32 {
         self.calls
     }
 
-    /// In how much time.
+    /// The period.
     pub fn per(self) -> Duration {
         self.per
     }
 }
 
-/// A text that is no rate limit.
+/// A text that is not a valid rate limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidRateLimit(String);
 
@@ -91,12 +91,12 @@ impl std::str::FromStr for RateLimit {
     }
 }
 
-/// How a repeated call is told from a new one.
+/// How repeated calls are recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dedupe {
-    /// The same call again in a session is answered from the first, and so within a batch.
+    /// A call equal to an earlier one in the session, or in the batch, gets the earlier answer.
     Session,
-    /// The same call twice in a batch runs once.
+    /// Equal calls in a batch run once.
     Batch,
     /// Every call runs.
     #[default]
@@ -104,7 +104,7 @@ pub enum Dedupe {
 }
 
 impl Dedupe {
-    /// The word for it in manifests and listings.
+    /// The name in manifests and listings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -114,20 +114,20 @@ impl Dedupe {
     }
 }
 
-/// When a call waits for a person's approval, where no rule of the host's policy says otherwise.
+/// When a call waits for a person's approval, unless a rule of the host's policy decides otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approval {
-    /// Calls run.
+    /// Calls run without approval.
     #[default]
     Never,
-    /// Calls of a tool that is destructive and not read-only wait.
+    /// Calls to a tool that is destructive and not read-only wait.
     Destructive,
     /// Every call waits.
     Always,
 }
 
 impl Approval {
-    /// The word for it in manifests and listings.
+    /// The name in manifests and listings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -137,21 +137,21 @@ impl Approval {
     }
 }
 
-/// Whether a call may be answered with a task, which the client asks after until it is done. Clients
-/// say whether they know tasks.
+/// Whether a call may be answered with a task, which the client polls until it is done. Clients declare whether they
+/// support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TaskMode {
     /// The client waits for the answer, however long it takes.
     Never,
-    /// A call that takes long becomes a task, where the client knows tasks.
+    /// A long call becomes a task if the client supports tasks.
     #[default]
     Auto,
-    /// Every call is a task: clients that do not know them cannot call the tool.
+    /// Every call becomes a task; clients without support for tasks cannot call the tool.
     Required,
 }
 
 impl TaskMode {
-    /// The word for it in manifests and listings.
+    /// The name in manifests and listings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -161,7 +161,7 @@ impl TaskMode {
     }
 }
 
-/// How often a call that failed is tried again.
+/// How often a failed call is retried.
 ///
 /// ```
 /// use std::time::Duration;
@@ -177,30 +177,30 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// At most `max` times more, the first after 100 ms, each later one after twice the time.
+    /// At most `max` retries, the first after 100 ms, with the delay doubled each time.
     pub const fn new(max: u32) -> Self {
         Self { max, backoff: Duration::from_millis(100) }
     }
 
-    /// Sets the time before the first.
+    /// Sets the delay before the first retry.
     #[must_use]
     pub const fn with_backoff(mut self, backoff: Duration) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// How many times more.
+    /// The maximum number of retries.
     pub const fn max(self) -> u32 {
         self.max
     }
 
-    /// The time before the first.
+    /// The delay before the first retry.
     pub const fn backoff(self) -> Duration {
         self.backoff
     }
 }
 
-/// Whether and how long a successful answer may be used again.
+/// Whether and how long a successful answer is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CachePolicy {
     ttl: Option<Duration>,
@@ -208,40 +208,39 @@ pub struct CachePolicy {
 }
 
 impl CachePolicy {
-    /// For the executor's default time.
+    /// Caches answers for the executor's default time.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For this long.
+    /// Sets how long answers are cached.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// Says that answers serve every later call with the same arguments, injected values and identity,
-    /// even where the tool has asked for its session, services, files, other values of the host, or
-    /// other tools. Without this, such an answer is not kept, because another call might be given
-    /// another one.
+    /// Lets answers serve every later call with the same arguments, injected values and identity, even if the tool read
+    /// its session, services, files, other context values or other tools. Without this, such an answer is not cached,
+    /// because another call might get a different one.
     #[must_use]
     pub fn with_shared(mut self, shared: bool) -> Self {
         self.shared = shared;
         self
     }
 
-    /// How long; the executor's default where there is none.
+    /// How long answers are cached; `None` for the executor's default.
     pub fn ttl(self) -> Option<Duration> {
         self.ttl
     }
 
-    /// Whether answers are kept whatever the tool has asked its context for.
+    /// Whether answers are cached whatever the tool reads from its context.
     pub fn is_shared(self) -> bool {
         self.shared
     }
 }
 
-/// What a tool reads and writes, by names the tools of a host agree on, for example `tickets`.
+/// The resources that a tool reads and writes, by names on which the tools of a host agree, for example `tickets`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources {
     pub(crate) reads: Vec<String>,
@@ -251,7 +250,7 @@ pub struct Resources {
 impl Resources {
     pub(crate) const NONE: Self = Self { reads: Vec::new(), writes: Vec::new() };
 
-    /// Nothing that others know of.
+    /// No resources.
     pub fn new() -> Self {
         Self::default()
     }
@@ -263,19 +262,19 @@ impl Resources {
         self
     }
 
-    /// Adds a resource that a call may change: what others have read from it is forgotten.
+    /// Adds a resource that a call may change: cached answers that depend on it are dropped.
     #[must_use]
     pub fn writes(mut self, resource: impl Into<String>) -> Self {
         self.writes.push(resource.into());
         self
     }
 
-    /// What the answer depends on.
+    /// The resources on which the answer depends.
     pub fn read(&self) -> &[String] {
         &self.reads
     }
 
-    /// What a call may change.
+    /// The resources that a call may change.
     pub fn written(&self) -> &[String] {
         &self.writes
     }

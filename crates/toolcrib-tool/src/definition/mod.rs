@@ -1,4 +1,4 @@
-//! What a tool says about itself: everything that can be known without running it.
+//! A tool's definition: everything that is known without running it.
 
 pub(crate) mod annotations;
 mod builder;
@@ -25,11 +25,11 @@ pub use builder::ToolDefinitionBuilder;
 pub use error::DefinitionError;
 pub use injection::Injection;
 
-/// The longest description, in bytes, that [`ToolDefinition`] accepts: longer texts cost a model
-/// more than they tell it, and providers cut or refuse them.
+/// The longest description in bytes: longer texts cost a model more than they are worth, and providers cut or refuse
+/// them.
 pub const DESCRIPTION_MAX: usize = 16 * 1024;
 
-/// Everything a tool says about itself. Immutable; made by [`ToolDefinition::builder`].
+/// The definition of a tool. Immutable; made by [`ToolDefinition::builder`].
 ///
 /// ```
 /// use serde_json::json;
@@ -53,14 +53,14 @@ pub struct ToolDefinition {
     category: String,
     tags: Vec<String>,
     version: Option<String>,
-    /// Equal schemas are one.
+    /// Shared between equal schemas.
     input_schema: Arc<Value>,
     output_schema: Option<Arc<Value>>,
     input_examples: Vec<Value>,
     injections: Vec<Injection>,
     timeout: Option<Duration>,
     output_chars: Option<usize>,
-    /// What few tools set; `None` where all of it has its default.
+    /// Settings that few tools use; `None` if all have their defaults.
     rare: Option<Box<RareSettings>>,
     annotations: Annotations,
     dedupe: Dedupe,
@@ -73,7 +73,7 @@ pub struct ToolDefinition {
     terminal: bool,
 }
 
-/// Limits and policies that few tools state.
+/// Limits and policies that few tools use.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct RareSettings {
     max_concurrent: Option<usize>,
@@ -89,17 +89,17 @@ struct RareSettings {
     icons: Vec<Icon>,
 }
 
-/// What a tool reads and writes that states nothing.
+/// The resources of a tool that declares none.
 static NO_RESOURCES: Resources = Resources::NONE;
 
 impl ToolDefinition {
-    /// Starts a definition of that name.
+    /// Starts a definition with that name.
     pub fn builder(name: impl Into<String>) -> ToolDefinitionBuilder {
         ToolDefinitionBuilder::new(name.into())
     }
 
-    /// Starts a definition that says all that this one says: for
-    /// [`Tool::refresh`](crate::Tool::refresh), which changes some of it.
+    /// Starts a definition with all settings of this one: for [`Tool::refresh`](crate::Tool::refresh), which changes
+    /// some of them.
     ///
     /// ```
     /// use toolcrib_tool::ToolDefinition;
@@ -118,8 +118,8 @@ impl ToolDefinition {
         self
     }
 
-    /// The same tool where the host's context must have a value under `key`, if the tool takes it at
-    /// all: calls without it fail with `missing_context`.
+    /// The same tool with the context value `key` required, if the tool uses it: calls without it fail with
+    /// `missing_context`.
     #[must_use]
     pub fn requiring_context(mut self, key: &str) -> Self {
         for injection in self.injections.iter_mut().filter(|own| own.context_key() == key) {
@@ -133,17 +133,17 @@ impl ToolDefinition {
         self.name.as_str()
     }
 
-    /// The checked name; cloning it is cheap.
+    /// The checked name; clones are cheap.
     pub fn tool_name(&self) -> &ToolName {
         &self.name
     }
 
-    /// A name for people; [`name`](Self::name) where there is none.
+    /// The display name, if there is one besides [`name`](Self::name).
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Pictures of it, for people.
+    /// Icons for display.
     pub fn icons(&self) -> &[Icon] {
         self.rare.as_ref().map_or(&[], |rare| &rare.icons)
     }
@@ -153,7 +153,7 @@ impl ToolDefinition {
         &self.description
     }
 
-    /// The family, for example `data` or `file`. Default `custom`.
+    /// The category, for example `data` or `file`. Default `custom`.
     pub fn category(&self) -> &str {
         &self.category
     }
@@ -168,7 +168,7 @@ impl ToolDefinition {
         self.version.as_deref()
     }
 
-    /// JSON Schema of the arguments a model may send; its root is an object schema.
+    /// JSON Schema of the arguments that a model may send; its root is an object schema.
     pub fn input_schema(&self) -> &Value {
         &self.input_schema
     }
@@ -178,35 +178,34 @@ impl ToolDefinition {
         self.output_schema.as_deref()
     }
 
-    /// [`input_schema`](Self::input_schema), to be kept. Definitions with equal schemas have one: it
-    /// can be told by its address as long as somebody keeps it.
+    /// [`input_schema`](Self::input_schema) as a shared pointer. Definitions with equal schemas share one, so its
+    /// address identifies it as long as somebody holds it.
     pub fn shared_input_schema(&self) -> &Arc<Value> {
         &self.input_schema
     }
 
-    /// [`output_schema`](Self::output_schema), to be kept like the
-    /// [input's](Self::shared_input_schema).
+    /// [`output_schema`](Self::output_schema) as a shared pointer, like [the input's](Self::shared_input_schema).
     pub fn shared_output_schema(&self) -> Option<&Arc<Value>> {
         self.output_schema.as_ref()
     }
 
-    /// Argument objects that are right, to show a model.
+    /// Examples of valid arguments for a model.
     pub fn input_examples(&self) -> &[Value] {
         &self.input_examples
     }
 
-    /// What a call does to the world.
+    /// The effects of a call.
     pub fn annotations(&self) -> Annotations {
         self.annotations
     }
 
-    /// What the tool's source claims about its effects where nobody vouches for it: shown to people,
-    /// and nothing is decided by it. [`annotations`](Self::annotations) are what counts.
+    /// What the tool's source claims about its effects, if nobody vouches for it. It is shown to people, but only
+    /// [`annotations`](Self::annotations) affect decisions.
     pub fn claims(&self) -> Option<Annotations> {
         self.rare.as_ref()?.claims
     }
 
-    /// Parameters the host fills in.
+    /// Parameters that the host fills in.
     pub fn injections(&self) -> &[Injection] {
         &self.injections
     }
@@ -216,83 +215,83 @@ impl ToolDefinition {
         self.rare.as_ref().map_or(&[], |rare| &rare.empty_as_absent)
     }
 
-    /// Whether a text that is not of the `format` its schema names is refused. Default `false`: a
-    /// format tells the model what is meant, and nothing is held against it.
+    /// Whether a text that does not match the `format` in its schema is refused. Default `false`: a format informs the
+    /// model and is not enforced.
     pub fn assert_formats(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.assert_formats)
     }
 
-    /// The tool's own time limit; the executor's default where there is none.
+    /// The tool's own time limit; `None` for the executor's default.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// How many characters of text the model gets; the executor's default where there is none.
+    /// How many characters of text the model gets; `None` for the executor's default.
     pub fn output_chars(&self) -> Option<usize> {
         self.output_chars
     }
 
-    /// How many calls may run at once in this process; no limit where there is none.
+    /// How many calls may run at once in this process; `None` for no limit.
     pub fn max_concurrent(&self) -> Option<usize> {
         self.rare.as_ref()?.max_concurrent
     }
 
-    /// How many calls may start in a time; no limit where there is none.
+    /// How many calls may start in a period; `None` for no limit.
     pub fn rate(&self) -> Option<RateLimit> {
         self.rare.as_ref()?.rate
     }
 
-    /// Whether successful answers may be used again.
+    /// Whether successful answers are cached.
     pub fn cache(&self) -> Option<CachePolicy> {
         self.rare.as_ref()?.cache
     }
 
-    /// How a repeated call is told from a new one. Default: every call runs.
+    /// How repeated calls are recognized. Default: every call runs.
     pub fn dedupe(&self) -> Dedupe {
         self.dedupe
     }
 
-    /// What the tool reads and writes.
+    /// The resources that the tool reads and writes.
     pub fn resources(&self) -> &Resources {
         self.rare.as_ref().map_or(&NO_RESOURCES, |rare| &rare.resources)
     }
 
-    /// Whether a call may block its thread, and so runs on the blocking pool.
+    /// Whether a call may block its thread and therefore runs on the blocking pool.
     pub fn blocking(&self) -> bool {
         self.blocking
     }
 
-    /// Whether calls of a batch may run beside this one. Default `true`; `false` is a barrier.
+    /// Whether other calls of a batch may run at the same time. Default `true`; `false` makes the call a barrier.
     pub fn parallel(&self) -> bool {
         self.parallel
     }
 
-    /// When a call waits for a person. Default: never. Policy decides first.
+    /// When a call waits for approval. Default: never. Policy rules take precedence.
     pub fn approval(&self) -> Approval {
         self.approval
     }
 
-    /// Whether a failed call is tried again; `None`: never.
+    /// Whether a failed call is retried; `None`: never.
     pub fn retry(&self) -> Option<RetryPolicy> {
         self.rare.as_ref()?.retry
     }
 
-    /// Whether calls may be answered with a task. Default: those that take long.
+    /// Whether calls may be answered with a task. Default: long calls are.
     pub fn task(&self) -> TaskMode {
         self.rare.as_ref().map_or(TaskMode::Auto, |rare| rare.task)
     }
 
-    /// How often the definition is asked for again; `None`: only when its source says so.
+    /// How often the definition is refreshed; `None`: only when its source reports a change.
     pub fn refresh_every(&self) -> Option<Duration> {
         self.rare.as_ref()?.refresh_every
     }
 
-    /// Whether the client runs the tool: a call is handed to it and nothing is executed here.
+    /// Whether the client runs the tool: calls are handed to it and nothing is executed here.
     pub fn client(&self) -> bool {
         self.client
     }
 
-    /// Whether the call is kept out of what people are shown.
+    /// Whether the call is hidden from people.
     pub fn hidden(&self) -> bool {
         self.hidden
     }
@@ -307,8 +306,8 @@ impl ToolDefinition {
         self.terminal
     }
 
-    /// All it says as a JSON object, for hashes: [`to_value`](Self::to_value), and what people are not
-    /// shown.
+    /// The complete definition as a JSON object, for hashes: [`to_value`](Self::to_value), and settings that people are
+    /// not shown.
     pub fn to_full_value(&self) -> Value {
         let mut value = self.to_value();
         let injections: Vec<_> = self

@@ -30,7 +30,7 @@ impl ToolName {
         }
     }
 
-    /// Stands in a builder until the real name has been checked.
+    /// A placeholder in a builder until the real name has been checked.
     pub(crate) fn placeholder() -> Self {
         Self("unnamed".into())
     }

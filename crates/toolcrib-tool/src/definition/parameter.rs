@@ -1,4 +1,4 @@
-//! Parameters of a `#[tool]` fn that the host fills in.
+//! Parameters of a `#[tool]` function that the host fills in.
 
 use std::any::{Any, type_name};
 use std::sync::Arc;
@@ -8,15 +8,16 @@ use serde_json::Value;
 
 use crate::{CallContext, ErrorKind, ToolError};
 
-/// What a `#[service]` parameter of a `#[tool]` fn may be: `Arc<T>`, without which the call is
-/// answered `unavailable`, or `Option<Arc<T>>`.
+/// The type of a `#[service]` parameter of a `#[tool]` function: `Arc<T>`, without which the call fails with
+/// `unavailable`, or `Option<Arc<T>>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[service]` parameter",
     label = "not a service",
-    note = "take `Arc<T>`, or `Option<Arc<T>>` where the tool can do without; T is `Send + Sync + 'static`"
+    note = "take `Arc<T>`, or `Option<Arc<T>>` if the tool can run without it; T is `Send + Sync \
+            + 'static`"
 )]
 pub trait FromServices: Sized {
-    /// Takes it from the services of the host, by name if there is one, else by type.
+    /// Finds it among the host's services, by name if there is one, else by type.
     fn from_services(cx: &CallContext, name: Option<&str>) -> Result<Self, ToolError>;
 }
 
@@ -33,20 +34,20 @@ impl<T: Any + Send + Sync> FromServices for Arc<T> {
     fn from_services(cx: &CallContext, name: Option<&str>) -> Result<Self, ToolError> {
         Option::<Self>::from_services(cx, name)?.ok_or_else(|| {
             let wanted = name.unwrap_or_else(|| type_name::<T>());
-            ToolError::unavailable(format!("the host lends no service `{wanted}`"))
+            ToolError::unavailable(format!("the host has no service `{wanted}`"))
                 .with_hint("Use another tool; this one cannot run here.")
         })
     }
 }
 
-/// The value of a `#[context("key")]` parameter; absent is `null`.
+/// The value of a `#[context("key")]` parameter; a missing value is `null`.
 pub fn from_context<T: DeserializeOwned>(
     cx: &CallContext,
     parameter: &str,
 ) -> Result<T, ToolError> {
     let value = cx.injected(parameter).unwrap_or(&Value::Null);
     T::deserialize(value).map_err(|error| {
-        let message = format!("the host's value for `{parameter}` is not what the tool takes");
+        let message = format!("the host's value for `{parameter}` has the wrong type for the tool");
         ToolError::new(ErrorKind::MissingContext, format!("{message}: {error}")).with_hint(
             "It cannot be given as an argument. Tell the user that the host must set it.",
         )

@@ -1,4 +1,4 @@
-//! JSON Schemas of Rust types, as models and providers want them.
+//! JSON Schemas of Rust types, in a form that suits models and providers.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,11 +6,10 @@ use serde_json::{Map, Value, json};
 
 /// The JSON Schema (draft 2020-12) of a Rust type, without the `$schema` and `title` keys.
 ///
-/// An object schema that does not say what happens to unknown properties refuses them, so that a
-/// misspelt argument is an error with a suggestion and not a silently ignored value. An optional
-/// property (`Option<T>`) has the schema of `T`: to leave it out is how to give no value. Where `null`
-/// is a value of its own (in lists, for example) the schema offers both with `anyOf`: strict readers
-/// refuse a list of types.
+/// An object schema that says nothing about unknown properties refuses them, so that a misspelt argument is an error
+/// with a suggestion and not silently ignored. An optional property (`Option<T>`) has the schema of `T`: a model omits
+/// it to give no value. Where `null` is a value of its own (in lists, for example) the schema offers both with `anyOf`,
+/// because strict readers refuse a list of types.
 pub fn schema_for<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = Value::from(generator.into_root_schema_for::<T>());
@@ -45,7 +44,7 @@ const LISTED: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value is a map of schemas.
 const NAMED: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
 
-/// Changes a schema and every schema in it, the outer ones first.
+/// Applies `change` to a schema and every schema in it, outer ones first.
 fn for_each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     let Some(object) = schema.as_object_mut() else { return };
     change(object);
@@ -66,8 +65,8 @@ fn for_each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, 
     }
 }
 
-/// An optional property is left out when it has no value, so its schema need not allow `null`,
-/// which several providers refuse.
+/// An optional property is omitted when it has no value, so its schema need not allow `null`, which several providers
+/// refuse.
 fn drop_null_of_optionals(object: &mut Map<String, Value>) {
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
@@ -79,7 +78,7 @@ fn drop_null_of_optionals(object: &mut Map<String, Value>) {
     }
 }
 
-/// Turns a list of types into `anyOf`, a branch for each. What describes the value stays outside.
+/// Replaces a list of types with `anyOf`, one branch for each. Annotations stay outside.
 fn name_one_type(object: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = object.get("type") else { return };
     if object.contains_key("anyOf") {
@@ -121,7 +120,7 @@ fn drop_null(property: &mut Value) {
         if let [Value::Object(only)] = branches.as_slice() {
             let only = only.clone();
             object.remove("anyOf");
-            // The property's own words (its description) stand before those of the type.
+            // The property's own annotations precede those of the type.
             for (key, value) in only {
                 object.entry(key).or_insert(value);
             }

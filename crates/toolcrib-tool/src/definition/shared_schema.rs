@@ -1,4 +1,4 @@
-//! One copy of each schema: catalogues of thousands of tools repeat few.
+//! Shares equal schemas: catalogues of thousands of tools have few different ones.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,25 +6,25 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 
-/// The schemas in use, by their hash. It holds none of them alive.
+/// The schemas in use, by their hash, as weak pointers.
 #[derive(Default)]
-struct Known {
+struct SharedSchemas {
     hasher: RandomState,
     schemas: Mutex<HashMap<u64, Vec<Weak<Value>>>>,
 }
 
-static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
+static KNOWN: LazyLock<SharedSchemas> = LazyLock::new(SharedSchemas::default);
 
-/// The copy that is there already, or this one.
+/// The existing copy, or this one.
 pub(super) fn shared_schema(schema: Value) -> Arc<Value> {
     let hash = KNOWN.hasher.hash_one(&schema);
-    // Nothing panics under the lock that could leave the table half changed.
+    // Nothing panics while the lock is held that could leave the table half changed.
     let mut schemas = KNOWN.schemas.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |known: &Weak<Value>| known.upgrade().filter(|known| **known == schema);
     if let Some(known) = schemas.get(&hash).and_then(|alike| alike.iter().find_map(same)) {
         return known;
     }
-    // Forgetting is paid for by growth: looked over only when the table is full.
+    // The table is cleaned up only when it is full, so the cost is spread over its growth.
     if schemas.len() == schemas.capacity() {
         schemas.retain(|_, alike| {
             alike.retain(|known| known.strong_count() > 0);
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_schemas_are_one_and_others_are_not() {
+    fn equal_schemas_are_shared_and_others_are_not() {
         let schema = || json!({"type": "object", "title": "only here"});
         let (one, two) = (shared_schema(schema()), shared_schema(schema()));
         assert!(Arc::ptr_eq(&one, &two));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_nobody_uses_is_forgotten() {
+    fn an_unused_schema_is_removed() {
         let schema = shared_schema(json!({"title": "used once"}));
         let known = Arc::downgrade(&schema);
         drop(schema);

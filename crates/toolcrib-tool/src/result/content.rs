@@ -1,4 +1,4 @@
-//! The parts a result is made of.
+//! The parts of a result.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,17 +45,17 @@ pub enum Content {
     },
     /// A pointer to something the client can fetch itself.
     Link(Box<Link>),
-    /// A text file carried whole.
+    /// A text file with its content.
     TextFile {
         /// A name for it, as a URI.
         uri: String,
-        /// What is in it.
+        /// Its content.
         text: String,
         /// Its mime type, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
-    /// A file carried whole.
+    /// A file with its content.
     Blob {
         /// A name for it, as a URI.
         uri: String,
@@ -73,8 +73,8 @@ impl Content {
         Self::Text(text.into())
     }
 
-    /// How this part reads in a transcript: text as it is, a text file below a bracketed line that
-    /// names it, anything else as one such line.
+    /// This part in a transcript: text unchanged, a text file below a bracketed line with its name, anything else as
+    /// one such line.
     pub fn as_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -96,7 +96,7 @@ impl Content {
     }
 }
 
-/// A pointer to something that can be fetched.
+/// A link to something that the client can fetch.
 ///
 /// ```
 /// use toolcrib_tool::{Content, Link};
@@ -107,14 +107,14 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Link {
-    /// Where it is.
+    /// Its address.
     pub uri: String,
     /// What to call it.
     pub name: String,
-    /// What to call it before people, where that is another name.
+    /// The display name, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What there is, for models and people.
+    /// A description for models and people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its mime type, if known.
@@ -126,7 +126,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A pointer to what is at `uri`.
+    /// A link to `uri`.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -138,14 +138,14 @@ impl Link {
         }
     }
 
-    /// Sets the mime type of what is there.
+    /// Sets the mime type of the target.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// The members by their names, as JSON; those that are absent are left out.
+    /// The members by name, as JSON; absent ones are left out.
     pub fn to_members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         members.insert("uri".to_owned(), self.uri.as_str().into());

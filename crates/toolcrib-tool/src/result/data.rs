@@ -1,4 +1,4 @@
-//! The structured data of an output, with every number as it was written.
+//! The structured data of an output, with every number as written.
 
 use std::sync::OnceLock;
 
@@ -7,11 +7,11 @@ use toolcrib_json::exact;
 
 use crate::canonical_json;
 
-/// JSON data that keeps every number as it was written.
+/// JSON data that keeps every number as written.
 ///
-/// A [`Value`] holds 64-bit integers and doubles. Data that is read from JSON text
-/// ([`from_json`](Self::from_json)) may have numbers that are neither: they are kept beside the value
-/// and written out unchanged by every surface of toolcrib.
+/// A [`Value`] holds 64-bit integers and doubles. Data parsed from JSON text ([`from_json`](Self::from_json)) may
+/// contain numbers that are neither: they are stored beside the value and written out unchanged by every surface of
+/// toolcrib.
 ///
 /// ```
 /// use toolcrib_tool::{Data, ToolOutput};
@@ -27,39 +27,39 @@ use crate::canonical_json;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Data {
-    /// With stand-ins ([`exact`]) for the numbers that it cannot hold.
+    /// The value with stand-ins ([`exact`]) for numbers that it cannot hold.
     protected: Value,
-    /// Whether there are any.
+    /// Whether it contains stand-ins.
     has_stand_ins: bool,
-    /// The same with the nearest doubles, built at the first use where there are stand-ins.
+    /// The value with the nearest doubles, built at the first use if there are stand-ins.
     value: OnceLock<Value>,
 }
 
 impl Data {
-    /// Reads JSON text. A number beyond the range of a double is refused, as `serde_json` does.
+    /// Parses JSON text. A number beyond the range of a double is refused, as in `serde_json`.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(&exact::protect(text)).map(Self::from_protected)
     }
 
-    /// Takes a value that was read from [protected](exact::protect) text.
+    /// Takes a value that was parsed from [protected](exact::protect) text.
     pub fn from_protected(protected: Value) -> Self {
         let has_stand_ins = has_stand_ins(&protected);
         Self { protected, has_stand_ins, value: OnceLock::new() }
     }
 
-    /// The value with stand-ins ([`exact`]) for the numbers that it cannot hold: for code that writes it
-    /// as text and [restores](exact::restore) that.
+    /// The value with stand-ins ([`exact`]) for numbers that it cannot hold: for code that writes it as text and
+    /// [restores](exact::restore) the numbers.
     pub fn protected(&self) -> &Value {
         &self.protected
     }
 
-    /// Takes the value with stand-ins out.
+    /// Returns the value with stand-ins.
     pub fn into_protected(self) -> Value {
         self.protected
     }
 
-    /// The data as a value. Integers beyond 64 bits and decimals beyond double precision are the nearest
-    /// doubles: read [`to_json`](Self::to_json) where they matter.
+    /// The data as a value. Integers beyond 64 bits and decimals beyond double precision become the nearest doubles;
+    /// use [`to_json`](Self::to_json) where they matter.
     pub fn value(&self) -> &Value {
         if !self.has_stand_ins {
             return &self.protected;
@@ -67,8 +67,8 @@ impl Data {
         self.value.get_or_init(|| without_stand_ins(&self.protected, nearest_double))
     }
 
-    /// The data as a value in which a number that a value cannot hold is a string with its digits: no
-    /// number is another one.
+    /// The data as a value in which numbers that a value cannot hold are strings with their digits, so no number is
+    /// changed.
     pub fn to_shown(&self) -> Value {
         if !self.has_stand_ins {
             return self.protected.clone();
@@ -76,18 +76,18 @@ impl Data {
         without_stand_ins(&self.protected, |number| Value::String(number.to_owned()))
     }
 
-    /// The data as compact JSON with sorted keys and every number as it was written.
+    /// The data as compact JSON with sorted keys and every number as written.
     pub fn to_json(&self) -> String {
         canonical_json(&self.protected)
     }
 
-    /// Whether some number is not the same in [`value`](Self::value).
+    /// Whether some number differs in [`value`](Self::value).
     pub fn is_rounded(&self) -> bool {
         self.has_stand_ins
     }
 }
 
-/// Of equal data, however it came to be.
+/// Compares the data, however it was made.
 impl PartialEq for Data {
     fn eq(&self, other: &Self) -> bool {
         self.protected == other.protected
@@ -95,7 +95,7 @@ impl PartialEq for Data {
 }
 
 impl From<Value> for Data {
-    /// What a value holds it keeps.
+    /// A value keeps everything that it holds.
     fn from(value: Value) -> Self {
         Self { protected: value, has_stand_ins: false, value: OnceLock::new() }
     }
@@ -103,7 +103,7 @@ impl From<Value> for Data {
 
 fn has_stand_ins(value: &Value) -> bool {
     match value {
-        // Those too that masking has changed.
+        // Including those that masking has changed.
         Value::String(text) => exact::without_prefix(text).len() != text.len(),
         Value::Array(items) => items.iter().any(has_stand_ins),
         Value::Object(members) => members.values().any(has_stand_ins),
@@ -130,7 +130,7 @@ fn without_stand_ins(value: &Value, replace: impl Fn(&str) -> Value + Copy) -> V
 
 fn nearest_double(number: &str) -> Value {
     let double = number.parse().ok().and_then(Number::from_f64);
-    // A stand-in is within the range of a double.
+    // A stand-in is always within the range of a double.
     double.map_or_else(|| Value::from(number), Value::Number)
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_keeps_its_numbers_and_is_a_value_too() {
+    fn data_keeps_its_numbers_and_converts_to_a_value() {
         let text = r#"{"a":[123456789012345678901,0.1000000000000000055,1],"b":"x"}"#;
         let data = Data::from_json(text).unwrap();
         assert!(data.is_rounded());

@@ -1,4 +1,4 @@
-//! How a call fails: a stable kind, a text for the model, a source for the operator.
+//! Failures of a call: a stable kind, a text for the model, a source for the operator.
 
 use std::error::Error;
 use std::fmt;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::ToolOutput;
 
-/// What to do about a call whose outcome is not known.
+/// Advice for a call whose outcome is unknown.
 const LOOK_FIRST: &str =
-    "Whether it had its effect is not known: look before you call it again, or ask the user.";
+    "It may have taken effect: check before you call it again, or ask the user.";
 
-/// Declares the kinds with their stable strings, so that none can be forgotten in `ALL`.
+/// Declares the kinds with their stable strings, so that `ALL` is complete.
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $text:literal,)*) => {
         /// Why a call failed. The strings are stable and the same on every surface.
@@ -38,13 +38,13 @@ macro_rules! error_kinds {
 error_kinds! {
     /// No tool of that name is in the turn's toolset.
     NotFound = "not_found",
-    /// The arguments are not JSON that means one thing.
+    /// The arguments are not unambiguous JSON.
     InvalidJson = "invalid_json",
     /// The arguments do not fit the tool's schema.
     InvalidArgs = "invalid_args",
-    /// A rule of the tool's own refused the arguments.
+    /// A constraint of the tool refused the arguments.
     Constraint = "constraint",
-    /// A value the host must supply was not supplied.
+    /// A value that the host must supply is missing.
     MissingContext = "missing_context",
     /// Policy, a person or a path rule refused the call.
     Denied = "denied",
@@ -56,7 +56,7 @@ error_kinds! {
     RateLimited = "rate_limited",
     /// The time limit passed.
     Timeout = "timeout",
-    /// The caller withdrew the call.
+    /// The caller cancelled the call.
     Cancelled = "cancelled",
     /// The tool's code panicked.
     Panic = "panic",
@@ -64,8 +64,7 @@ error_kinds! {
     Paused = "paused",
     /// The tool ran and failed.
     Execution = "execution",
-    /// The call may have had its effect, and nobody knows whether it did: its answer was lost.
-    /// toolcrib never makes such a call again by itself.
+    /// The call may have taken effect, but its answer was lost. toolcrib never retries such a call by itself.
     OutcomeUnknown = "outcome_unknown",
     /// The tool's data does not fit its output schema.
     InvalidOutput = "invalid_output",
@@ -95,12 +94,11 @@ impl fmt::Display for ErrorKind {
 
 /// A failed call, as a tool or the pipeline reports it.
 ///
-/// `message` and `hints` are written for the model: what went wrong and what to do next.
-/// `source` is for the operator and is never shown to a model. Its JSON keeps all of it; of the source
-/// it keeps the text.
+/// `message` and `hints` are for the model: what went wrong and what to do next. `source` is for the operator and is
+/// never shown to a model. Its JSON contains everything, with the source as text.
 ///
-/// Any [`std::error::Error`] becomes a `ToolError` of kind `execution` through `?`; that is why
-/// this type does not implement the trait itself.
+/// `?` converts any [`std::error::Error`] into a `ToolError` of kind `execution`; that is why this type does not
+/// implement the trait itself.
 ///
 /// ```
 /// use toolcrib_tool::{ErrorKind, ToolError};
@@ -133,7 +131,7 @@ struct Inner {
     source: Option<Cause>,
 }
 
-/// The operator's source of a failure. Its JSON is its text; equal texts are equal causes.
+/// The operator's source of a failure. It is serialized as its text; equal texts are equal causes.
 #[derive(Clone)]
 struct Cause(Arc<dyn Error + Send + Sync>);
 
@@ -155,7 +153,7 @@ impl<'de> Deserialize<'de> for Cause {
     }
 }
 
-/// The text of a cause that is no longer there itself.
+/// The text of a cause that was deserialized.
 #[derive(Debug)]
 struct CauseText(String);
 
@@ -167,7 +165,7 @@ impl fmt::Display for CauseText {
 
 impl Error for CauseText {}
 
-/// What an error and its causes say. Many errors repeat their cause.
+/// The messages of an error and its causes. Many errors repeat their cause, so duplicates are left out.
 fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -183,7 +181,7 @@ fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
 }
 
 impl ToolError {
-    /// An error of any kind.
+    /// An error of the given kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -201,16 +199,15 @@ impl ToolError {
         Self::new(ErrorKind::Execution, message)
     }
 
-    /// The arguments are wrong in a way the schema cannot say.
+    /// The arguments are wrong in a way that the schema cannot express.
     pub fn invalid_args(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgs, message)
     }
 
-    /// The answer to the call was lost: it may have had its effect. Not retryable, because doing it
-    /// again could do it twice; the hint tells the model to look first.
+    /// The answer to the call was lost: it may have taken effect. Not retryable, because a retry could repeat the
+    /// effect; the hint tells the model to check first.
     ///
-    /// Use it only for calls that change something and are not idempotent: all others can simply be
-    /// made again.
+    /// Use it only for calls that change something and are not idempotent: all others can simply be repeated.
     ///
     /// ```
     /// use toolcrib_tool::{ErrorKind, ToolError};
@@ -245,7 +242,7 @@ impl ToolError {
         self
     }
 
-    /// The same failure, of another kind.
+    /// The same failure with another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
@@ -259,23 +256,22 @@ impl ToolError {
         self
     }
 
-    /// Says how long to wait before the same call, where a service says so. A call that is tried
-    /// again is not tried before.
+    /// Sets how long to wait before the same call, if a service says so. Retries wait at least this long.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
         self
     }
 
-    /// Adds what the tool had produced before it failed.
+    /// Adds the output from before the failure.
     #[must_use]
     pub fn with_partial(mut self, partial: impl Into<ToolOutput>) -> Self {
         self.0.partial = Some(partial.into());
         self
     }
 
-    /// Adds a note for programs, for example how the arguments were read. It is kept with what had
-    /// been produced, which may be nothing else then.
+    /// Adds a note for programs, for example how the arguments were read. It is part of the partial output, which may
+    /// have no other content.
     ///
     /// ```
     /// use toolcrib_tool::ToolError;
@@ -297,8 +293,8 @@ impl ToolError {
         self
     }
 
-    /// Passes the message, the hints and the source's text with its causes through `map`; all else
-    /// stays. What had been produced is [`map_partial`](Self::map_partial)'s.
+    /// Applies `map` to the message, the hints and the source's text with its causes. The partial output is left to
+    /// [`map_partial`](Self::map_partial).
     ///
     /// ```
     /// use std::time::Duration;
@@ -318,14 +314,14 @@ impl ToolError {
         Self(Box::new(Inner { kind, message, hints, retryable, retry_after, partial, source }))
     }
 
-    /// Passes what had been produced through `map`.
+    /// Applies `map` to the partial output.
     #[must_use]
     pub fn map_partial(mut self, map: impl FnOnce(ToolOutput) -> ToolOutput) -> Self {
         self.0.partial = self.0.partial.map(map);
         self
     }
 
-    /// What the source and its causes say, for the operator.
+    /// The messages of the source and its causes, for the operator.
     pub fn source_text(&self) -> Option<String> {
         self.source().map(chain)
     }
@@ -340,7 +336,7 @@ impl ToolError {
         &self.0.message
     }
 
-    /// What to do next, a line each.
+    /// What to do next, one line each.
     pub fn hints(&self) -> &[String] {
         &self.0.hints
     }
@@ -350,19 +346,19 @@ impl ToolError {
         self.0.retryable
     }
 
-    /// How long to wait before the same call, if that is known.
+    /// How long to wait before the same call, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// The same in whole seconds, rounded up, as surfaces tell it.
+    /// The same in whole seconds, rounded up.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         let wait = self.0.retry_after?;
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)))
     }
 
-    /// The failure as JSON: `{kind, message, hints, retryable, retry_after?}`. `retry_after` is the
-    /// number of seconds to wait before the same call; it is absent where that is not known.
+    /// The failure as JSON: `{kind, message, hints, retryable, retry_after?}`. `retry_after` is the number of seconds
+    /// to wait before the same call; absent if unknown.
     ///
     /// ```
     /// use std::time::Duration;
@@ -384,12 +380,12 @@ impl ToolError {
         failure
     }
 
-    /// What was produced before the failure, and [notes](Self::with_note).
+    /// The output from before the failure, and [notes](Self::with_note).
     pub fn partial(&self) -> Option<&ToolOutput> {
         self.0.partial.as_ref()
     }
 
-    /// Takes the partial output out, leaving none.
+    /// Removes and returns the partial output.
     pub fn take_partial(&mut self) -> Option<ToolOutput> {
         self.0.partial.take()
     }

@@ -1,4 +1,4 @@
-//! The one final answer to a call, and the shapes it is shown in.
+//! The final answer to a call, and its representations.
 
 pub(crate) mod content;
 pub(crate) mod data;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{CallId, Data, ErrorKind, ToolError, ToolOutput, canonical_json};
 
-/// The one final answer to one call.
+/// The final answer to one call.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,8 +31,7 @@ use crate::{CallId, Data, ErrorKind, ToolError, ToolOutput, canonical_json};
 /// assert_eq!(failed.text(), "Error executing ping: host unknown\nCheck the spelling.");
 /// ```
 ///
-/// Its JSON keeps all of it, other than the views for models, which drop what their reader cannot
-/// hold:
+/// Its JSON contains everything, unlike the views for models, which drop what their format cannot hold:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -55,7 +54,7 @@ pub struct ToolResult {
     cached: bool,
     #[serde(default)]
     skipped: bool,
-    /// In nanoseconds: a word lasts 584 years.
+    /// In nanoseconds: 64 bits last 584 years.
     #[serde(rename = "duration_nanos")]
     nanos: u64,
 }
@@ -131,28 +130,28 @@ impl ToolResult {
         }
     }
 
-    /// Says that the content was cut to fit its budget.
+    /// Marks the content as cut to fit its budget.
     #[must_use]
     pub fn with_truncated(mut self, truncated: bool) -> Self {
         self.truncated = truncated;
         self
     }
 
-    /// Says that the answer was kept from an earlier call.
+    /// Marks the answer as cached from an earlier call.
     #[must_use]
     pub fn with_cached(mut self, cached: bool) -> Self {
         self.cached = cached;
         self
     }
 
-    /// Says that the same call ran once for several.
+    /// Marks the answer as shared: equal calls ran only once.
     #[must_use]
     pub fn with_skipped(mut self, skipped: bool) -> Self {
         self.skipped = skipped;
         self
     }
 
-    /// The answer as that of another call.
+    /// The same answer for another call.
     #[must_use]
     pub fn with_call_id(mut self, call_id: CallId) -> Self {
         self.call_id = call_id;
@@ -164,7 +163,7 @@ impl ToolResult {
         &self.call_id
     }
 
-    /// The name that was called.
+    /// The requested tool name.
     pub fn tool(&self) -> &str {
         &self.tool
     }
@@ -174,7 +173,7 @@ impl ToolResult {
         self.outcome.is_ok()
     }
 
-    /// The output; for a failed call, what it had produced before it failed.
+    /// The output; for a failed call, its partial output.
     pub fn output(&self) -> Option<&ToolOutput> {
         match &self.outcome {
             Ok(output) => Some(output),
@@ -187,7 +186,7 @@ impl ToolResult {
         self.output().and_then(ToolOutput::data)
     }
 
-    /// The structured data with every number as it was written.
+    /// The structured data with every number as written.
     pub fn exact_data(&self) -> Option<&Data> {
         self.output().and_then(ToolOutput::exact_data)
     }
@@ -207,12 +206,12 @@ impl ToolResult {
         self.truncated
     }
 
-    /// Whether the answer was kept from an earlier call; nothing ran.
+    /// Whether the answer is cached from an earlier call; nothing ran.
     pub fn cached(&self) -> bool {
         self.cached
     }
 
-    /// Whether the same call ran at the same time and this is its answer.
+    /// Whether an equal call ran at the same time and this is its answer.
     pub fn skipped(&self) -> bool {
         self.skipped
     }
@@ -227,8 +226,8 @@ impl ToolResult {
         self.outcome
     }
 
-    /// What the model reads: the output's text, or `Error executing NAME: cause` with what to do
-    /// next and what had been produced.
+    /// The text for the model: the output's text, or `Error executing NAME: cause` with what to do next and the partial
+    /// output.
     pub fn text(&self) -> Cow<'_, str> {
         let error = match &self.outcome {
             Ok(output) => return output.text(),
@@ -248,13 +247,13 @@ impl ToolResult {
     }
 
     /// The plain record `{call_id, tool, success, output, data?, error?, truncated, cached, skipped,
-    /// duration_seconds}`. A number of the data that a [`Value`] cannot hold is a string with its digits;
+    /// duration_seconds}`. A number in the data that a [`Value`] cannot hold becomes a string with its digits;
     /// [`to_json`](Self::to_json) has it as a number.
     pub fn to_value(&self) -> Value {
         self.record(self.exact_data().map(Data::to_shown))
     }
 
-    /// [`to_value`](Self::to_value) as compact JSON, with sorted keys and every number as it was written.
+    /// [`to_value`](Self::to_value) as compact JSON, with sorted keys and every number as written.
     pub fn to_json(&self) -> String {
         canonical_json(&self.record(self.exact_data().map(|data| data.protected().clone())))
     }
@@ -283,8 +282,7 @@ impl ToolResult {
     }
 }
 
-/// A name as a message shows it: at most its first 128 characters. No tool has a longer one, but a
-/// caller may ask for a tool by any text.
+/// A name for messages: at most its first 128 characters. No tool has a longer one, but a caller may ask for any text.
 pub fn shown_name(name: &str) -> Cow<'_, str> {
     const SHOWN: usize = 128;
 

@@ -1,4 +1,4 @@
-//! How a call of a tool can end, and what a tool fn may return.
+//! How a tool's call can end, and what a tool function may return.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,18 +6,17 @@ use serde_json::Value;
 
 use crate::{InputRequest, ToolError, ToolOutput, schema_for};
 
-/// How a tool's own work ended, if it did not fail.
+/// How a tool's own work ended, unless it failed.
 ///
-/// Waiting is data, not a sleeping future: a tool that needs a person or another system says so
-/// and returns.
+/// Waiting is data, not a sleeping future: a tool that needs a person or another system returns that as its outcome.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ToolOutcome {
     /// Finished, with output.
     Done(ToolOutput),
-    /// Somebody must answer first. Made by [`needs_input`](Self::needs_input).
+    /// Somebody must answer first. Made with [`needs_input`](Self::needs_input).
     NeedsInput(Box<InputRequest>),
-    /// The work goes on elsewhere; the ticket names it.
+    /// The work continues elsewhere; the ticket identifies it.
     Pending(Ticket),
 }
 
@@ -28,16 +27,16 @@ impl ToolOutcome {
     }
 }
 
-/// Names work that goes on outside the call.
+/// Identifies work that continues outside the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ticket {
-    /// The id under which the work can be asked for.
+    /// The id under which the work can be queried.
     pub id: String,
 }
 
 impl Ticket {
-    /// A ticket of that id.
+    /// A ticket with that id.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into() }
     }
@@ -49,8 +48,7 @@ impl<T: Into<ToolOutput>> From<T> for ToolOutcome {
     }
 }
 
-/// Structured output: serialised into the result's `data`; its schema becomes the tool's
-/// output schema.
+/// Structured output: serialized into the result's `data`; its schema becomes the tool's output schema.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -67,7 +65,7 @@ impl<T: Into<ToolOutput>> From<T> for ToolOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// What a `#[tool]` fn may return.
+/// The return types of a `#[tool]` function.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "not a tool's result",
@@ -77,7 +75,7 @@ pub trait IntoOutcome {
     /// Turns the value into an outcome.
     fn into_outcome(self) -> Result<ToolOutcome, ToolError>;
 
-    /// The JSON Schema of the result's `data`, where the type knows it.
+    /// The JSON Schema of the result's `data`, if the type knows it.
     fn output_schema() -> Option<Value> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a successful tool hands back.
+//! The output of a successful tool.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::{Content, Data};
 
-/// The note in an output that was cut to its budget: the handle under which the host keeps the whole.
+/// The note in an output that was cut to its budget: the handle under which the host stores the complete output.
 pub const KEPT_OUTPUT: &str = "kept_output";
 
-/// The note by which an output says that the time was up.
+/// The note that marks an output as incomplete because the time was up.
 const TIMED_OUT: &str = "timed_out";
 
-/// The output of a tool: parts for the model, data for programs. Its JSON keeps all of it.
+/// The output of a tool: parts for the model, data for programs. Its JSON contains everything.
 ///
 /// ```
 /// use serde_json::json;
@@ -31,9 +31,9 @@ const TIMED_OUT: &str = "timed_out";
 #[serde(try_from = "output_json::Read")]
 pub struct ToolOutput {
     content: Vec<Content>,
-    /// Behind a pointer, because each output is handed from hand to hand.
+    /// Boxed, because outputs are moved often.
     data: Option<Box<Data>>,
-    /// Likewise; few outputs have notes. Never empty.
+    /// Boxed as well; few outputs have notes. Never empty.
     meta: Option<Box<Map<String, Value>>>,
 }
 
@@ -60,24 +60,23 @@ impl ToolOutput {
         self.with_exact_data(data.into().into())
     }
 
-    /// Sets structured data that was read from JSON text and keeps the numbers of that.
+    /// Sets structured data parsed from JSON text, with its exact numbers.
     #[must_use]
     pub fn with_exact_data(mut self, data: Data) -> Self {
         self.data = Some(Box::new(data));
         self
     }
 
-    /// Adds a note for programs that is neither content nor data, for example how the output
-    /// was obtained.
+    /// Adds a note for programs that is neither content nor data, for example how the output was obtained.
     #[must_use]
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.get_or_insert_default().insert(key.into(), value.into());
         self
     }
 
-    /// Says that the time was up, the tool's own or the call's, and that this is what there was by
-    /// then: a success that is counted as a timeout and does not pause the tool. Handed over after
-    /// the call's deadline, within the tool's [`wind_down`](crate::Tool::wind_down), it stays one.
+    /// Marks the output as incomplete because the time limit of the tool or of the call was reached. The call succeeds,
+    /// counts as a timeout, and does not pause the tool. This also holds if the output is returned after the deadline,
+    /// within the tool's [`wind_down`](crate::Tool::wind_down).
     ///
     /// ```
     /// use toolcrib_tool::ToolOutput;
@@ -90,7 +89,7 @@ impl ToolOutput {
         self.with_meta(TIMED_OUT, true)
     }
 
-    /// Whether it is what there was when the time was up.
+    /// Whether the output is incomplete because the time was up.
     pub fn timed_out(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.get(TIMED_OUT) == Some(&Value::Bool(true)))
     }
@@ -102,8 +101,7 @@ impl ToolOutput {
         self
     }
 
-    /// Whether there is neither a part nor data: no output at all. A text part that is empty is
-    /// output.
+    /// Whether there is neither a part nor data. An empty text part counts as output.
     pub fn is_empty(&self) -> bool {
         self.content.is_empty() && self.data.is_none()
     }
@@ -113,13 +111,13 @@ impl ToolOutput {
         &self.content
     }
 
-    /// The structured data, absent when there is none. Numbers that no [`Value`] holds are rounded
-    /// ([`Data::value`]); [`exact_data`](Self::exact_data) has them as they were written.
+    /// The structured data, if there is any. Numbers that a [`Value`] cannot hold are rounded ([`Data::value`]);
+    /// [`exact_data`](Self::exact_data) has them as written.
     pub fn data(&self) -> Option<&Value> {
         self.data.as_deref().map(Data::value)
     }
 
-    /// The structured data with every number as it was written.
+    /// The structured data with every number as written.
     pub fn exact_data(&self) -> Option<&Data> {
         self.data.as_deref()
     }
@@ -144,8 +142,8 @@ impl ToolOutput {
     }
 }
 
-/// An output's JSON: `{content?, data? | data_text?, meta?}`. Data whose numbers a value cannot hold is
-/// there as its text: it survives every format and every type on the way.
+/// An output's JSON: `{content?, data? | data_text?, meta?}`. Data with numbers that a value cannot hold is stored as
+/// text, so that it survives every format and every type on the way.
 mod output_json {
     use serde::ser::{SerializeStruct as _, Serializer};
     use serde::{Deserialize, Deserializer, Serialize};
@@ -189,7 +187,7 @@ mod output_json {
         meta: Option<Box<Map<String, Value>>>,
     }
 
-    /// `null` is data too.
+    /// `null` is data, too.
     fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
         Value::deserialize(from).map(Some)
     }

@@ -1,11 +1,11 @@
-//! A tool as a registry holds it: what it says, what it does, and where it came from.
+//! A tool as a registry holds it: its definition, its body and its source.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Constraint, SharedTool, Tool, ToolDefinition, ToolFactory};
 
-/// Where a tool came from, in the order that decides names: the first wins.
+/// Where a tool came from, in the order of precedence for names: the first wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Layer {
@@ -17,13 +17,12 @@ pub enum Layer {
     Manifest,
     /// Offered by another MCP server.
     Upstream,
-    /// The system's own tools that a host may replace: any entry above that is allowed to takes
-    /// their place.
+    /// The system's own tools, which any permitted entry above may replace.
     Fallback,
 }
 
 impl Layer {
-    /// A word for listings.
+    /// The name in listings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -38,11 +37,11 @@ impl Layer {
 /// The place in a file where a tool is declared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The file, as people know it.
+    /// The file, as shown to people.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// The column in characters, from 1; 0 where it is not known.
+    /// The column in characters, from 1; 0 if unknown.
     pub column: u32,
 }
 
@@ -59,21 +58,21 @@ impl fmt::Display for Origin {
 /// Who declares a tool. An entry's identity is the pair (source, name), never a joined string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
-    /// The layer, which decides who wins a name.
+    /// The layer, which decides the precedence for a name.
     pub layer: Layer,
     /// The declaring unit: a crate, a file, an upstream's name.
     pub unit: String,
-    /// Where exactly, if known.
+    /// The exact position, if known.
     pub origin: Option<Origin>,
 }
 
 impl Source {
-    /// A source without a place in a file.
+    /// A source without a position in a file.
     pub fn new(layer: Layer, unit: impl Into<String>) -> Self {
         Self { layer, unit: unit.into(), origin: None }
     }
 
-    /// Adds the place.
+    /// Adds the position.
     #[must_use]
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
@@ -101,7 +100,7 @@ pub enum Body {
     Shared(SharedTool),
     /// An instance per call.
     PerUse(Arc<dyn ToolFactory>),
-    /// None: the client runs the tool.
+    /// No body: the client runs the tool.
     Client,
 }
 
@@ -127,39 +126,39 @@ impl fmt::Debug for Body {
 pub enum Availability {
     /// It can.
     Available,
-    /// It cannot, and why: for people, and for the answer to a call.
+    /// It cannot run; the reason is for people and for the answer to a call.
     Unavailable {
         /// One clause, for example ``needs the program `ss`, which is not on PATH``.
         reason: String,
     },
-    /// It could, and may not: what it says was not accepted. Such an entry gets its name only where
-    /// no other has it that may be called.
+    /// It could run but must not, because its declaration was not accepted. Such an entry gets its name only if no
+    /// callable entry has it.
     Blocked {
         /// One clause, for example `it has changed since it was accepted`.
         reason: String,
     },
 }
 
-/// A tool with its body and its origin: what sources yield, and the only truth about a tool.
+/// A tool with its body and its source, as sources register it.
 #[derive(Debug, Clone)]
 pub struct ToolEntry {
-    /// What it says about itself.
+    /// The definition.
     pub definition: Arc<ToolDefinition>,
-    /// What must hold for every call of it, beyond its schema.
+    /// The constraints on every call, beyond the schema.
     pub constraint: Option<Arc<dyn Constraint>>,
     /// Whether it can run here.
     pub availability: Availability,
-    /// What it does.
+    /// The body.
     pub body: Body,
-    /// Where it came from.
+    /// The source.
     pub source: Source,
-    /// Stands for all that its source declares of it, also what the definition does not say, such as
-    /// the command it runs; `None` for what is compiled in. Equal digests, equal declarations.
+    /// Represents everything that its source declares, including what the definition does not contain, such as the
+    /// command it runs; `None` for compiled tools. Equal digests mean equal declarations.
     pub digest: Option<Arc<str>>,
-    /// What an operator should know of it although it can be called; one clause.
+    /// A remark for the operator about a callable tool; one clause.
     pub remark: Option<Arc<str>>,
-    /// Why its author lets a value of a call choose a program, be run, or name an option of a program.
-    /// People are shown it wherever the tool is listed.
+    /// Why its author lets a value of a call choose a program, be run, or name an option of a program. People see it
+    /// wherever the tool is listed.
     pub unsafe_argv: Option<Arc<str>>,
 }
 
@@ -183,8 +182,8 @@ impl ToolEntry {
         Self::with_body(definition.into(), Body::PerUse(factory), source)
     }
 
-    /// A tool that the client runs. Its definition says so
-    /// ([`client`](ToolDefinition::client)), whatever was set before.
+    /// A tool that the client runs. Its definition is marked as [`client`](ToolDefinition::client), whatever was set
+    /// before.
     pub fn client(definition: ToolDefinition, source: Source) -> Self {
         Self::with_body(Arc::new(definition.for_client()), Body::Client, source)
     }
@@ -256,7 +255,7 @@ impl ToolEntry {
         self
     }
 
-    /// Marks the tool as one that may not be called here, whatever else keeps it from running.
+    /// Marks the tool as one that must not be called here, whatever else keeps it from running.
     #[must_use]
     pub fn blocked(mut self, reason: impl Into<String>) -> Self {
         self.availability = Availability::Blocked { reason: reason.into() };
@@ -280,7 +279,7 @@ impl ToolEntry {
         matches!(self.availability, Availability::Blocked { .. })
     }
 
-    /// Why it cannot run here, or may not, if so.
+    /// Why it cannot or must not run here, if so.
     pub fn unavailable_reason(&self) -> Option<&str> {
         match &self.availability {
             Availability::Available => None,

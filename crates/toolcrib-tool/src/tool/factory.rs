@@ -1,13 +1,12 @@
-//! Tools with state of their own: an instance per call.
+//! Tools with an instance for each call.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use crate::{BoxFuture, CallContext, Tool, ToolError};
 
-/// Makes an instance for one call, with the call's context: opens the user's database, for example.
-/// The instance is closed ([`Tool::close`]) when the call is over, however it ended, so each call needs a
-/// new one.
+/// Makes an instance for one call from the call's context: opens the user's database, for example. When the call is
+/// over, however it ended, the instance is closed ([`Tool::close`]), so each call needs a new one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -25,15 +24,14 @@ use crate::{BoxFuture, CallContext, Tool, ToolError};
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub trait ToolFactory: Send + Sync + 'static {
-    /// Whether instances check arguments ([`Tool::validate`]) or say what they would do
-    /// ([`Tool::plan`]), so that a call that somebody is asked about needs an instance before. It is
-    /// closed before anybody is asked, and another one is made for the run. Default: `false`: what an
-    /// instance checks, it checks right before it runs.
+    /// Whether instances check arguments ([`Tool::validate`]) or plan calls ([`Tool::plan`]), so that an instance is
+    /// needed before anybody is asked for approval. That instance is closed before anybody is asked, and another one is
+    /// made for the run. Default `false`: an instance checks its arguments right before it runs.
     fn is_asked_first(&self) -> bool {
         false
     }
 
-    /// Makes the instance, within a time as long as the call's limit.
+    /// Makes the instance, within the call's time limit.
     fn create<'a>(&'a self, cx: &'a CallContext)
     -> BoxFuture<'a, Result<Arc<dyn Tool>, ToolError>>;
 }

@@ -37,7 +37,7 @@ where
     FnTool { function, arguments: PhantomData }
 }
 
-/// The arguments of a tool that takes none: any property is refused.
+/// The arguments of a tool without parameters: any property is refused.
 ///
 /// ```
 /// use toolcrib_tool::{NoArguments, ToolEntry};
@@ -61,12 +61,11 @@ impl JsonSchema for NoArguments {
 }
 
 impl ToolEntry {
-    /// A tool of the host program from an async closure. The schema of its arguments is that of the
-    /// closure's first parameter, and a closure that returns [`Json<T>`](crate::Json) states its
-    /// output schema, too.
+    /// A tool of the host program from an async closure. The schema of its arguments comes from the closure's first
+    /// parameter, and a closure that returns [`Json<T>`](crate::Json) also sets the output schema.
     ///
-    /// A definition made in this way says nothing about what the tool does; models and policies then
-    /// assume that it may change anything. [`from_fn_with`](Self::from_fn_with) says more.
+    /// A definition made in this way says nothing about the tool's effects; models and policies then assume that it may
+    /// change anything. Use [`from_fn_with`](Self::from_fn_with) to add annotations.
     ///
     /// Fails if the name or the description is refused, or if the arguments are not an object.
     ///
@@ -100,9 +99,8 @@ impl ToolEntry {
         Self::from_fn_with(name, description, |definition| definition, function)
     }
 
-    /// As [`from_fn`](Self::from_fn), with a definition that says more: annotations, limits, approval,
-    /// a cache. What `define` sets stands; the schema of the arguments stays that of the closure unless
-    /// `define` sets another.
+    /// Like [`from_fn`](Self::from_fn), with further settings: annotations, limits, approval, a cache. Settings of
+    /// `define` take precedence, including a schema of the arguments.
     ///
     /// ```
     /// use toolcrib_tool::{NoArguments, ToolEntry};
@@ -138,7 +136,7 @@ impl ToolEntry {
     }
 }
 
-/// The source of tools that the host program registers without naming one.
+/// The source of tools that the host program registers without naming a source.
 const HOST_PROGRAM: &str = "host";
 
 /// A tool made by [`tool_fn`].

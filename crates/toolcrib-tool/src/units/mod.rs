@@ -27,12 +27,12 @@ pub use or_none::OrNone;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(
-    /// The time span; `None` means without limit.
+    /// The duration; `None` means no limit.
     pub Option<Duration>,
 );
 
-/// A time limit: a [`HumanDuration`] that is longer than zero, or `none`. A limit of zero ends everything
-/// before it begins, so that it is refused where it is read.
+/// A time limit: a [`HumanDuration`] longer than zero, or `none`. A limit of zero would end everything before it
+/// begins, so it is refused when it is parsed.
 ///
 /// ```
 /// use toolcrib_tool::units::TimeLimit;
@@ -44,11 +44,11 @@ pub struct HumanDuration(
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit(
-    /// The limit; `None` means without limit.
+    /// The limit; `None` means no limit.
     pub Option<Duration>,
 );
 
-/// A time longer than zero, which `none` does not switch off.
+/// A duration longer than zero; `none` is not allowed.
 ///
 /// ```
 /// use toolcrib_tool::units::Timeout;
@@ -59,11 +59,11 @@ pub struct TimeLimit(
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeout(
-    /// The time.
+    /// The duration.
     pub Duration,
 );
 
-/// A limit of bytes: a [`ByteSize`] of more than zero.
+/// A limit in bytes: a [`ByteSize`] greater than zero.
 ///
 /// ```
 /// use toolcrib_tool::units::SizeLimit;
@@ -93,7 +93,7 @@ pub struct ByteSize(
     pub u64,
 );
 
-/// A text that is no duration, or no size. Its text says what would be one.
+/// An invalid duration or size. Its text describes valid ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
     written: String,
@@ -111,7 +111,7 @@ impl std::error::Error for UnitError {}
 const DURATION: &str =
     "a duration: a whole number with ms, s, m, h or d, such as 250ms, 30s or 5m, or none";
 const DURATION_PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h|d)|none)$";
-/// Largest first: the unit a duration is printed in.
+/// Largest first; durations are printed in the largest unit that fits.
 const DURATION_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
@@ -128,7 +128,7 @@ const SIZE_LIMIT_PATTERN: &str = "^0*[1-9][0-9]{0,14}(B|KiB|MiB|GiB|KB|MB|GB)$";
 
 const SIZE: &str = "a size: a whole number with B, KiB, MiB, GiB, KB, MB or GB, such as 64KiB";
 const SIZE_PATTERN: &str = "^[0-9]{1,15}(B|KiB|MiB|GiB|KB|MB|GB)$";
-/// Largest binary unit first: the unit a size is printed in.
+/// Largest binary unit first; sizes are printed in the largest unit that fits.
 const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -139,7 +139,7 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("KB", 1_000),
 ];
 
-/// A whole number followed by exactly one of the units, multiplied.
+/// Parses a whole number followed by exactly one of the units, and multiplies them.
 fn measure(text: &str, units: &[(&str, u64)], digits_max: usize) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -245,7 +245,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// All of these types are text in files and in JSON.
+/// All of these types are strings in files and in JSON.
 macro_rules! as_text {
     ($type:ident, $expected:expr, $pattern:expr) => {
         impl Serialize for $type {
@@ -274,7 +274,7 @@ macro_rules! as_text {
                 json_schema!({
                     "type": "string",
                     "pattern": $pattern,
-                    // Messages about config files and manifests say this in place of the pattern.
+                    // Messages about config files and manifests show this instead of the pattern.
                     "x-expected": $expected,
                 })
             }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_with_an_example() {
+    fn invalid_units_are_refused_with_an_example() {
         for text in ["", "30", "s", "1.5s", "-1s", "1 s", "1e3s", "1234567890s", "30S"] {
             let refused = text.parse::<HumanDuration>().unwrap_err().to_string();
             assert!(refused.contains("such as 250ms"), "{refused}");

@@ -1,4 +1,4 @@
-//! Settings that `none` switches off.
+//! Settings that can be switched off with `none`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 /// The word that switches a setting off.
 pub const NONE: &str = "none";
 
-/// The schema of a setting that is a `T` or `none`, for `#[schemars(with = "OrNone<T>")]` beside
-/// `#[serde(with = "or_none")]`.
+/// The schema of a setting that is a `T` or `none`, for `#[schemars(with = "OrNone<T>")]` beside `#[serde(with =
+/// "or_none")]`.
 #[derive(Debug)]
 pub struct OrNone<T>(PhantomData<T>);
 
@@ -30,8 +30,8 @@ pub fn serialize<T: Serialize, S: Serializer>(
     }
 }
 
-/// Reads `none` as a missing value. Null is refused: in a file it is a value that was commented out, which must not
-/// lift a limit.
+/// Reads `none` as a missing value. Null is refused: in a file it comes from a value that was commented out, which must
+/// not lift a limit.
 ///
 /// # Errors
 /// Those of `T`.
@@ -53,7 +53,7 @@ impl<T: JsonSchema> JsonSchema for OrNone<T> {
         format!("{}_or_none", T::schema_name()).into()
     }
 
-    /// The schema of `T`, widened. It stays one flat schema, so that messages about a wrong value can say
+    /// The schema of `T`, extended by `none`. It stays one flat schema, so that messages about a wrong value can say
     /// what was expected.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = T::json_schema(generator);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn none_alone_switches_a_setting_off_and_it_is_written_as_none() {
+    fn only_none_switches_a_setting_off_and_it_is_written_as_none() {
         let read = |value: Value| serde_json::from_value::<Settings>(json!({"most": value}));
         assert_eq!(read(json!("none")).unwrap().most, None);
         assert!(read(json!(null)).is_err());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_accepts_what_is_read_and_says_so() {
+    fn the_schema_accepts_what_is_parsed() {
         let schema = OrNone::<NonZeroUsize>::json_schema(&mut SchemaGenerator::default());
         assert_eq!(schema.get("type"), Some(&json!(["integer", "string"])));
         assert_eq!(schema.get("pattern"), Some(&json!("^none$")));

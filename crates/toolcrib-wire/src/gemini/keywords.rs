@@ -1,4 +1,4 @@
-//! What Gemini's keywords can say, and words for the rest.
+//! Gemini's keywords, and words for what they cannot express.
 
 use serde_json::{Value, json};
 use toolcrib_tool::canonical_json;
@@ -7,7 +7,7 @@ use crate::report::Walk;
 use crate::schema::kinds::is_of;
 use crate::schema::{Object, sorted, words};
 
-/// Keywords that mean in Gemini's schema what they mean in JSON Schema.
+/// Keywords with the same meaning in Gemini's schema and in JSON Schema.
 pub(super) const KEPT: [&str; 10] = [
     "description",
     "pattern",
@@ -20,7 +20,7 @@ pub(super) const KEPT: [&str; 10] = [
     "minimum",
     "maximum",
 ];
-/// Keywords that are read elsewhere, or say nothing to a model.
+/// Keywords that are handled elsewhere, or that a model does not need.
 pub(super) const READ: [&str; 16] = [
     "type",
     "enum",
@@ -40,8 +40,8 @@ pub(super) const READ: [&str; 16] = [
     "writeOnly",
 ];
 
-/// `enum` for strings; bounds for one number; words for anything else. Whether any option is of
-/// the type.
+/// Expresses listed values: `enum` for strings, bounds for one number, words for anything else. Returns whether any
+/// value is of the type.
 pub(super) fn list_options(
     options: &[Value],
     kind: &str,
@@ -59,10 +59,10 @@ pub(super) fn list_options(
             converted.insert("minimum".to_owned(), (*only).clone());
             converted.insert("maximum".to_owned(), (*only).clone());
         }
-        // Both values of a boolean say nothing.
+        // Both values of a boolean are no restriction.
         ("boolean", [_, _]) => {}
         (_, fitting) => {
-            walk.restate(format!("the values of an enum of {kind}s are said in the description"));
+            walk.restate(format!("the values of an enum of {kind}s are listed in the description"));
             let list: Vec<String> = fitting.iter().map(|option| canonical_json(option)).collect();
             add_words(converted, &format!("One of: {}.", list.join(", ")));
         }
@@ -70,14 +70,14 @@ pub(super) fn list_options(
     true
 }
 
-/// Adds words to the end of a description.
+/// Appends words to a description.
 pub(super) fn add_words(converted: &mut Object, words: &str) {
     let own = converted.get("description").and_then(Value::as_str).unwrap_or_default();
     let text = format!("{own} {words}");
     converted.insert("description".to_owned(), text.trim_start().into());
 }
 
-/// A schema for any value: Gemini must be told a type, and lists and objects need more than that.
+/// A schema for any value: Gemini needs a type, and lists and objects need more than that.
 pub(super) fn scalars(schema: &Object, walk: &mut Walk) -> Object {
     walk.note("any value fits; lists and objects cannot be sent");
     let branch = |kind: &str| {
@@ -95,7 +95,7 @@ pub(super) fn any_of(branches: Vec<Object>) -> Object {
     Object::from_iter([("anyOf".to_owned(), Value::Array(branches))])
 }
 
-/// Puts the place's own words before those of what stands there.
+/// Puts the annotations of the place before those of the schema there.
 pub(super) fn annotate(converted: &mut Object, annotations: &Object, walk: &mut Walk) {
     if let Some(Value::Array(branches)) = converted.get_mut("anyOf") {
         for branch in branches.iter_mut().filter_map(Value::as_object_mut) {
@@ -123,7 +123,7 @@ pub(super) fn annotate(converted: &mut Object, annotations: &Object, walk: &mut 
     words::restate(converted, &dropped, walk);
 }
 
-/// The formats Gemini knows; it refuses others.
+/// The formats that Gemini accepts; it refuses others.
 pub(super) fn format_fits(kind: &str, format: &Value) -> bool {
     let known: &[&str] = match kind {
         "string" => &["date-time"],
@@ -134,8 +134,8 @@ pub(super) fn format_fits(kind: &str, format: &Value) -> bool {
     known.iter().any(|known| format == known)
 }
 
-/// Whether a keyword says something of values of a type; Gemini refuses it elsewhere.
-pub(super) fn speaks_of(keyword: &str, kind: &str) -> bool {
+/// Whether a keyword applies to values of a type; elsewhere Gemini refuses it.
+pub(super) fn applies_to(keyword: &str, kind: &str) -> bool {
     match keyword {
         "pattern" | "minLength" | "maxLength" => kind == "string",
         "minItems" | "maxItems" => kind == "array",

@@ -5,7 +5,7 @@ mod keywords;
 use serde_json::{Map, Value, json};
 
 use self::keywords::{
-    KEPT, READ, add_words, annotate, any_of, format_fits, list_options, scalars, speaks_of,
+    KEPT, READ, add_words, annotate, any_of, applies_to, format_fits, list_options, scalars,
 };
 use crate::declaration::Declaration;
 use crate::report::{Reason, Refused, Walk};
@@ -26,7 +26,7 @@ pub(crate) fn function_declaration(
     function.insert("name".to_owned(), name.into());
     // The description is mandatory.
     let description = if description.is_empty() {
-        walk.note("the name stands for the missing description");
+        walk.note("the name replaces the missing description");
         declaration.title.unwrap_or(declaration.name)
     } else {
         description
@@ -46,8 +46,7 @@ pub(crate) fn function_declaration(
     Ok(Value::Object(function))
 }
 
-/// Whether a schema is of an object without named properties, which Gemini is asked for as JSON
-/// text.
+/// Whether a schema describes an object without named properties, which Gemini sends as JSON text.
 pub(crate) fn is_sent_as_text(schema: &Object) -> bool {
     let only_object = kinds(schema).iter().all(|kind| kind == "object" || kind == "null");
     let named = schema.get("properties").and_then(Value::as_object);
@@ -57,7 +56,7 @@ pub(crate) fn is_sent_as_text(schema: &Object) -> bool {
 
 struct Gemini<'a> {
     root: &'a Value,
-    /// The references that are being written out.
+    /// The references that are being resolved.
     inside: Vec<String>,
 }
 
@@ -74,7 +73,7 @@ impl<'a> Conversion<'a> for Gemini<'a> {
         Ok(scalars(&Object::new(), walk))
     }
 
-    /// There are no references: what one leads to is written in its place.
+    /// Gemini has no references: the target is written in place of the reference.
     fn reference(
         &mut self,
         reference: &str,
@@ -87,8 +86,8 @@ impl<'a> Conversion<'a> for Gemini<'a> {
         self.inlined(reference, annotations, walk)
     }
 
-    /// `anyOf` without its nulls; nothing may stand beside it, so that every branch carries the
-    /// words and the `nullable` of the whole.
+    /// `anyOf` without its nulls. Nothing may stand beside it, so every branch repeats the words and the `nullable` of
+    /// the whole.
     fn union(&mut self, branches: Vec<Object>, annotations: &Object, walk: &mut Walk) -> Object {
         let mut nullable = false;
         let mut converted: Vec<Object> = Vec::with_capacity(branches.len());
@@ -149,7 +148,7 @@ impl<'a> Conversion<'a> for Gemini<'a> {
 }
 
 impl Gemini<'_> {
-    /// What the schema says of one type; `None` where none of its `enum` is of that type.
+    /// The part of the schema for one type; `None` if none of its `enum` values is of that type.
     fn of_kind(
         &mut self,
         schema: &Object,
@@ -182,7 +181,7 @@ impl Gemini<'_> {
                     converted.insert(keyword.to_owned(), value.clone());
                 }
                 keyword if KEPT.contains(&keyword) => {
-                    if speaks_of(keyword, kind) {
+                    if applies_to(keyword, kind) {
                         converted.insert(keyword.to_owned(), value.clone());
                     }
                 }
@@ -222,7 +221,7 @@ impl Gemini<'_> {
     ) -> Result<(), Refused> {
         let mut required = known_required(schema, walk)?;
         if !walk.at_root() && is_sent_as_text(schema) {
-            walk.restate("an object of any properties is asked for as JSON text");
+            walk.restate("an object with arbitrary properties is requested as JSON text");
             converted.insert("type".to_owned(), "string".into());
             for keyword in ["minProperties", "maxProperties"] {
                 converted.remove(keyword);

@@ -1,4 +1,4 @@
-//! The outputs a client submits for calls that it ran itself.
+//! Reads the outputs that clients submit for calls that they ran.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -11,24 +11,23 @@ use super::answer_parts::parts;
 
 /// The output of one call that the client ran.
 ///
-/// Whether the call was outstanding at all is for the run to say; here it is only read.
+/// The run decides whether the call was outstanding; this module only reads.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolAnswer {
-    /// The call that is answered.
+    /// The id of the call.
     pub call_id: CallId,
-    /// What the client says came of it: parts, or data where the client sent JSON instead of a
-    /// text. Blank texts are kept as they are.
+    /// The output: parts, or data if the client sent JSON instead of text. Blank texts are kept.
     pub output: ToolOutput,
 }
 
-/// Outputs that cannot be read: where, and what to send instead.
+/// An error in submitted outputs: its position, and what to send instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerError {
-    /// JSON pointer into what was sent; empty for the whole.
+    /// JSON pointer into the submitted JSON; empty for the whole.
     pub at: String,
-    /// What is wrong there and what would be right.
+    /// The problem and what would be correct.
     pub message: String,
 }
 
@@ -49,7 +48,7 @@ impl Error for AnswerError {}
 
 /// Reads the body of `submit_tool_outputs`: `{tool_outputs: [{tool_call_id, output}]}`.
 ///
-/// `output` is a text, or absent for an empty one; any other JSON is taken as data.
+/// `output` is text, or absent for an empty one; any other JSON becomes data.
 ///
 /// ```
 /// use serde_json::json;
@@ -82,12 +81,11 @@ pub fn read_tool_outputs(body: &Value) -> Result<Vec<ToolAnswer>, AnswerError> {
     Ok(answers.list)
 }
 
-/// Reads the outputs among a Responses request's `input` items: `function_call_output`,
-/// `custom_tool_call_output` and `local_shell_call_output`. Other items are passed over, and an
-/// input that is one text has none.
+/// Reads the outputs among a Responses request's `input` items: `function_call_output`, `custom_tool_call_output` and
+/// `local_shell_call_output`. Other items are skipped, and an `input` that is one text has no outputs.
 ///
-/// `output` is a text, or a list of `input_text`, `input_image` and `input_file` parts. A local
-/// shell's output names its call in `call_id`, or in `id` as the API has it.
+/// `output` is text, or a list of `input_text`, `input_image` and `input_file` parts. A local shell's output names its
+/// call in `call_id`, or in `id` as the API does.
 ///
 /// ```
 /// use serde_json::json;
@@ -107,7 +105,7 @@ pub fn read_output_items(input: &Value) -> Result<Vec<ToolAnswer>, AnswerError> 
     let items = match input {
         Value::Array(items) => items.as_slice(),
         Value::String(_) | Value::Null => &[],
-        _ => return Err(AnswerError::new("", "`input` must be a text or a list of items")),
+        _ => return Err(AnswerError::new("", "`input` must be text or a list of items")),
     };
     let mut answers = Answers::default();
     for (index, item) in items.iter().enumerate() {
@@ -125,7 +123,7 @@ pub fn read_output_items(input: &Value) -> Result<Vec<ToolAnswer>, AnswerError> 
             _ => {
                 return Err(AnswerError::new(
                     at_output,
-                    "must be a text or a list of input_text, input_image and input_file parts",
+                    "must be text or a list of input_text, input_image and input_file parts",
                 ));
             }
         };
@@ -134,7 +132,7 @@ pub fn read_output_items(input: &Value) -> Result<Vec<ToolAnswer>, AnswerError> 
     Ok(answers.list)
 }
 
-/// The id of the answered call: the first of the keys that is there.
+/// The id of the call: the first of the keys that is present.
 fn id<'a>(entry: &'a Value, keys: &[&str], at: &str) -> Result<&'a str, AnswerError> {
     let given = keys.iter().find_map(|key| entry.get(*key).filter(|id| !id.is_null()));
     given.and_then(Value::as_str).filter(|id| !id.is_empty()).ok_or_else(|| {
@@ -143,7 +141,7 @@ fn id<'a>(entry: &'a Value, keys: &[&str], at: &str) -> Result<&'a str, AnswerEr
     })
 }
 
-/// The answers so far, one per call.
+/// The answers so far, at most one for each call.
 #[derive(Default)]
 struct Answers<'a> {
     seen: HashSet<&'a str>,

@@ -1,4 +1,4 @@
-//! The parts of an output that is more than one text.
+//! Reads outputs with several parts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,9 +26,9 @@ fn part(given: &Value, at: &str) -> Result<Content, AnswerError> {
         ));
     }
     match text("type") {
-        // Some clients give back what they got.
+        // Some clients send back the parts that they received.
         Some("input_text" | "output_text") => {
-            let text = text("text").ok_or_else(|| wrong("`text` must be a text"))?;
+            let text = text("text").ok_or_else(|| wrong("`text` must be a string"))?;
             Ok(Content::text(text))
         }
         Some("input_image") => {
@@ -57,7 +57,7 @@ fn link(uri: &str, name: &str) -> Content {
     Link::new(uri, name).into()
 }
 
-/// The bytes of a URL that holds them, with their type; `None` for a URL that leads to them.
+/// The bytes and type of a data URL; `None` for a URL that has to be fetched.
 fn data(url: &str, at: &str) -> Result<Option<(Vec<u8>, String)>, AnswerError> {
     let Some(rest) = url.strip_prefix("data:") else { return Ok(None) };
     let decoded = rest

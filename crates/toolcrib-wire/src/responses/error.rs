@@ -1,17 +1,17 @@
-//! What a stream of events refuses to say.
+//! Errors of a stream of events.
 
 use std::error::Error;
 use std::fmt;
 
 use toolcrib_tool::CallId;
 
-/// A step that would have made the stream untrue. The stream is as it was before, and goes on.
+/// A step that would make the stream inconsistent. The stream stays unchanged and can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamError {
     /// The call.
     pub call_id: CallId,
-    /// What is wrong with the step.
+    /// The reason.
     pub reason: StreamErrorKind,
 }
 
@@ -19,24 +19,24 @@ pub struct StreamError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamErrorKind {
-    /// The call has no item: it was never prepared.
+    /// The call was never prepared and has no item.
     NotPrepared,
-    /// The call has an item already.
+    /// The call already has an item.
     AlreadyPrepared,
     /// The call's item is done.
     AlreadyDone,
-    /// The call's arguments are complete, and more of them came.
+    /// More arguments came after they were complete.
     ArgumentsDone,
-    /// The call was to go on before its arguments were complete.
+    /// The next step came before the arguments were complete.
     ArgumentsOpen,
-    /// An item of this type has no such step.
+    /// An item of this type does not have this step.
     NoSuchStep {
         /// The item's `type`.
         item: &'static str,
         /// The step.
         step: &'static str,
     },
-    /// The arguments of a `local_shell_call` are no command.
+    /// The arguments of a `local_shell_call` are not a valid command.
     Command(String),
 }
 
@@ -48,19 +48,23 @@ impl fmt::Display for StreamError {
                 f.write_str("it has no item yet; prepare it before anything else")
             }
             StreamErrorKind::AlreadyPrepared => {
-                f.write_str("it has an item already; give every call an id of its own")
+                f.write_str("it already has an item; give every call a unique id")
             }
             StreamErrorKind::AlreadyDone => {
-                f.write_str("its item is done; nothing more can be said of it")
+                f.write_str("its item is done; it takes no more events")
             }
             StreamErrorKind::ArgumentsDone => f.write_str("its arguments are complete already"),
             StreamErrorKind::ArgumentsOpen => {
-                f.write_str("its arguments are not complete; say so before the call goes on")
+                f.write_str("its arguments are not complete; complete them before the next step")
             }
             StreamErrorKind::NoSuchStep { item, step } => {
                 write!(f, "a {item} {step}")
             }
-            StreamErrorKind::Command(why) => write!(f, "its arguments are no command: {why}"),
+            StreamErrorKind::Command(why) => write!(
+                f,
+                "its arguments are not a valid command: \
+                 {why}"
+            ),
         }
     }
 }

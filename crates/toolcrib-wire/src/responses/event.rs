@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 macro_rules! event_names {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// The `type` of an event, for all events that speak of tools.
+        /// The `type` of an event; all events about tools.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum EventName {
@@ -41,23 +41,23 @@ event_names! {
     CustomInputDelta = "response.custom_tool_call_input.delta",
     /// A custom tool's whole input.
     CustomInputDone = "response.custom_tool_call_input.done",
-    /// A file search has been asked for.
+    /// A file search was requested.
     FileSearchInProgress = "response.file_search_call.in_progress",
     /// A file search is running.
     FileSearchSearching = "response.file_search_call.searching",
     /// A file search has its results.
     FileSearchCompleted = "response.file_search_call.completed",
-    /// A web search has been asked for.
+    /// A web search was requested.
     WebSearchInProgress = "response.web_search_call.in_progress",
     /// A web search is running.
     WebSearchSearching = "response.web_search_call.searching",
     /// A web search has its results.
     WebSearchCompleted = "response.web_search_call.completed",
-    /// A picture has been asked for.
+    /// A picture was requested.
     ImageGenerationInProgress = "response.image_generation_call.in_progress",
     /// A picture is being made.
     ImageGenerationGenerating = "response.image_generation_call.generating",
-    /// A picture, as far as it is.
+    /// A picture at an intermediate stage.
     ImageGenerationPartialImage = "response.image_generation_call.partial_image",
     /// A picture is made.
     ImageGenerationCompleted = "response.image_generation_call.completed",
@@ -71,7 +71,7 @@ event_names! {
     CodeDelta = "response.code_interpreter_call_code.delta",
     /// The whole code.
     CodeDone = "response.code_interpreter_call_code.done",
-    /// A call of an MCP server's tool has begun.
+    /// A call to a tool of an MCP server has begun.
     McpInProgress = "response.mcp_call.in_progress",
     /// A piece of an MCP tool's arguments.
     McpArgumentsDelta = "response.mcp_call_arguments.delta",
@@ -91,8 +91,7 @@ impl fmt::Display for EventName {
 
 /// One event, numbered and ready to be sent.
 ///
-/// Made by a [`ResponseStream`](super::ResponseStream) only, which is why its numbers can be
-/// trusted.
+/// Only a [`ResponseStream`](super::ResponseStream) makes events, so their numbers are consistent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseEvent {
     pub(super) name: EventName,
@@ -102,36 +101,36 @@ pub struct ResponseEvent {
     pub(super) body: Body,
 }
 
-/// What an event has beside its name and its numbers.
+/// The content of an event in addition to its name and numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Body {
     /// Nothing.
     Plain,
     /// The item itself.
     Item(Value),
-    /// A text under a key: `delta`, `arguments`, `input` or `code`.
+    /// Text under a key: `delta`, `arguments`, `input` or `code`.
     Text(&'static str, String),
-    /// A picture in base64, and which one of the item's it is.
+    /// A picture in base64, and its number within the item.
     PartialImage(String, u64),
 }
 
 impl ResponseEvent {
-    /// What happened. It is the event's `type`, and the `event` line of a server-sent event.
+    /// The event's `type`, which is also the `event` line of a server-sent event.
     pub fn name(&self) -> EventName {
         self.name
     }
 
-    /// The event's place in the stream: one more than that of the event before it.
+    /// The event's position in the stream: one more than that of the previous event.
     pub fn sequence_number(&self) -> u64 {
         self.sequence_number
     }
 
-    /// The item's place in the response's output, counted from 0.
+    /// The item's position in the response's output, from 0.
     pub fn output_index(&self) -> u64 {
         self.output_index
     }
 
-    /// The item of which the event speaks.
+    /// The id of the event's item.
     pub fn item_id(&self) -> &str {
         &self.item_id
     }
@@ -150,7 +149,7 @@ impl ResponseEvent {
         event.insert("type".to_owned(), self.name.as_str().into());
         event.insert("sequence_number".to_owned(), self.sequence_number.into());
         event.insert("output_index".to_owned(), self.output_index.into());
-        // An event with an item says the id inside it.
+        // In an event with an item, the id is inside the item.
         if let Body::Item(item) = &self.body {
             event.insert("item".to_owned(), item.clone());
             return Value::Object(event);

@@ -6,32 +6,32 @@ use serde_json::{Map, Value, json};
 use toolcrib_tool::CallId;
 
 use super::kind::{CallKind, Status};
-use super::numbering::Place;
+use super::numbering::ItemPosition;
 
-/// `container_id` of a code interpreter's item. The API runs code in containers and clients expect
-/// the field; here it runs in a process of its own that nothing outlives.
+/// `container_id` of a code interpreter's item. The API runs code in containers and clients expect the field; here code
+/// runs in a process that leaves nothing behind.
 const CONTAINER: &str = "local";
 
-/// The key under which a custom tool gets its input.
+/// The key of a custom tool's input.
 const CUSTOM_INPUT: &str = "input_data";
 
-/// An item that is not done yet.
+/// An item that is not finished.
 #[derive(Debug, Clone)]
 pub(super) struct CallItem {
-    pub(super) place: Place,
+    pub(super) place: ItemPosition,
     pub(super) call_id: CallId,
     pub(super) name: Arc<str>,
     pub(super) kind: CallKind,
     pub(super) status: Status,
-    /// What the model wrote, in the form in which the kind streams it.
+    /// The model's text, in the form in which this kind streams it.
     pub(super) written: String,
     /// The arguments as JSON text; absent until they are complete.
     pub(super) arguments: Option<String>,
     /// A local shell's command.
     pub(super) action: Option<Value>,
-    /// How many pictures were shown before the last.
+    /// How many intermediate pictures were sent.
     pub(super) partial_images: u64,
-    /// What came of the call, where the item has a place for it.
+    /// The result of the call, if the item has a field for it.
     pub(super) outcome: Option<Value>,
 }
 
@@ -96,7 +96,7 @@ impl CallItem {
         Value::Object(item)
     }
 
-    /// What a search was asked: the arguments' `query`, and each of their `queries`.
+    /// The queries of a search: the arguments' `query`, and each of their `queries`.
     fn queries(&self) -> Vec<String> {
         let Some(arguments) = self.arguments.as_deref().and_then(object) else {
             return Vec::new();
@@ -106,7 +106,7 @@ impl CallItem {
         one.into_iter().chain(several).filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// The arguments as JSON text, as far as they are known.
+    /// The known arguments as JSON text.
     pub(super) fn arguments_text(&self) -> String {
         match (&self.arguments, &self.kind) {
             (Some(arguments), _) => arguments.clone(),
@@ -116,7 +116,7 @@ impl CallItem {
     }
 }
 
-/// Complete arguments in the form in which the kind streams them.
+/// Complete arguments in the form in which this kind streams them.
 pub(super) fn written(kind: &CallKind, arguments: &str) -> String {
     let text_at =
         |key: &str| object(arguments).and_then(|given| Some(given.get(key)?.as_str()?.to_owned()));

@@ -1,4 +1,4 @@
-//! Which kind of item a call is, in the Responses API.
+//! The kinds of items in the Responses API.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::event::EventName;
 
 /// The item as which a call appears in a response.
 ///
-/// [`CallKind::of_tool`] chooses it for the tools that do one of the API's built-in jobs; a caller
-/// who knows better (a request's `custom` tool, a tool of an MCP server) says so.
+/// [`CallKind::of_tool`] chooses it for tools that correspond to one of the API's built-in tools; a caller with more
+/// knowledge (a request's `custom` tool, a tool of an MCP server) sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
@@ -23,11 +23,11 @@ pub enum CallKind {
     WebSearch,
     /// `image_generation_call`: a picture that is made.
     ImageGeneration,
-    /// `code_interpreter_call`: code that is run.
+    /// `code_interpreter_call`: code that runs.
     CodeInterpreter,
     /// `mcp_call`: a tool of an MCP server.
     Mcp {
-        /// The name by which the request knows the server.
+        /// The request's name for the server.
         server_label: Arc<str>,
     },
     /// `local_shell_call`: a command that the client runs.
@@ -35,9 +35,9 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// The kind of the tool's job: `knowledge_search` is a file search, `web_search` a web search,
-    /// `image_generate` an image generation, `execute_python` a code interpreter, `local_shell` a
-    /// local shell, and everything else a function.
+    /// The kind by the tool's name: `knowledge_search` is a file search, `web_search` a web search, `image_generate` an
+    /// image generation, `execute_python` a code interpreter, `local_shell` a local shell, and everything else a
+    /// function.
     ///
     /// ```
     /// use toolcrib_wire::responses::CallKind;
@@ -56,8 +56,8 @@ impl CallKind {
         }
     }
 
-    /// The kind of a tool: what its definition says it takes (a local shell, a custom tool's one text),
-    /// else the [kind of its job](Self::of_tool).
+    /// The kind of a tool: by its definition (a local shell, a custom tool with one text), else [by its
+    /// name](Self::of_tool).
     ///
     /// ```
     /// use toolcrib_tool::{InputFormat, ToolDefinition};
@@ -95,7 +95,7 @@ impl CallKind {
         }
     }
 
-    /// What the item's id begins with, as the API's own ids do.
+    /// The prefix of the item's id, as in the API.
     pub const fn id_prefix(&self) -> &'static str {
         match self {
             Self::Function => "fc_",
@@ -109,12 +109,12 @@ impl CallKind {
         }
     }
 
-    /// Whether a client can be asked to run the call.
+    /// Whether a client can run the call.
     pub(crate) const fn is_for_clients(&self) -> bool {
         matches!(self, Self::Function | Self::Custom | Self::LocalShell)
     }
 
-    /// The event that says that work on the item has begun, right after the item is added.
+    /// The event for the start of work on the item, right after the item is added.
     pub(crate) const fn begun(&self) -> Option<EventName> {
         match self {
             Self::Function | Self::Custom | Self::LocalShell => None,
@@ -126,7 +126,7 @@ impl CallKind {
         }
     }
 
-    /// The event that says that the tool is running, and the status the item has meanwhile.
+    /// The event for a running tool, and the item's status meanwhile.
     pub(crate) const fn working(&self) -> Option<(EventName, Status)> {
         match self {
             Self::FileSearch => Some((EventName::FileSearchSearching, Status::Searching)),
@@ -141,7 +141,7 @@ impl CallKind {
         }
     }
 
-    /// The event that says that the tool has succeeded.
+    /// The event for a successful tool.
     pub(crate) const fn completed(&self) -> Option<EventName> {
         match self {
             Self::Function | Self::Custom | Self::LocalShell => None,
@@ -153,7 +153,7 @@ impl CallKind {
         }
     }
 
-    /// The event that says that the tool has failed; most kinds say it in the item's status only.
+    /// The event for a failed tool; most kinds report it only in the item's status.
     pub(crate) const fn failed(&self) -> Option<EventName> {
         match self {
             Self::Mcp { .. } => Some(EventName::McpFailed),
@@ -161,8 +161,7 @@ impl CallKind {
         }
     }
 
-    /// The events in which what the model wrote is streamed, and the key under which the last of
-    /// them has the whole.
+    /// The events that stream the model's text, and the key under which the last of them has all of it.
     pub(crate) const fn written(&self) -> Option<(EventName, EventName, &'static str)> {
         match self {
             Self::Function => Some((
@@ -181,17 +180,17 @@ impl CallKind {
         }
     }
 
-    /// The status of an item whose call was cut short.
+    /// The status of an item whose call was interrupted.
     pub(crate) const fn cut_short(&self) -> Status {
         match self {
-            // These two know no `incomplete`.
+            // These two kinds have no `incomplete`.
             Self::WebSearch | Self::ImageGeneration => Status::Failed,
             _ => Status::Incomplete,
         }
     }
 
-    /// The status of an item whose tool has failed. A call to a function is complete once it is
-    /// made, and what came of it is its output's matter.
+    /// The status of an item whose tool has failed. A function call is complete once it is made; its failure is
+    /// reported by its output.
     pub(crate) const fn after_failure(&self) -> Status {
         match self {
             Self::Function | Self::Custom | Self::LocalShell => Status::Completed,

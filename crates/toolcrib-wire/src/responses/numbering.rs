@@ -1,11 +1,11 @@
-//! The numbers and ids of a stream.
+//! The event numbers and item ids of a stream.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::event::{Body, EventName, ResponseEvent};
 
-/// Gives every event its number, every item its place and its id.
+/// Numbers events, and assigns positions and ids to items.
 pub(super) struct Numbering {
     new_id: Box<dyn FnMut() -> String + Send>,
     taken_ids: HashSet<Arc<str>>,
@@ -13,9 +13,9 @@ pub(super) struct Numbering {
     pub(super) next_output_index: u64,
 }
 
-/// Of which item an event speaks.
+/// The item of an event.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ItemPosition {
     pub(super) item_id: Arc<str>,
     pub(super) output_index: u64,
 }
@@ -42,19 +42,23 @@ impl Numbering {
         index
     }
 
-    /// The place of a new item, whose id no other item of the stream has, even where the source
-    /// repeats itself.
-    pub(super) fn place(&mut self, prefix: &str) -> Place {
+    /// The position of a new item, with an id that is unique in the stream even if the id source repeats itself.
+    pub(super) fn place(&mut self, prefix: &str) -> ItemPosition {
         let mut id = format!("{prefix}{}", (self.new_id)());
         while self.taken_ids.contains(id.as_str()) {
             id.push('_');
         }
         let item_id: Arc<str> = id.into();
         self.taken_ids.insert(Arc::clone(&item_id));
-        Place { item_id, output_index: self.take_output_index() }
+        ItemPosition { item_id, output_index: self.take_output_index() }
     }
 
-    pub(super) fn event(&mut self, name: EventName, place: &Place, body: Body) -> ResponseEvent {
+    pub(super) fn event(
+        &mut self,
+        name: EventName,
+        place: &ItemPosition,
+        body: Body,
+    ) -> ResponseEvent {
         ResponseEvent {
             name,
             sequence_number: self.take_sequence_number(),

@@ -1,4 +1,4 @@
-//! What came of a call, in the shape in which its item tells it.
+//! Results of calls, in the form of their items.
 
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{Content, ToolOutput, ToolResult};
@@ -7,7 +7,7 @@ use super::kind::CallKind;
 use crate::results::openai::responses_call_output;
 use crate::results::{base64, data_url};
 
-/// What the call's own item says of the result; `None` where the item has no place for it.
+/// The part of the result in the call's own item; `None` if the item has no field for it.
 pub(super) fn outcome(kind: &CallKind, result: &ToolResult) -> Option<Value> {
     match kind {
         CallKind::Function | CallKind::Custom | CallKind::LocalShell => None,
@@ -23,8 +23,7 @@ pub(super) fn outcome(kind: &CallKind, result: &ToolResult) -> Option<Value> {
     }
 }
 
-/// The type and the id's prefix of the item that answers a call, for the kinds of calls that are
-/// answered by an item of its own.
+/// The type and id prefix of the separate item that answers a call, for the kinds that have one.
 pub(super) fn output_item(kind: &CallKind) -> Option<(&'static str, &'static str)> {
     match kind {
         CallKind::Function => Some(("function_call_output", "fco_")),
@@ -37,14 +36,14 @@ pub(super) fn output_item(kind: &CallKind) -> Option<(&'static str, &'static str
 /// The `output` of that item: one text, or texts, images and files.
 pub(super) fn output(kind: &CallKind, result: &ToolResult) -> Value {
     match kind {
-        // The only one that takes nothing but a text.
+        // The only kind that accepts nothing but text.
         CallKind::LocalShell => result.text().into(),
         _ => responses_call_output(result)["output"].take(),
     }
 }
 
-/// The found documents: the data's list (or its `results`), each entry under the API's names.
-/// A search that has no data tells its text as one result.
+/// The found documents: the data's list (or its `results`), each entry with the API's field names. A search without
+/// data returns its text as one result.
 fn file_results(result: &ToolResult) -> Value {
     match entries(result) {
         Some(entries) => entries.iter().map(file_result).collect(),
@@ -71,7 +70,7 @@ fn file_result(entry: &Value) -> Value {
     Value::Object(found)
 }
 
-/// The pages a search found: every `url` of the data's list, and every link among the parts.
+/// The pages that a search found: every `url` of the data's list, and every link among the parts.
 fn sources(result: &ToolResult) -> Value {
     let listed = entries(result).unwrap_or_default();
     let listed = listed.iter().filter_map(|entry| entry.get("url").and_then(Value::as_str));
@@ -88,7 +87,7 @@ fn sources(result: &ToolResult) -> Value {
     urls.into_iter().map(|url| json!({"type": "url", "url": url})).collect()
 }
 
-/// The picture in base64, or the address of where it is kept.
+/// The picture in base64, or its address.
 fn image(result: &ToolResult) -> Option<Value> {
     content(result).iter().find_map(|part| match part {
         Content::Image { data, .. } => Some(base64(data).into()),
@@ -97,8 +96,7 @@ fn image(result: &ToolResult) -> Option<Value> {
     })
 }
 
-/// What the code printed, and the pictures it made. A failed run tells its error after what it had
-/// printed.
+/// The code's output and pictures. The error of a failed run follows its output.
 fn code_outputs(result: &ToolResult) -> Value {
     let printed = |key: &str| {
         let text = result.data().and_then(|data| data.get(key)).and_then(Value::as_str);
@@ -108,7 +106,7 @@ fn code_outputs(result: &ToolResult) -> Value {
         (None, None) => vec![text(result)],
         (stdout, stderr) => {
             let error = result.error().map(|error| error.message().to_owned());
-            // A traceback is both the error and what stands on stderr.
+            // A traceback is both the error and part of stderr.
             let error = error.filter(|error| !stderr.as_ref().is_some_and(|e| e.contains(error)));
             stdout.into_iter().chain(stderr).chain(error).collect()
         }
@@ -127,7 +125,7 @@ fn code_outputs(result: &ToolResult) -> Value {
     Value::Array(outputs)
 }
 
-/// The text without the lines that stand for pictures, which are outputs of their own.
+/// The text without the placeholder lines for pictures, which are separate outputs.
 fn text(result: &ToolResult) -> String {
     if !result.is_success() {
         return result.text().into_owned();
@@ -140,7 +138,7 @@ fn text(result: &ToolResult) -> String {
     texts.map(Content::as_text).collect::<Vec<_>>().join("\n")
 }
 
-/// The list that the data is, or has under `results`.
+/// The list in the data, or under its `results`.
 fn entries(result: &ToolResult) -> Option<&[Value]> {
     let data = result.data()?;
     let list = data.as_array().or_else(|| data.get("results")?.as_array())?;

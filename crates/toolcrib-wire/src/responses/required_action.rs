@@ -1,13 +1,13 @@
-//! What a run waits for: calls that the client answers.
+//! Calls that a run waits for the client to answer.
 
 use serde_json::{Value, json};
 use toolcrib_tool::CallId;
 
-/// A call that is not executed here and waits for its output.
+/// A call that the client runs, and whose output is outstanding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutstandingCall {
-    /// The call's id, which the answer repeats.
+    /// The call's id, which the output repeats.
     pub id: CallId,
     /// The tool's name.
     pub name: String,
@@ -53,10 +53,10 @@ pub struct RequiredAction {
 }
 
 impl RequiredAction {
-    /// The action's only `type`.
+    /// The only `type` of this action.
     pub const TYPE: &'static str = "submit_tool_outputs";
 
-    /// Waits for the outputs of these calls.
+    /// An action that waits for the outputs of these calls.
     pub fn new(tool_calls: impl IntoIterator<Item = OutstandingCall>) -> Self {
         Self { tool_calls: tool_calls.into_iter().collect() }
     }
@@ -77,7 +77,7 @@ impl RequiredAction {
         json!({"type": Self::TYPE, Self::TYPE: {"tool_calls": calls}})
     }
 
-    /// Reads what [`to_value`](Self::to_value) writes; `None` for anything else.
+    /// Parses the result of [`to_value`](Self::to_value); `None` for anything else.
     pub fn from_value(value: &Value) -> Option<Self> {
         if value.get("type")?.as_str()? != Self::TYPE {
             return None;

@@ -2,16 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-/// The item's `action`, read from the arguments of the tool `local_shell`.
+/// The item's `action`, from the arguments of the tool `local_shell`.
 ///
-/// `command` is a list of words; one text is tolerated and becomes one word for the client's
-/// shell, `["bash", "-lc", text]`. `env`, `timeout_ms`, `user` and `working_directory` may be
-/// absent or null.
+/// `command` is a list of words; a single text is tolerated and passed to the client's shell as `["bash", "-lc",
+/// text]`. `env`, `timeout_ms`, `user` and `working_directory` may be absent or null.
 pub(super) fn action(arguments: &str) -> Result<Value, String> {
     let arguments: Value =
-        serde_json::from_str(arguments).map_err(|error| format!("they are no JSON: {error}"))?;
+        serde_json::from_str(arguments).map_err(|error| format!("they are not JSON: {error}"))?;
     let Value::Object(arguments) = arguments else {
-        return Err("they are no JSON object".to_owned());
+        return Err("they are not a JSON object".to_owned());
     };
     let mut action = Map::new();
     action.insert("type".to_owned(), "exec".into());
@@ -39,7 +38,7 @@ fn command(given: Option<&Value>) -> Result<Value, String> {
         Some(Value::Array(words)) if !words.is_empty() && words.iter().all(Value::is_string) => {
             Ok(Value::Array(words.clone()))
         }
-        _ => Err("`command` must be a list of texts with at least one in it".to_owned()),
+        _ => Err("`command` must be a list of at least one string".to_owned()),
     }
 }
 
@@ -49,7 +48,7 @@ fn env(given: Option<&Value>) -> Result<Value, String> {
         Some(Value::Object(variables)) if variables.values().all(Value::is_string) => {
             Ok(Value::Object(variables.clone()))
         }
-        Some(_) => Err("`env` must be an object of texts".to_owned()),
+        Some(_) => Err("`env` must be an object of strings".to_owned()),
     }
 }
 
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_text_is_a_line_for_the_shell() {
+    fn a_single_text_is_a_shell_command_line() {
         let line = action(r#"{"command": "ls | wc -l", "user": null}"#).unwrap();
         assert_eq!(
             line,
@@ -76,8 +75,8 @@ mod tests {
         expected["type"] = "exec".into();
         assert_eq!(action(&all.to_string()).unwrap(), expected);
         for (arguments, says) in [
-            ("nonsense", "no JSON"),
-            ("[]", "no JSON object"),
+            ("nonsense", "not JSON"),
+            ("[]", "not a JSON object"),
             ("{}", "`command`"),
             (r#"{"command": []}"#, "`command`"),
             (r#"{"command": ["a", 1]}"#, "`command`"),

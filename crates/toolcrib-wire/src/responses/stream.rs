@@ -16,23 +16,22 @@ use super::required_action::OutstandingCall;
 use super::shell;
 use crate::results::base64;
 
-/// Makes the events of one response, in an order that every client understands.
+/// Makes the events of one response, in an order that every client accepts.
 ///
-/// Each step of a call gives the events to send for it. The stream owns the numbers:
-/// `sequence_number` rises by one per event, `output_index` by one per item, and an item's id is
-/// made once. A step out of order is a [`StreamError`] and changes nothing.
+/// Each step of a call returns the events to send. The stream assigns the numbers: `sequence_number` increases by one
+/// for each event, `output_index` by one for each item, and an item's id is made once. A step out of order is a
+/// [`StreamError`] and changes nothing.
 ///
-/// Calls may be interleaved in any way. Who may speak when is not decided here: send the events in
-/// the order in which they are made.
+/// Calls may be interleaved in any way. Send the events in the order in which they are made.
 pub struct ResponseStream {
     numbering: Numbering,
     /// The item of every call; `None` once it is done.
     calls: HashMap<CallId, Option<CallItem>>,
-    /// The items that are done, by their place in the output.
+    /// The finished items, by their position in the output.
     output: BTreeMap<u64, Value>,
 }
 
-/// The end of a call's part in the stream. Send the events, then let the next call speak.
+/// The last events of a call in the stream. Send them before those of the next call.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "the events are to be sent, and then the next call may speak"]
 #[non_exhaustive]
@@ -44,32 +43,29 @@ pub struct Finished {
 }
 
 impl ResponseStream {
-    /// A stream at its start. `new_id` gives the part of an item's id that follows the prefix:
-    /// random letters and digits in a server, a counter in a test.
+    /// A new stream. `new_id` returns the part of an item's id after the prefix: random letters and digits in a server,
+    /// a counter in a test.
     pub fn new(new_id: impl FnMut() -> String + Send + 'static) -> Self {
         Self { numbering: Numbering::new(new_id), calls: HashMap::new(), output: BTreeMap::new() }
     }
 
-    /// Takes the next sequence number for an event that is not of a tool, for example
-    /// `response.created` or a message's text.
+    /// Takes the next sequence number for an event that is not about a tool, for example `response.created` or a
+    /// message's text.
     pub fn take_sequence_number(&mut self) -> u64 {
         self.numbering.take_sequence_number()
     }
 
-    /// Takes the next place in the output for an item that is not of a tool, for example a
-    /// message.
+    /// Takes the next position in the output for an item that is not about a tool, for example a message.
     pub fn take_output_index(&mut self) -> u64 {
         self.numbering.take_output_index()
     }
 
-    /// The finished items with their places in the output, in that order: what
-    /// `response.completed` repeats.
+    /// The finished items with their positions in the output, in that order, for `response.completed`.
     pub fn output(&self) -> impl Iterator<Item = (u64, &Value)> {
         self.output.iter().map(|(index, item)| (*index, item))
     }
 
-    /// Begins a call whose arguments are complete: its item, the event that it has begun, and what
-    /// the model wrote.
+    /// Begins a call whose arguments are complete: its item, the event for its start, and the model's text.
     pub fn prepare(
         &mut self,
         call: &ToolCall,
@@ -82,11 +78,10 @@ impl ResponseStream {
         Ok(events)
     }
 
-    /// Begins a call whose arguments are still being written: its item and the event that it has
-    /// begun. [`write`](Self::write) and [`arguments`](Self::arguments) follow.
+    /// Begins a call whose arguments are still being written: its item and the event for its start.
+    /// [`write`](Self::write) and [`arguments`](Self::arguments) follow.
     ///
-    /// A local shell's item shows its command from the start, so that such a call can only be
-    /// [prepared](Self::prepare).
+    /// A local shell's item contains its command from the start, so such a call can only be [prepared](Self::prepare).
     pub fn open(
         &mut self,
         call_id: &CallId,
@@ -100,9 +95,8 @@ impl ResponseStream {
         self.begin(call_id, name, kind, None)
     }
 
-    /// A piece of what the model writes: of the arguments' JSON text for functions and tools of
-    /// MCP servers, of the input for custom tools, of the code for code interpreters. Searches and
-    /// pictures stream nothing of it.
+    /// Streams a piece of the model's text: the arguments' JSON text for functions and MCP tools, the input for custom
+    /// tools, the code for code interpreters. Searches and pictures stream none of it.
     pub fn write(
         &mut self,
         call_id: &CallId,
@@ -121,8 +115,8 @@ impl ResponseStream {
         Ok(vec![self.numbering.event(name, &place, Body::Text("delta", delta.to_owned()))])
     }
 
-    /// The arguments are complete: `arguments` is the JSON text that the tool gets. What of it was
-    /// not streamed yet is, and then comes the whole.
+    /// Completes the arguments: `arguments` is the JSON text for the tool. The rest that was not streamed yet follows,
+    /// then the whole.
     pub fn arguments(
         &mut self,
         call_id: &CallId,
@@ -135,7 +129,7 @@ impl ResponseStream {
         item.arguments = Some(arguments.to_owned());
         let Some((delta, done, key)) = item.kind.written() else { return Ok(Vec::new()) };
         let whole = written(&item.kind, arguments);
-        // Arguments that were mended since have no rest, and the whole counts.
+        // If the arguments were corrected since, there is no rest, and the whole replaces them.
         let rest = whole.strip_prefix(item.written.as_str()).unwrap_or_default().to_owned();
         item.written.clone_from(&whole);
         let place = item.place.clone();
@@ -147,8 +141,8 @@ impl ResponseStream {
         Ok(events)
     }
 
-    /// The tool is running: `searching`, `generating` or `interpreting`. It is said once, and of
-    /// the kinds that have no such event not at all.
+    /// Reports that the tool is running: `searching`, `generating` or `interpreting`. Reported once, and only for kinds
+    /// with such an event.
     pub fn working(&mut self, call_id: &CallId) -> Result<Vec<ResponseEvent>, StreamError> {
         let item = self.complete_item(call_id)?;
         match item.kind.working() {
@@ -161,8 +155,7 @@ impl ResponseStream {
         }
     }
 
-    /// A picture, as far as it is; `data` is the encoded picture's bytes. Only an image generation
-    /// has such a step.
+    /// An intermediate picture; `data` are the bytes of the encoded picture. Only an image generation has this step.
     pub fn partial_image(
         &mut self,
         call_id: &CallId,
@@ -182,11 +175,10 @@ impl ResponseStream {
         Ok(events)
     }
 
-    /// The call has its result: the event that says so, and the item with what came of it.
+    /// Reports the call's result: its event, and the finished item.
     ///
-    /// Only successes are `completed`; of the failures, those of MCP servers have an event, and
-    /// the others stand in the item's status. Calls of functions, custom tools and local shells
-    /// are answered by an item of its own, which follows the call's.
+    /// Only successes are `completed`. A failed MCP call has its own event; other failures are in the item's status.
+    /// Calls to functions, custom tools and local shells are answered by a separate item after the call's.
     pub fn complete(&mut self, result: &ToolResult) -> Result<Finished, StreamError> {
         let call_id = result.call_id();
         let item = self.open_item(call_id)?;
@@ -216,9 +208,8 @@ impl ResponseStream {
         Ok(Finished { events, outstanding: None })
     }
 
-    /// The call is the client's to run: its item is done, and the call waits for an answer. When
-    /// the batch's other calls are finished, a [`RequiredAction`](super::RequiredAction) names all
-    /// that wait.
+    /// Hands the call over to the client: its item is done, and the call waits for an answer. When the batch's other
+    /// calls are finished, a [`RequiredAction`](super::RequiredAction) lists all waiting calls.
     pub fn hand_over(&mut self, call_id: &CallId) -> Result<Finished, StreamError> {
         let item = self.complete_item(call_id)?;
         if !item.kind.is_for_clients() {
@@ -230,16 +221,15 @@ impl ResponseStream {
         Ok(Finished { events: vec![self.done(call_id)?], outstanding: Some(outstanding) })
     }
 
-    /// The call ends without a result, for example because the client is gone: its item is
-    /// `incomplete`, or `failed` where the kind knows no better.
+    /// Ends the call without a result, for example because the client is gone: its item is `incomplete`, or `failed` if
+    /// the kind has no `incomplete`.
     pub fn abandon(&mut self, call_id: &CallId) -> Result<Finished, StreamError> {
         let item = self.open_item(call_id)?;
         item.status = item.kind.cut_short();
         Ok(Finished { events: vec![self.done(call_id)?], outstanding: None })
     }
 
-    /// Abandons every call that has not ended, in the order of their items. A stream that ends
-    /// this way leaves no item open.
+    /// Abandons every call that has not ended, in the order of their items, so that no item stays open.
     pub fn close(&mut self) -> Vec<ResponseEvent> {
         let mut open: Vec<(u64, CallId)> = self
             .calls
@@ -251,7 +241,7 @@ impl ResponseStream {
         ended.flat_map(|finished| finished.events).collect()
     }
 
-    /// The item and its first events. `arguments` are those that the item shows from the start.
+    /// The item and its first events. `arguments` are those that the item contains from the start.
     fn begin(
         &mut self,
         call_id: &CallId,
@@ -289,13 +279,13 @@ impl ResponseStream {
         if let Some(begun) = item.kind.begun() {
             events.push(self.numbering.event(begun, &place, Body::Plain));
         }
-        // They are complete when `arguments` says so.
+        // They are complete only when `arguments` is called.
         item.arguments = None;
         self.calls.insert(call_id.clone(), Some(item));
         Ok(events)
     }
 
-    /// The item that answers a call, added and done.
+    /// Adds and finishes the item that answers a call.
     fn answer(
         &mut self,
         call_id: &CallId,
@@ -340,7 +330,7 @@ impl ResponseStream {
         }
     }
 
-    /// The call's item, whose arguments are complete.
+    /// The call's item, if its arguments are complete.
     fn complete_item(&mut self, call_id: &CallId) -> Result<&mut CallItem, StreamError> {
         let item = self.open_item(call_id)?;
         if item.arguments.is_none() {

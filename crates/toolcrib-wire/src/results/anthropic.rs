@@ -5,13 +5,13 @@ use toolcrib_tool::{Content, ToolResult};
 
 use super::{base64, parts};
 
-/// The pictures the API takes.
+/// The picture types that the API accepts.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The `tool_result` block that answers a call.
 ///
-/// Texts, pictures and PDF files are carried whole; other parts are named in brackets. `is_error`
-/// is there, and `true`, for a failure only.
+/// Contains texts, pictures and PDF files completely; other parts are named in brackets. `is_error: true` is present
+/// only for a failure.
 pub fn anthropic_tool_result(result: &ToolResult) -> Value {
     let mut block = json!({
         "type": "tool_result",

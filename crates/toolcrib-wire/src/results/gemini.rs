@@ -7,10 +7,10 @@ use super::base64;
 
 /// The `functionResponse` part that answers a call.
 ///
-/// `name` is what Gemini calls the tool ([`NameMap::to_provider`](crate::NameMap::to_provider)).
-/// The response is `{output}` for a success, the data where there is some and the text otherwise,
-/// and `{error}` for a failure. A number of the data that a [`Value`] cannot hold is a string with its
-/// digits. Pictures, sounds and files are `parts` of their own.
+/// `name` is Gemini's name for the tool ([`NameMap::to_provider`](crate::NameMap::to_provider)). The response is
+/// `{output}` for a success, with the data if there is any and the text otherwise, and `{error}` for a failure. A
+/// number in the data that a [`Value`] cannot hold becomes a string with its digits. Pictures, sounds and files are
+/// separate `parts`.
 pub fn gemini_function_response(name: &str, result: &ToolResult) -> Value {
     let response = if result.is_success() {
         let output = result.output();

@@ -15,25 +15,24 @@ use crate::mcp::{McpData, structured_content};
 /// The `_meta` key of a failed result that holds its kind, for example `"invalid_args"`.
 pub const META_ERROR_KIND: &str = "toolcrib/error_kind";
 
-/// The `_meta` key of a failed result that holds the seconds to wait before the same call; absent where
-/// that is not known.
+/// The `_meta` key of a failed result with the seconds to wait before repeating the call; absent if unknown.
 pub const META_RETRY_AFTER: &str = "toolcrib/retry_after";
 
-/// The `_meta` key that is `true` where the content was cut to fit its budget; absent otherwise.
+/// The `_meta` key that is `true` if the content was cut to fit its budget; otherwise absent.
 pub const META_TRUNCATED: &str = "toolcrib/truncated";
 
-/// The `_meta` key under which the notes of a tool's output stand, as an object.
+/// The `_meta` key for the notes of a tool's output, as an object.
 pub const META_NOTES: &str = "toolcrib/notes";
 
-/// What the addresses begin with under which MCP clients read outputs that were cut; what follows is the
-/// handle. An answer that was cut links to its own.
+/// The address prefix under which MCP clients read outputs that were cut, followed by the handle. A result that was cut
+/// links to its own output.
 pub const MCP_OUTPUT_URI: &str = "toolcrib://output/";
 
-/// The `CallToolResult` that answers a call, to be written as JSON: every part, the data and the notes,
-/// and from revision 2026-07-28 on that it is complete. A duration has no place in it, and a failure's
-/// hints are in its text.
+/// The `CallToolResult` that answers a call, serializable as JSON: every part, the data and the notes, and from
+/// revision 2026-07-28 on the mark that it is complete. A duration has no field in it, and a failure's hints are in its
+/// text.
 ///
-/// A number that a [`Value`] cannot hold is a string with its digits, unless the text comes from
+/// A number that a [`Value`] cannot hold becomes a string with its digits, unless the text comes from
 /// [`to_json`](Self::to_json).
 #[derive(Debug, Clone, Copy)]
 pub struct McpCallToolResult<'a> {
@@ -44,23 +43,23 @@ pub struct McpCallToolResult<'a> {
 }
 
 impl<'a> McpCallToolResult<'a> {
-    /// The answer for a client whose revision takes `takes`.
+    /// The result for a client whose revision accepts `takes`.
     ///
-    /// `output_schema` is the called tool's. What a failed call had produced need not fit it, so that
-    /// a failure of a tool with an output schema has no `structuredContent`.
+    /// `output_schema` is the called tool's. The partial output of a failed call need not fit it, so a failure of a
+    /// tool with an output schema has no `structuredContent`.
     pub fn new(result: &'a ToolResult, output_schema: Option<&'a Value>, takes: McpData) -> Self {
         Self { result, output_schema, takes, protected: false }
     }
 
-    /// The answer with stand-ins ([`exact`]) for numbers that a [`Value`] cannot hold, for
-    /// code that restores what it writes.
+    /// The result with stand-ins ([`exact`]) for numbers that a [`Value`] cannot hold, for code that restores them in
+    /// the text.
     #[must_use]
     pub fn protected(mut self) -> Self {
         self.protected = true;
         self
     }
 
-    /// The answer as JSON text with every number as it was written.
+    /// The result as JSON text with every number as written.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let text = serde_json::to_string(&self.protected())?;
         Ok(match exact::restore(&text) {
@@ -108,10 +107,10 @@ pub fn mcp_call_tool_result(
     serde_json::to_value(McpCallToolResult::new(result, output_schema, takes)).unwrap_or_default()
 }
 
-/// The link to the whole of an output that was cut, if it is kept.
+/// The link to the complete output if the result was cut and the output is stored.
 fn whole(result: &ToolResult) -> Option<Content> {
     let note = result.output().filter(|_| result.truncated())?.meta().get(KEPT_OUTPUT)?;
-    // A tool may write what it likes into its notes.
+    // Notes come from the tool, so check their type.
     let handle =
         note.as_str().filter(|handle| handle.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     Some(Content::from(Link::new(
@@ -128,7 +127,7 @@ impl Serialize for Blocks<'_> {
     }
 }
 
-/// One part, as MCP writes it.
+/// One part in MCP's format.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 enum Block<'a> {
@@ -167,12 +166,12 @@ struct File<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
     #[serde(flatten)]
-    inside: Inside<'a>,
+    inside: ResourceBody<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Inside<'a> {
+enum ResourceBody<'a> {
     Text(&'a str),
     Blob(String),
 }
@@ -191,20 +190,20 @@ impl<'a> Block<'a> {
                 size: link.size,
             },
             Content::TextFile { uri, text, mime_type } => {
-                let (mime_type, inside) = (mime_type.as_deref(), Inside::Text(text));
+                let (mime_type, inside) = (mime_type.as_deref(), ResourceBody::Text(text));
                 Self::Resource { resource: File { uri, mime_type, inside } }
             }
             Content::Blob { uri, data, mime_type } => {
-                let inside = Inside::Blob(base64(data));
+                let inside = ResourceBody::Blob(base64(data));
                 Self::Resource { resource: File { uri, mime_type: Some(mime_type), inside } }
             }
-            // A kind of part that this version does not know is still told in words.
+            // A kind of part that this version does not know is described in words.
             other => Self::Text { text: other.as_text() },
         }
     }
 }
 
-/// What programs may want to know and models need not.
+/// Metadata for programs.
 #[derive(Serialize)]
 struct Meta<'a> {
     #[serde(rename = "toolcrib/error_kind", skip_serializing_if = "Option::is_none")]
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_stand_under_the_keys_that_are_told() {
+    fn notes_are_under_the_documented_keys() {
         let notes = Map::new();
         let meta = Meta {
             error_kind: Some("timeout"),

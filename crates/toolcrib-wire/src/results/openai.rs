@@ -11,9 +11,9 @@ use super::{data_url, parts};
 /// The record of a finished call: `{id, type: "function", function: {name, arguments}, result,
 /// success, skipped, execution_time}`.
 ///
-/// `arguments` and `result` are JSON texts (`arguments` as it came, empty text standing for `{}`;
-/// `result` the record of [`plain_result`]); `execution_time` is in seconds. `skipped` says that
-/// the tool did not run because another call of the batch was the same.
+/// `arguments` and `result` are JSON texts (`arguments` as received, with `{}` for empty text; `result` is the record
+/// of [`plain_result`]); `execution_time` is in seconds. `skipped` means that the tool did not run because another call
+/// in the batch was equal.
 pub fn openai_call_record(arguments: &str, result: &ToolResult) -> Value {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     json!({
@@ -27,8 +27,8 @@ pub fn openai_call_record(arguments: &str, result: &ToolResult) -> Value {
     })
 }
 
-/// The message of role `tool` that answers a call of chat completions. It holds text only: other
-/// parts are named in brackets.
+/// The message of role `tool` that answers a call of chat completions. It contains only text: other parts are named in
+/// brackets.
 pub fn openai_tool_message(result: &ToolResult) -> Value {
     json!({
         "role": "tool",

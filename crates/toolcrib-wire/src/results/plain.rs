@@ -10,9 +10,8 @@ use toolcrib_tool::ToolError;
 
 /// The record `{success, output, data?, error?, content?}`.
 ///
-/// `output` is the text; `error` is what [`ToolError::to_value`] says; `content` holds the parts
-/// where there is more than one text. What is absent has no key. A number of the data that a [`Value`]
-/// cannot hold is a string with its digits.
+/// `output` is the text; `error` is [`ToolError::to_value`]; `content` contains the parts if there is more than one
+/// text. Absent fields have no key. A number in the data that a [`Value`] cannot hold becomes a string with its digits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +27,7 @@ pub fn plain_result(result: &ToolResult) -> Value {
     record(result, result.exact_data().map(Data::to_shown))
 }
 
-/// The record as compact JSON with every number as it was written.
+/// The record as compact JSON with every number as written.
 pub(super) fn plain_json(result: &ToolResult) -> String {
     canonical_json(&record(result, result.exact_data().map(|data| data.protected().clone())))
 }
@@ -74,7 +73,7 @@ fn part(part: &Content) -> Value {
         Content::Blob { uri, data, mime_type } => {
             json!({"type": "blob", "uri": uri, "mime_type": mime_type, "data": base64(data)})
         }
-        // A kind of part that this version does not know is still told in words.
+        // A kind of part that this version does not know is described in words.
         other => json!({"type": "text", "text": other.as_text()}),
     }
 }

@@ -1,4 +1,4 @@
-//! The walk through a schema that writes it anew in a provider's subset.
+//! Walks through a schema and rewrites it in a provider's subset.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::shape::{Shape, shape};
 use super::{Object, required, sorted};
 use crate::report::{Reason, Refused, Walk};
 
-/// A provider's subset of JSON Schema: the rules are the implementor's, the walk is given.
+/// A provider's subset of JSON Schema: implementors supply the rules, this trait the walk.
 pub(crate) trait Conversion<'a> {
     /// The whole schema, into which references lead.
     fn root(&self) -> &'a Value;
 
-    /// The references that are being written out, the outermost first.
+    /// The references that are being resolved, outermost first.
     fn inside(&mut self) -> &mut Vec<String>;
 
     /// A place where any value fits.
@@ -29,10 +29,10 @@ pub(crate) trait Conversion<'a> {
         walk: &mut Walk,
     ) -> Result<Object, Refused>;
 
-    /// One of several schemas, converted, and the annotations of the whole.
+    /// A union of converted schemas, with the annotations of the whole.
     fn union(&mut self, branches: Vec<Object>, annotations: &Object, walk: &mut Walk) -> Object;
 
-    /// Puts the place's own words before those of what stands there.
+    /// Puts the annotations of the place before those of the schema there.
     fn annotate(&self, converted: &mut Object, annotations: &Object, walk: &mut Walk);
 
     /// Any schema.
@@ -55,7 +55,7 @@ pub(crate) trait Conversion<'a> {
         }
     }
 
-    /// What a reference leads to, in its place.
+    /// Resolves a reference in place.
     fn inlined(
         &mut self,
         reference: &str,
@@ -69,7 +69,7 @@ pub(crate) trait Conversion<'a> {
         let converted = walk.within(&[], |walk| self.schema(target, walk));
         self.inside().pop();
         let mut converted = converted?;
-        // Nothing may stand beside a reference that stayed one.
+        // Nothing may stand beside a reference that is kept.
         if !annotations.is_empty() && !converted.contains_key("$ref") {
             self.annotate(&mut converted, annotations, walk);
         }
@@ -82,8 +82,8 @@ pub(crate) trait Conversion<'a> {
         walk.within(&["items"], |walk| self.schema(items, walk)).map(Value::Object)
     }
 
-    /// The properties of an object schema in the order of their names, without those that no value
-    /// fits. `required` names only properties that the schema has: see [`known_required`].
+    /// The properties of an object schema sorted by name, without those that accept no value. `required` contains only
+    /// properties of the schema: see [`known_required`].
     fn properties<'s>(
         &mut self,
         schema: &'s Object,
@@ -106,13 +106,13 @@ pub(crate) trait Conversion<'a> {
 /// A property of an object schema.
 pub(crate) struct Property<'s> {
     pub(crate) name: &'s str,
-    /// What the tool's own schema says of it.
+    /// Its schema in the tool's own schema.
     pub(crate) source: &'s Value,
     pub(crate) is_required: bool,
     pub(crate) converted: Object,
 }
 
-/// The names an object schema requires, of all of which it says something.
+/// The required names of an object schema, all of which must have a schema.
 pub(crate) fn known_required<'s>(schema: &'s Object, walk: &Walk) -> Result<Vec<&'s str>, Refused> {
     let required = required(schema);
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -1,18 +1,18 @@
-//! The schemas right inside a schema, whatever its draft.
+//! Visits the direct subschemas of a schema of any draft.
 
 use serde_json::Value;
 
 use super::Object;
 
-/// Keywords whose values are data, in which nothing is a schema.
+/// Keywords whose values are data and contain no schemas.
 pub(crate) const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
-/// Keywords that hold named schemas; those of older drafts are among them.
+/// Keywords that contain named schemas, including those of older drafts.
 const NAMED: [&str; 6] =
     ["properties", "$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies"];
 
-/// Visits every schema right inside the object. A keyword that nobody knows may hold schemas too,
-/// and a property may have any keyword's name.
+/// Visits every direct subschema. An unknown keyword may contain schemas, too, and a property may have any keyword's
+/// name.
 pub(crate) fn each_inside(object: &mut Object, visit: &mut dyn FnMut(&mut Value)) {
     for (keyword, inner) in object.iter_mut() {
         match inner {

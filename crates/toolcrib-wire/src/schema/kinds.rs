@@ -1,4 +1,4 @@
-//! Which JSON types a schema admits, said or implied.
+//! The JSON types that a schema accepts, explicitly or implicitly.
 
 use serde_json::Value;
 
@@ -8,8 +8,7 @@ use super::Object;
 pub(crate) const KINDS: [&str; 7] =
     ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// The types a schema names, or, without `type`, those its other keywords speak of. Empty where
-/// nothing is said.
+/// The types that a schema names or, without `type`, to which its other keywords apply. Empty if it has no restriction.
 pub(crate) fn kinds(schema: &Object) -> Vec<String> {
     match schema.get("type") {
         Some(Value::String(one)) => return vec![one.clone()],
@@ -45,7 +44,7 @@ pub(crate) fn kinds(schema: &Object) -> Vec<String> {
         .collect()
 }
 
-/// The type of a value; a whole number is an `integer`, however it is spelled.
+/// The type of a value; a whole number is an `integer`, however it is written.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -66,7 +65,7 @@ pub(crate) fn is_of(value: &Value, kinds: &[String]) -> bool {
     kinds.iter().any(|admitted| admitted == kind || (admitted == "number" && kind == "integer"))
 }
 
-/// `type` as the shortest value that names these types.
+/// The shortest `type` value for these types.
 pub(crate) fn type_value(kinds: &[String]) -> Value {
     match kinds {
         [only] => Value::from(only.as_str()),

@@ -1,11 +1,11 @@
-//! One schema that means what two mean together.
+//! Combines two schemas into one with the meaning of both.
 
 use serde_json::Value;
 
 use super::Object;
 use super::kinds::kind_of;
 
-/// Keywords that say nothing about which values fit.
+/// Keywords that do not affect which values fit.
 pub(crate) const ANNOTATIONS: [&str; 9] = [
     "title",
     "description",
@@ -18,8 +18,8 @@ pub(crate) const ANNOTATIONS: [&str; 9] = [
     "$comment",
 ];
 
-/// Both schemas as one; where both annotate, `first` has the word. The error is the keyword on
-/// which no one schema could say both.
+/// Combines both schemas; if both have an annotation, the one of `first` is used. The error is the keyword that cannot
+/// be combined.
 pub(crate) fn merge(first: &Object, second: &Object) -> Result<Object, String> {
     let mut merged = first.clone();
     closed_objects_agree(first, second)?;
@@ -37,7 +37,7 @@ pub(crate) fn merge(first: &Object, second: &Object) -> Result<Object, String> {
     Ok(merged)
 }
 
-/// The value of a keyword that two schemas give different values.
+/// Combines the different values of a keyword in two schemas.
 fn both(keyword: &str, ours: &Value, theirs: &Value) -> Option<Value> {
     match keyword {
         "type" => common_type(ours, theirs),
@@ -95,13 +95,12 @@ fn schemas(ours: &Value, theirs: &Value) -> Option<Value> {
     }
 }
 
-/// Keywords beside a reference are read together with what it leads to, which is not seen here.
+/// Keywords beside a reference apply together with its target, which is not visible here.
 fn refers(schema: &Object) -> bool {
     schema.contains_key("$ref")
 }
 
-/// A closed schema forbids the properties that only the other one knows: no merged list of
-/// properties says that.
+/// A closed schema forbids the properties that only the other one has; no merged list of properties can express that.
 fn closed_objects_agree(first: &Object, second: &Object) -> Result<(), String> {
     let names = |schema: &Object| -> Vec<String> {
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -118,7 +117,7 @@ fn closed_objects_agree(first: &Object, second: &Object) -> Result<(), String> {
     Ok(())
 }
 
-/// The types two `type` keywords have in common.
+/// The types that two `type` keywords have in common.
 fn common_type(ours: &Value, theirs: &Value) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::String(one) => vec![one.clone()],
@@ -142,7 +141,7 @@ fn common_type(ours: &Value, theirs: &Value) -> Option<Value> {
     (!common.is_empty()).then(|| super::kinds::type_value(&common))
 }
 
-/// Whether a value passes a schema's `const` and `enum`, numbers compared by value.
+/// Whether a value satisfies a schema's `const` and `enum`; numbers are compared by value.
 pub(crate) fn is_listed(value: &Value, schema: &Object) -> bool {
     let constant = schema.get("const").is_none_or(|only| same(only, value));
     let listed = schema
@@ -152,7 +151,7 @@ pub(crate) fn is_listed(value: &Value, schema: &Object) -> bool {
     constant && listed
 }
 
-/// Equality as JSON Schema has it: `1` is `1.0`.
+/// Equality as in JSON Schema: `1` equals `1.0`.
 fn same(left: &Value, right: &Value) -> bool {
     left == right
         || (kind_of(left) == kind_of(right)
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_one_schema_is_named() {
+    fn the_keyword_that_cannot_be_merged_is_named() {
         let conflict = |first, second| merged(&first, &second).unwrap_err();
         assert_eq!(conflict(json!({"type": "string"}), json!({"type": "array"})), "type");
         assert_eq!(conflict(json!({"pattern": "a"}), json!({"pattern": "b"})), "pattern");

@@ -1,4 +1,4 @@
-//! JSON Schemas, read and rewritten.
+//! Reads and rewrites JSON Schemas.
 
 pub(crate) mod conversion;
 pub(crate) mod inside;
@@ -12,17 +12,17 @@ pub(crate) mod words;
 
 use serde_json::{Map, Value};
 
-/// A schema that is not `true` or `false`.
+/// A schema other than `true` and `false`.
 pub(crate) type Object = Map<String, Value>;
 
-/// The members in the order of their names, whatever map the graph's `serde_json` uses.
+/// The members sorted by name, whatever map type `serde_json` uses in this build.
 pub(crate) fn sorted(object: &Object) -> Vec<(&str, &Value)> {
     let mut members: Vec<_> = object.iter().map(|(key, value)| (key.as_str(), value)).collect();
     members.sort_unstable_by_key(|(key, _)| *key);
     members
 }
 
-/// How many values a value is made of, itself included.
+/// The number of values in a value, including itself.
 pub(crate) fn size(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(size).sum(),
@@ -31,7 +31,7 @@ pub(crate) fn size(value: &Value) -> usize {
     }
 }
 
-/// The names an object schema requires.
+/// The required names of an object schema.
 pub(crate) fn required(schema: &Object) -> Vec<&str> {
     schema
         .get("required")

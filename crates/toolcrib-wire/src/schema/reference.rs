@@ -1,11 +1,11 @@
-//! `$ref` inside one schema.
+//! Resolves `$ref` inside one schema.
 
 use serde_json::Value;
 
 use super::inside::DATA;
 use super::sorted;
 
-/// What a reference leads to; only references into the schema itself lead anywhere.
+/// The target of a reference; only references into the schema itself have one.
 pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value>
     root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)?))
 }
 
-/// The schema that calls itself by that name.
+/// The schema with this anchor name.
 fn anchored<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     match schema {
         Value::Object(object) => {
@@ -46,7 +46,7 @@ pub(crate) fn definition(reference: &str) -> Option<String> {
     })
 }
 
-/// A pointer in a URI fragment may spell its characters as `%41`.
+/// A pointer in a URI fragment may encode its characters as `%41`.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_lead_into_the_schema_only() {
+    fn only_references_into_the_schema_resolve() {
         let root = json!({"$defs": {"a b": {"type": "string"}, "c/d": true}});
         assert_eq!(resolve(&root, "#"), Some(&root));
         assert_eq!(resolve(&root, "#/$defs/a b"), Some(&json!({"type": "string"})));

@@ -1,4 +1,4 @@
-//! What providers outside strict mode ask of a schema: a plain root, and lists that say of what.
+//! Requirements of providers outside strict mode: a plain root, and lists with `items`.
 
 use serde_json::Value;
 
@@ -10,11 +10,10 @@ use crate::report::{Reason, Refused, Walk};
 const REFUSED: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
 
-/// A tidied schema whose root has `properties` and no combinators.
+/// Simplifies a tidied schema to a root with `properties` and without combinators.
 ///
-/// Combinators that only narrow what the root's own properties say are left out: the call's
-/// validation still enforces them. One that brings properties of its own is refused, because the
-/// model would never learn of those.
+/// Combinators that only restrict the root's own properties are left out, because validation of the call still enforces
+/// them. A combinator with properties of its own is refused, because the model would never learn of them.
 pub(crate) fn plain_root(schema: &Value, walk: &mut Walk) -> Result<Value, Refused> {
     let Value::Object(mut root) = schema.clone() else {
         return Err(walk.refuse(Reason::NotAnObject));
@@ -42,7 +41,7 @@ pub(crate) fn plain_root(schema: &Value, walk: &mut Walk) -> Result<Value, Refus
     Ok(Value::Object(root))
 }
 
-/// The definition that the root refers to, in the root's place. It may be a reference itself.
+/// Replaces a root that is a reference with its target, which may be a reference again.
 fn referenced_root(
     root: &Object,
     schema: &Value,
@@ -57,7 +56,7 @@ fn referenced_root(
     super::merge::merge(root, target).map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))
 }
 
-/// Whether the combinator names no property that the root does not have.
+/// Whether the combinator names only properties of the root.
 fn only_narrows(combined: &Value, root: &Object) -> bool {
     let known = root.get("properties").and_then(Value::as_object);
     let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
@@ -78,10 +77,10 @@ fn only_narrows(combined: &Value, root: &Object) -> bool {
     }
 }
 
-/// Gives every list schema an `items`, without which OpenAI refuses the tool.
-pub(crate) fn say_items(schema: &mut Value) {
+/// Adds `items` to every list schema, because OpenAI refuses tools without it.
+pub(crate) fn add_missing_items(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
-    each_inside(object, &mut say_items);
+    each_inside(object, &mut add_missing_items);
     let is_list = match object.get("type") {
         Some(Value::String(kind)) => kind == "array",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_between_known_properties_is_left_out_with_a_note() {
+    fn a_union_of_known_properties_is_omitted_with_a_note() {
         let mut walk = Walk::default();
         let root = plain_root(
             &json!({
@@ -115,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_that_brings_properties_is_refused() {
+    fn a_union_with_its_own_properties_is_refused() {
         let schema = json!({"type": "object", "oneOf": [{"properties": {"a": {}}}]});
         let refused = plain_root(&schema, &mut Walk::default()).unwrap_err();
         assert_eq!(refused.reason, Reason::Keyword("oneOf"));
     }
 
     #[test]
-    fn a_root_that_refers_stands_for_what_it_leads_to_in_the_end() {
+    fn a_root_reference_is_replaced_with_its_final_target() {
         let schema = json!({
             "$ref": "#/$defs/a",
             "$defs": {
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_refers_only_to_itself_is_refused() {
+    fn a_root_that_references_only_itself_is_refused() {
         for schema in [
             json!({"type": "object", "$ref": "#"}),
             json!({
@@ -151,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_of_what_and_data_is_not_touched() {
+    fn a_list_gets_items_and_data_is_unchanged() {
         let mut schema = json!({
             "properties": {"type": {"type": "array"}},
             "default": {"type": "array"},
         });
-        say_items(&mut schema);
+        add_missing_items(&mut schema);
         assert_eq!(schema["properties"]["type"]["items"], json!({}));
         assert_eq!(schema["default"], json!({"type": "array"}));
     }

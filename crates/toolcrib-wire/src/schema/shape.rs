@@ -1,4 +1,4 @@
-//! The four forms a schema can have once `allOf` and `oneOf` are written out.
+//! The four forms of a schema after `allOf` and `oneOf` are resolved.
 
 use serde_json::Value;
 
@@ -7,26 +7,26 @@ use super::reference::resolve;
 use super::{Object, size};
 use crate::report::{Reason, Refused, Walk};
 
-/// References followed one after the other before a schema counts as leading nowhere.
+/// How many references in a row are followed before a schema counts as endless.
 const MAX_HOPS: usize = 32;
 
-/// A schema's form.
+/// The form of a schema.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// `true`, `{}` or `false`.
     Bool(bool),
     /// A `$ref` with at most annotations beside it.
     Reference { reference: String, annotations: Object },
-    /// One of several schemas; what stood beside them is in each, annotations excepted.
+    /// One of several schemas; keywords beside them are copied into each, except annotations.
     Union { branches: Vec<Value>, annotations: Object },
-    /// Keywords without references and without combinators, `not` and `if` excepted.
+    /// Keywords without references and combinators, except `not` and `if`.
     Plain(Object),
 }
 
 /// The form of `schema`, a part of `root`.
 ///
-/// `allOf` is merged, `oneOf` is read as `anyOf`, and `P ∧ (A ∨ B)` is written as
-/// `(P ∧ A) ∨ (P ∧ B)`. All of that keeps the meaning, `oneOf` excepted, which is noted.
+/// `allOf` is merged, `oneOf` is read as `anyOf`, and `P ∧ (A ∨ B)` is written as `(P ∧ A) ∨ (P ∧ B)`. This preserves
+/// the meaning, except for `oneOf`, which is noted.
 pub(crate) fn shape(schema: &Value, root: &Value, walk: &mut Walk) -> Result<Shape, Refused> {
     match schema {
         Value::Bool(all) => Ok(Shape::Bool(*all)),
@@ -87,7 +87,7 @@ fn of_object(
     Ok(Shape::Plain(object.clone()))
 }
 
-/// The branches of a union, each with what stands beside the combinator.
+/// The branches of a union, each with the keywords beside the combinator.
 fn union(
     beside: &Object,
     parts: &[Value],
@@ -106,7 +106,7 @@ fn union(
             Value::Bool(false) => {}
             Value::Bool(true) if !constrains(&common) => return Ok(Shape::Bool(true)),
             Value::Bool(true) => branches.push(Value::Object(common.clone())),
-            // A branch of another type than its surroundings fits nothing.
+            // A branch whose type contradicts the surrounding keywords accepts nothing.
             Value::Object(part) if constrains(&common) => match join(part, &common, root, walk) {
                 Ok(branch) => branches.push(Value::Object(branch)),
                 Err(Refused { reason: Reason::Conflict(keyword), .. }) if keyword == "type" => {}
@@ -118,7 +118,7 @@ fn union(
     match branches.as_slice() {
         [] => Err(walk.refuse(Reason::AdmitsNothing)),
         [Value::Object(only)] if !only.contains_key("$ref") || annotations.is_empty() => {
-            // The surroundings' own words stand before those of the only branch.
+            // The outer annotations precede those of the only branch.
             let whole = merge(&annotations, only)
                 .map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))?;
             walk.within(&[], |walk| shape(&Value::Object(whole), root, walk))
@@ -127,16 +127,16 @@ fn union(
     }
 }
 
-/// Two schemas as one, the references of both written out.
+/// Combines two schemas after resolving the references of both.
 fn join(first: &Object, second: &Object, root: &Value, walk: &mut Walk) -> Result<Object, Refused> {
     let first = expanded(first, root, walk, 0)?;
     let second = expanded(second, root, walk, 0)?;
-    // Both are copied: a large schema beside many branches would be copied many times.
+    // Both are copied, so a large schema beside many branches would be copied many times.
     walk.spend(first.values().chain(second.values()).map(size).sum())?;
     merge(&first, &second).map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))
 }
 
-/// A schema without a `$ref` or an `allOf` of its own.
+/// A schema without its own `$ref` or `allOf`.
 fn expanded(
     schema: &Object,
     root: &Value,
@@ -180,7 +180,7 @@ fn constrains(schema: &Object) -> bool {
     schema.keys().any(|keyword| !is_annotation(keyword))
 }
 
-/// The annotations that are said of the place, definitions left out.
+/// The annotations of the place, without definitions.
 fn annotations(schema: &Object) -> Object {
     schema
         .iter()
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_union_is_in_every_branch() {
+    fn keywords_beside_a_union_are_in_every_branch() {
         let Shape::Union { branches, annotations } = formed(&json!({
             "type": "string", "description": "d", "anyOf": [{"minLength": 3}, {"enum": ["a"]}, {"type": "null"}],
         })) else {

@@ -1,11 +1,11 @@
-//! How large a strict schema may be: OpenAI's guide "Structured Outputs", "Supported schemas".
+//! The size limits of a strict schema: OpenAI's guide "Structured Outputs", "Supported schemas".
 
 use serde_json::Value;
 
 use crate::report::{Reason, Refused, Walk};
 use crate::schema::kinds::kinds;
 
-/// Objects and lists inside one another, the root being the first.
+/// Nested objects and lists, including the root.
 const MAX_DEPTH: usize = 10;
 /// Properties of all objects together.
 const MAX_PROPERTIES: usize = 5000;
@@ -13,17 +13,17 @@ const MAX_PROPERTIES: usize = 5000;
 const MAX_ENUM_VALUES: usize = 1000;
 /// Characters of property names, definition names, enum and const values together.
 const MAX_NAME_CHARS: usize = 120_000;
-/// Values of one enum above which [`MAX_LONG_ENUM_CHARS`] holds.
+/// The number of values above which [`MAX_LONG_ENUM_CHARS`] applies to an enum.
 const LONG_ENUM: usize = 250;
 /// Characters of the values of one long enum.
 const MAX_LONG_ENUM_CHARS: usize = 15_000;
 
-/// Refuses a strict schema that is over a limit.
+/// Refuses a strict schema that exceeds a limit.
 pub(super) fn check(schema: &Value, walk: &Walk) -> Result<(), Refused> {
     Size::default().measure(schema, 0, walk)
 }
 
-/// How large a strict schema is, against OpenAI's limits.
+/// The size of a strict schema, as OpenAI counts it.
 #[derive(Default)]
 struct Size {
     properties: usize,

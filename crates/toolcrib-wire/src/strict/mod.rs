@@ -16,10 +16,10 @@ use crate::schema::reference::{definition, resolve};
 use crate::schema::shape::{Shape, shape};
 use crate::schema::{Object, sorted, words};
 
-/// The formats strict mode knows.
+/// The formats that strict mode accepts.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-/// Keywords that are kept as they are.
+/// Keywords that stay unchanged.
 const KEPT: [&str; 11] = [
     "title",
     "description",
@@ -33,8 +33,8 @@ const KEPT: [&str; 11] = [
     "maxItems",
     "const",
 ];
-/// Keywords that are read elsewhere, or say nothing to a model. A closed object has no other
-/// properties of which `unevaluatedProperties` could speak.
+/// Keywords that are handled elsewhere, or that a model does not need. A closed object has no other properties to which
+/// `unevaluatedProperties` could apply.
 const READ: [&str; 13] = [
     "type",
     "properties",
@@ -50,7 +50,7 @@ const READ: [&str; 13] = [
     "readOnly",
     "writeOnly",
 ];
-/// Keywords without which the schema would mean something that words cannot say.
+/// Keywords whose meaning cannot be described in words.
 const REFUSED: [&str; 10] = [
     "patternProperties",
     "not",
@@ -87,11 +87,11 @@ pub(crate) fn strict(schema: &Value, walk: &mut Walk) -> Result<Value, Refused> 
 
 struct Strict<'a> {
     root: &'a Value,
-    /// The definitions that are referred to, converted.
+    /// The converted definitions that are referenced.
     definitions: Object,
-    /// What each reference's definition is called.
+    /// The name of each reference's definition.
     names: BTreeMap<String, String>,
-    /// The references that are being written out.
+    /// The references that are being resolved.
     inside: Vec<String>,
 }
 
@@ -108,8 +108,7 @@ impl<'a> Conversion<'a> for Strict<'a> {
         Err(walk.refuse(Reason::AnyValue))
     }
 
-    /// A reference to a definition stays one where nothing stands beside it: strict mode takes
-    /// nothing beside `$ref`.
+    /// A reference to a definition is kept if nothing stands beside it: strict mode allows nothing beside `$ref`.
     fn reference(
         &mut self,
         reference: &str,
@@ -129,7 +128,7 @@ impl<'a> Conversion<'a> for Strict<'a> {
             return self.inlined(reference, annotations, walk);
         }
         if !annotations.is_empty() {
-            walk.note("what stands beside a recursive `$ref` is left out");
+            walk.note("keywords beside a recursive `$ref` are left out");
         }
         let name = if let Some(name) = self.names.get(reference) {
             name.clone()
@@ -218,7 +217,7 @@ impl<'a> Conversion<'a> for Strict<'a> {
 }
 
 impl Strict<'_> {
-    /// `$defs`, `definitions` and places without a name may wish for the same one.
+    /// `$defs`, `definitions` and places without a name may have the same preferred name.
     fn free_name(&self, mut wish: String) -> String {
         while self.definitions.contains_key(&wish) {
             wish.push('_');
@@ -239,7 +238,7 @@ impl Strict<'_> {
                 return Err(walk.refuse(Reason::OpenObject));
             }
             Some(Value::Bool(false)) => {}
-            // The arguments of a tool that names none are none.
+            // A tool without parameters has no arguments.
             rest if names_none => {
                 let closed = schema.get("unevaluatedProperties") == Some(&Value::Bool(false));
                 if !closed && (rest.is_some() || !walk.at_root()) {

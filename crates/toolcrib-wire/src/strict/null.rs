@@ -1,4 +1,4 @@
-//! `null`, with which a strict model leaves a property out.
+//! `null`, which a strict model sends for an omitted property.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::schema::kinds::{kinds, type_value};
 use crate::schema::merge::is_listed;
 use crate::schema::reference::resolve;
 
-/// Whether the tool's own schema admits `null`, so that strict mode has nothing to add. A schema
-/// that says no type and only speaks of, say, lengths is read as that type.
+/// Whether the tool's own schema accepts `null`, so that strict mode has nothing to add. A schema without `type` whose
+/// keywords apply to one type counts as that type.
 pub(crate) fn admits_null(schema: &Value, root: &Value) -> bool {
     admits_null_within(schema, root, &mut 1000)
 }

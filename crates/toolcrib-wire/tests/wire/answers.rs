@@ -1,4 +1,4 @@
-//! The outputs that clients submit.
+//! Outputs that clients submit.
 
 use serde_json::{Value, json};
 use toolcrib_tool::{Content, Link, ToolOutput};
@@ -14,7 +14,7 @@ fn an_output_is_a_text_or_data_or_nothing() {
     ]}))
     .unwrap();
     let outputs: Vec<&ToolOutput> = answers.iter().map(|answer| &answer.output).collect();
-    // A blank text is kept: what stands in its place is the run's to say.
+    // A blank text is kept; the run decides what replaces it.
     assert_eq!(outputs[0].text(), "  ");
     assert_eq!(outputs[1].text(), "");
     assert_eq!(outputs[2].data(), Some(&json!({"free": 3})));
@@ -56,7 +56,7 @@ fn the_parts_of_an_item_are_read_with_their_bytes() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_place() {
+fn unreadable_output_is_reported_with_its_position() {
     let outputs = |body: Value| read_tool_outputs(&body).unwrap_err().to_string();
     assert_eq!(
         outputs(json!([])),
@@ -77,7 +77,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
             "/0: `call_id` must be",
         ),
         (json!({"type": "local_shell_call_output", "output": "x"}), "/0: `call_id` or `id` must"),
-        (json!({"type": "function_call_output", "call_id": "a"}), "/0/output: must be a text"),
+        (json!({"type": "function_call_output", "call_id": "a"}), "/0/output: must be text"),
         (json!({"type": "function_call_output", "call_id": "a", "output": {}}), "/0/output: must"),
     ] {
         let error = items(item);

@@ -57,14 +57,14 @@ fn a_whole_catalogue_keeps_its_names_apart() {
 }
 
 #[test]
-fn the_sample_meets_every_outcome() {
+fn the_sample_covers_every_outcome() {
     let rows = sample();
     assert!(rows.len() >= 60);
     let refused = |target: Target| -> BTreeMap<String, String> {
         let export = export(rows.iter().map(Row::declaration), target);
         export.refused.into_iter().map(|one| (one.tool, one.reason.to_string())).collect()
     };
-    // What is no object schema is refused by all.
+    // Schemas that do not describe objects are refused for all.
     let never = ["empty_enum", "outside_reference", "broken_reference", "root_array"];
     for &target in Target::ALL {
         let refused = refused(target);
@@ -73,7 +73,7 @@ fn the_sample_meets_every_outcome() {
         }
         assert!(!refused.contains_key("book_berth"), "{target}");
     }
-    // What only some providers lack is refused by those.
+    // Tools that only some providers cannot express are refused for those.
     assert!(refused(Target::OpenAiStrict).contains_key("zod_record"));
     assert!(!refused(Target::Gemini).contains_key("zod_record"));
     assert!(refused(Target::Gemini).contains_key("recursive"));

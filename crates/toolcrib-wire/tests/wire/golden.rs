@@ -1,7 +1,6 @@
 //! The exact JSON of a handful of tools for every target.
 //!
-//! `TOOLCRIB_BLESS=1 cargo test -p toolcrib-wire golden` writes the files in `tests/golden` anew;
-//! look at the difference before keeping it.
+//! `TOOLCRIB_BLESS=1 cargo test -p toolcrib-wire golden` rewrites the files in `tests/golden`; review the difference.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Whatever the order of several calls' steps, the stream keeps its promises.
+//! The stream stays consistent for any order of several calls' steps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn kind() -> impl Strategy<Value = CallKind> {
 
 const ARGUMENTS: &str = r#"{"command": ["ls"], "query": "q", "code": "1", "input_data": "i"}"#;
 
-/// The step's events, or none where the stream refuses the step.
+/// The step's events; empty if the stream refuses the step.
 fn take(
     stream: &mut ResponseStream,
     call: usize,
@@ -94,7 +94,7 @@ fn take(
 
 proptest! {
     #[test]
-    fn any_interleaving_keeps_the_streams_promises(
+    fn any_interleaving_keeps_the_stream_consistent(
         kinds in vec(kind(), CALLS),
         steps in vec((0..CALLS, step()), 0..80),
     ) {
@@ -105,12 +105,12 @@ proptest! {
         }
         events.extend(stream.close());
 
-        // Numbers follow one another without a gap.
+        // Sequence numbers have no gaps.
         for (expected, event) in (0_u64..).zip(&events) {
             prop_assert_eq!(event.sequence_number(), expected);
             prop_assert_eq!(&event.to_value()["sequence_number"], expected);
         }
-        // One item per place, and places without a gap, in the order of the items.
+        // One item for each position, and positions without gaps, in the order of the items.
         let mut items: BTreeMap<u64, Vec<&ResponseEvent>> = BTreeMap::new();
         for event in &events {
             items.entry(event.output_index()).or_default().push(event);
@@ -124,7 +124,7 @@ proptest! {
         prop_assert_eq!(ids.len(), items.len());
         let mut last_added = None;
         for life in items.values() {
-            // Added first, done last, and nothing of either kind in between.
+            // Each item is added first and done last, with no such event in between.
             prop_assert_eq!(life[0].name(), EventName::ItemAdded);
             prop_assert_eq!(life[life.len() - 1].name(), EventName::ItemDone);
             for event in &life[1..life.len() - 1] {
@@ -137,7 +137,7 @@ proptest! {
             }
             prop_assert!(last_added < Some(life[0].sequence_number()));
             last_added = Some(life[0].sequence_number());
-            // What was streamed is the beginning of the whole, or the whole.
+            // The streamed text is a prefix of the whole.
             let text = |event: &&ResponseEvent| {
                 event.to_value().get("delta").and_then(|delta| delta.as_str().map(str::to_owned))
             };
@@ -150,7 +150,7 @@ proptest! {
                 prop_assert!(whole == streamed || mended, "{} / {}", streamed, whole);
             }
         }
-        // What the response repeats is what the stream said last of every item.
+        // The final output repeats the last state of every item.
         let output: Vec<_> = stream.output().map(|(index, item)| (index, item.clone())).collect();
         let last: Vec<_> = items
             .iter()

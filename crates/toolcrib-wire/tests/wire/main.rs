@@ -1,4 +1,4 @@
-//! What the crate promises, from outside.
+//! The promises of the crate, tested through its public interface.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What holds for any tools at all.
+//! Properties of arbitrary tools.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use toolcrib_wire::{Target, export, from_strict};
 use crate::rules::check;
 use crate::sample::{Row, sample};
 
-/// Schemas whose every keyword strict mode has; `references` also gives `#/$defs/D`.
+/// Schemas with all keywords of strict mode; `references` adds `#/$defs/D`.
 fn schema(references: bool) -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -65,7 +65,7 @@ fn root() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any JSON that looks more or less like a schema.
+/// Arbitrary JSON that resembles a schema.
 fn nonsense() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -107,7 +107,7 @@ fn nonsense() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Numbers from a seed: which value of a schema is made.
+/// Numbers from a seed that choose the value for a schema.
 struct Choice(u64);
 
 impl Choice {
@@ -166,12 +166,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn strict_arguments_fit_the_tools_own_schema_once_bent_back(
+    fn converted_strict_arguments_fit_the_tools_own_schema(
         schema in root(),
         seed in any::<u64>(),
     ) {
         let export = export([("t", "d", &schema)], Target::OpenAiStrict);
-        // A random `allOf` over a random union can be refused; that is the other tests' subject.
+        // A random `allOf` over a random union may be refused; other tests cover that.
         prop_assume!(export.refused.is_empty());
         check(&export.tools[0], Target::OpenAiStrict);
         let strict = &export.tools[0]["function"]["parameters"];

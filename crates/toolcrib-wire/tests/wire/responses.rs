@@ -1,4 +1,4 @@
-//! The events of a response: each kind of item's whole life, and what no order may break.
+//! The events of a response: the life of each kind of item, and rules that hold in any order.
 
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ fn failure(kind: ErrorKind, message: &str) -> ToolResult {
     ToolResult::failure(CallId::new("call_1"), "tool", error, Duration::ZERO)
 }
 
-/// Prepared, running and completed.
+/// Prepares, runs and completes a call.
 fn life(kind: CallKind, tool: &str, arguments: &Value, result: &ToolResult) -> Vec<ResponseEvent> {
     let mut stream = stream();
     let call = ToolCall::new("call_1", tool, arguments.to_string());
     let mut events = stream.prepare(&call, kind).unwrap();
     events.extend(stream.working(call.id()).unwrap());
-    // Said once.
+    // Reported once.
     assert_eq!(stream.working(call.id()).unwrap(), []);
     let Finished { events: last, outstanding, .. } = stream.complete(result).unwrap();
     assert_eq!(outstanding, None);
@@ -54,7 +54,7 @@ fn done_items(events: &[ResponseEvent]) -> impl Iterator<Item = &Value> {
         .filter_map(ResponseEvent::item)
 }
 
-/// The call's own item as it is in the end.
+/// The call's item in its final state.
 fn item(kind: CallKind, arguments: &Value, result: &ToolResult) -> Value {
     done_items(&life(kind, "tool", arguments, result)).next().unwrap().clone()
 }
@@ -146,7 +146,7 @@ fn golden_lives() {
 }
 
 #[test]
-fn the_names_are_the_apis() {
+fn event_names_match_the_api() {
     let names: Vec<&str> = EventName::ALL.iter().map(|name| name.as_str()).collect();
     let spelled = "output_item.added output_item.done \
         function_call_arguments.delta function_call_arguments.done \
@@ -187,7 +187,7 @@ fn a_failure_is_never_called_completed() {
 }
 
 #[test]
-fn an_mcp_call_tells_its_failure_as_an_error_and_never_as_output() {
+fn an_mcp_call_reports_its_failure_as_error_not_output() {
     for kind in [ErrorKind::Execution, ErrorKind::Cancelled] {
         let item = item(mcp(), &json!({}), &failure(kind, "no such id"));
         assert_eq!(item["output"], Value::Null);
@@ -196,7 +196,7 @@ fn an_mcp_call_tells_its_failure_as_an_error_and_never_as_output() {
 }
 
 #[test]
-fn a_call_of_a_function_is_complete_and_its_output_tells_of_the_failure() {
+fn a_failed_function_call_is_complete_and_its_output_reports_the_failure() {
     let error = failure(ErrorKind::Execution, "the disk is full");
     let events = life(CallKind::Function, "save", &json!({}), &error);
     let items: Vec<&Value> = done_items(&events).collect();
@@ -209,7 +209,7 @@ fn a_call_of_a_function_is_complete_and_its_output_tells_of_the_failure() {
 }
 
 #[test]
-fn failed_code_shows_what_it_printed_and_why_it_failed() {
+fn failed_code_shows_its_output_and_its_error() {
     let partial = ToolOutput::new().with_data(json!({"stdout": "1\n", "stderr": ""}));
     let error = ToolError::execution("ZeroDivisionError").with_partial(partial);
     let id = CallId::new("call_1");
@@ -222,14 +222,14 @@ fn failed_code_shows_what_it_printed_and_why_it_failed() {
 }
 
 #[test]
-fn a_kept_picture_is_told_by_its_address() {
+fn a_stored_picture_is_reported_by_its_address() {
     let link = Link::new("https://example.com/boat.png", "boat.png");
     let item = item(CallKind::ImageGeneration, &json!({}), &success(Content::from(link)));
     assert_eq!(item["result"], "https://example.com/boat.png");
 }
 
 #[test]
-fn a_search_without_data_tells_its_text() {
+fn a_search_without_data_returns_its_text() {
     let found =
         item(CallKind::FileSearch, &json!({"queries": ["a", "b"]}), &success("nothing new"));
     assert_eq!(found["queries"], json!(["a", "b"]));
@@ -237,7 +237,7 @@ fn a_search_without_data_tells_its_text() {
 }
 
 #[test]
-fn mended_arguments_are_told_whole() {
+fn corrected_arguments_are_sent_completely() {
     let mut stream = stream();
     let id = CallId::new("call_1");
     let _ = stream.open(&id, "add", CallKind::Function).unwrap();
@@ -264,7 +264,7 @@ fn steps_out_of_order_are_refused_and_change_nothing() {
     assert!(stream.open(&id, "local_shell", CallKind::LocalShell).is_err());
 
     let events = stream.open(&id, "tool", mcp()).unwrap();
-    // Nothing that was refused has used up a number.
+    // Refused steps have used no numbers.
     assert_eq!(events[0].sequence_number(), 0);
     assert_eq!(events[0].item_id(), "mcp_1");
     assert_eq!(reason(stream.prepare(&call, mcp()).unwrap_err()), StreamErrorKind::AlreadyPrepared);
@@ -282,7 +282,7 @@ fn steps_out_of_order_are_refused_and_change_nothing() {
     ));
 
     let finished = stream.complete(&result).unwrap();
-    // added, in_progress, arguments delta and done came before.
+    // After added, in_progress, arguments delta and done.
     assert_eq!(finished.events[0].sequence_number(), 4);
     assert_eq!(reason(stream.complete(&result).unwrap_err()), StreamErrorKind::AlreadyDone);
     assert_eq!(reason(stream.write(&id, "x").unwrap_err()), StreamErrorKind::AlreadyDone);
@@ -312,7 +312,7 @@ fn a_closed_stream_leaves_no_item_open() {
 }
 
 #[test]
-fn ids_stay_apart_where_their_source_repeats_itself() {
+fn ids_stay_unique_if_their_source_repeats_itself() {
     let mut stream = ResponseStream::new(|| "same".to_owned());
     let mut ids = Vec::new();
     for id in ["a", "b", "c"] {

@@ -1,4 +1,4 @@
-//! What each receiver is told of a result.
+//! Results in the format of each provider.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn the_texts_of_a_call_record_are_json() {
 }
 
 #[test]
-fn bytes_survive_where_the_receiver_can_hold_them() {
+fn bytes_survive_if_the_format_can_hold_them() {
     let (_, result) = results().into_iter().find(|(name, _)| *name == "parts").unwrap();
     let decoded = |text: &Value| STANDARD.decode(text.as_str().unwrap()).unwrap();
     let mcp = mcp_call_tool_result(&result, None, McpData::Any);
@@ -106,7 +106,7 @@ fn bytes_survive_where_the_receiver_can_hold_them() {
     let claude = anthropic_tool_result(&result);
     assert_eq!(decoded(&claude["content"][1]["source"]["data"]), [0, 255, 7]);
     assert_eq!(claude["content"][4]["type"], "document");
-    // A sound has no block of its own there, and is still told of.
+    // A sound has no block of its own there, but is still mentioned.
     assert_eq!(claude["content"][2]["text"], "[audio audio/wav, 1 bytes]");
 }
 

@@ -1,4 +1,4 @@
-//! The providers' rules, checked without any of the crate's own code.
+//! The providers' rules, checked independently of the crate's code.
 
 use serde_json::{Map, Value};
 use toolcrib_wire::Target;

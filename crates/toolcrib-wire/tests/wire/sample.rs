@@ -1,4 +1,4 @@
-//! Catalogues: tools that nobody wrote for us.
+//! Catalogues of foreign tools.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ impl Row {
     }
 }
 
-/// The sample beside the tests: ordinary tools, and every odd shape that tools come in.
+/// The sample beside the tests: ordinary tools, and every unusual form of tools.
 pub(crate) fn sample() -> Vec<Row> {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sample_catalog.jsonl"))
 }

@@ -1,4 +1,4 @@
-//! What an exported schema means, case by case.
+//! The meaning of exported schemas, case by case.
 
 use serde_json::{Value, json};
 use toolcrib_wire::{Export, Reason, Target, export, from_gemini, from_strict};
@@ -60,7 +60,7 @@ fn strict_mode_makes_optional_properties_nullable() {
 }
 
 #[test]
-fn strict_mode_refuses_what_it_cannot_say() {
+fn strict_mode_refuses_what_it_cannot_express() {
     let property = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
     let refused = |schema: Value| reason(&property(schema), Target::OpenAiStrict);
     assert_eq!(refused(json!({"type": "object"})), Reason::OpenObject);
@@ -96,7 +96,7 @@ fn a_refusal_says_where() {
 
 #[test]
 fn references_that_multiply_are_stopped() {
-    // Thirty definitions, each of which holds the next one twice.
+    // Thirty definitions, each of which contains the next one twice.
     let mut definitions = serde_json::Map::new();
     for level in 0..30 {
         let next = json!({"$ref": format!("#/$defs/d{}", level + 1), "description": "x"});
@@ -166,7 +166,7 @@ fn strict_mode_takes_five_thousand_properties_and_no_more() {
 }
 
 #[test]
-fn gemini_gets_what_it_has_words_for() {
+fn gemini_gets_a_description_for_missing_keywords() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -241,7 +241,7 @@ fn forced_nulls_are_removed_wherever_they_are() {
 }
 
 #[test]
-fn json_text_is_read_only_where_it_was_asked_for() {
+fn json_text_is_parsed_only_where_it_was_requested() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -271,14 +271,14 @@ fn anthropic_gets_the_schema_unchanged() {
 }
 
 #[test]
-fn of_two_tools_of_one_name_one_is_refused() {
+fn one_of_two_tools_with_one_name_is_refused() {
     let (a, b) = (json!({"type": "object"}), json!({"type": "object", "properties": {}}));
     let there = export([("t", "first", &a), ("t", "second", &b)], Target::Mcp);
     let back = export([("t", "second", &b), ("t", "first", &a)], Target::Mcp);
     assert_eq!(there, back);
     assert_eq!(there.tools.len(), 1);
     assert_eq!(there.refused[0].reason, Reason::Duplicate);
-    // The same declaration twice is one tool.
+    // Two equal declarations are one tool.
     assert!(export([("t", "d", &a), ("t", "d", &a)], Target::Mcp).refused.is_empty());
 }
 

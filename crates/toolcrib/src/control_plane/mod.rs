@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec, UpstreamTransport};
 use toolcrib_manifest::live::{ManifestUnit, UnitChange};
-use toolcrib_runners::{ControlPlane, Deciding, Lease, Places, RunnerHost};
+use toolcrib_runners::{ControlPlane, DecidingFiles, Lease, Places, RunnerHost};
 
 pub use own::OwnPlaces;
 
@@ -233,23 +233,23 @@ impl fmt::Debug for Keeper {
 /// A manifest itself, and what decides what its declarations run.
 fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> UnitPlaces {
     let mut places = UnitPlaces { read_only: vec![PathBuf::from(name)], guarded: Vec::new() };
-    let mut add = |found: Deciding, sandbox: Option<&SandboxSpec>| {
+    let mut add = |found: DecidingFiles, sandbox: Option<&SandboxSpec>| {
         if sandbox.is_some_and(|sandbox| sandbox.profile == SandboxProfile::Trusted) {
             places.guarded.extend(found.missing);
         }
         places.read_only.extend(found.places);
     };
     for declaration in &loaded.declarations {
-        add(Deciding::of_tool(declaration, host), Some(&declaration.sandbox));
+        add(DecidingFiles::of_tool(declaration, host), Some(&declaration.sandbox));
     }
     for upstream in &loaded.upstreams {
         if let UpstreamTransport::Stdio(stdio) = &upstream.transport {
-            let found = Deciding::of_upstream(stdio, &upstream.origin.file, host);
+            let found = DecidingFiles::of_upstream(stdio, &upstream.origin.file, host);
             add(found, Some(&stdio.sandbox));
         }
     }
     for resource in &loaded.resources {
-        add(Deciding::of_resource(resource), None);
+        add(DecidingFiles::of_resource(resource), None);
     }
     places
 }

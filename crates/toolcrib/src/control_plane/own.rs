@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::lock::LockMode;
-use toolcrib_runners::{Deciding, server_path};
+use toolcrib_runners::{DecidingFiles, server_path};
 
 use crate::settings::Config;
 
@@ -94,7 +94,7 @@ impl Config {
         }
         own.read_only.push(self.registry.lock_file.clone());
         for (argv, cwd) in self.secrets.values().filter_map(|source| source.command()) {
-            own.read_only.extend(Deciding::of_command(argv, cwd).places);
+            own.read_only.extend(DecidingFiles::of_command(argv, cwd).places);
         }
         own
     }

@@ -10,7 +10,8 @@ use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
 use toolcrib_manifest::lock::{Kind, Lock, LockMode};
 use toolcrib_manifest::{Diagnostic, Known, Place, Remark, Severity};
 use toolcrib_runners::{
-    Secrets, Word, pin_files, prompt_word, resource_word, tool_word, upstream_word,
+    Secrets, TrustDecision, pin_files, prompt_trust_decision, resource_trust_decision,
+    tool_trust_decision, upstream_trust_decision,
 };
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
@@ -204,24 +205,24 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
         let is_loaded =
             loaded.iter().any(|dir| *dir == path || Some(dir.as_path()) == path.parent());
         let tools = file.loaded.declarations.iter().filter_map(|tool| {
-            let word = tool_word(tool, &tool.digest(), &host)?;
+            let word = tool_trust_decision(tool, &tool.digest(), &host)?;
             Some((tool.definition.name(), &tool.origin, word))
         });
         let upstreams = file.loaded.upstreams.iter().filter_map(|server| {
-            let word = upstream_word(server, &server.digest(), &host)?;
+            let word = upstream_trust_decision(server, &server.digest(), &host)?;
             Some((server.name.as_str(), &server.origin, word))
         });
         let prompts = file.loaded.prompts.iter().filter_map(|prompt| {
-            let word = prompt_word(prompt, &prompt.digest(), &host)?;
+            let word = prompt_trust_decision(prompt, &prompt.digest(), &host)?;
             Some((prompt.name.as_str(), &prompt.origin, word))
         });
         let resources = file.loaded.resources.iter().filter_map(|resource| {
-            let word = resource_word(resource, &resource.digest(), &host)?;
+            let word = resource_trust_decision(resource, &resource.digest(), &host)?;
             Some((resource.uri.as_str(), &resource.origin, word))
         });
         let all = tools.chain(upstreams).chain(prompts).chain(resources);
         let found = all.filter_map(|(name, origin, word)| {
-            let Word::Missing { remedy } = word else { return None };
+            let TrustDecision::Untrusted { remedy } = word else { return None };
             let place = file.scalar_at(origin.line, origin.column);
             let message = format!("`{name}` is unavailable: it {remedy}");
             let diagnostic = Diagnostic::about("needs-trust", place, message).help(
@@ -414,7 +415,7 @@ mod tests {
         assert_eq!(remark.at, Place::Input("/properties/path/maxLength".to_owned()));
         assert_eq!(
             remark.message,
-            "for OpenAI's strict mode, `maxLength` is said in the description"
+            "for OpenAI's strict mode, `maxLength` is moved to the description"
         );
     }
 

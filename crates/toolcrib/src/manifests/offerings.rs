@@ -8,12 +8,12 @@ use toolcrib_mcp::catalog::{
     Address, CatalogText, MessageContent, Prompt, PromptArgument, PromptMessage, Resource,
     ResourceContent, TextPiece,
 };
-use toolcrib_runners::{RunnerHost, Word, served_file};
+use toolcrib_runners::{RunnerHost, TrustDecision, served_file};
 
 /// `word` is what the operator says of it, which decides where its files may be.
 pub(crate) fn prompt(
     declared: &PromptDeclaration,
-    word: Option<&Word>,
+    word: Option<&TrustDecision>,
     host: &RunnerHost,
 ) -> Prompt {
     let file = |path: &Path| served_file(path, &declared.origin.file, word, host);
@@ -47,7 +47,7 @@ pub(crate) fn prompt(
 /// As [`prompt`].
 pub(crate) fn resource(
     declared: &ResourceDeclaration,
-    word: Option<&Word>,
+    word: Option<&TrustDecision>,
     host: &RunnerHost,
 ) -> Resource {
     let file = |path: &Path| served_file(path, &declared.origin.file, word, host);

@@ -6,7 +6,8 @@ use toolcrib_manifest::declaration::{
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
 use toolcrib_runners::{
-    Deciding, ExposeSecret as _, RunnerHost, Secrets, Word, check_files, grants, upstream_word,
+    DecidingFiles, ExposeSecret as _, RunnerHost, Secrets, TrustDecision, check_files, grants,
+    upstream_trust_decision,
 };
 
 /// An upstream as a file declares it, with the values it refers to. What is not there makes it one
@@ -16,11 +17,11 @@ use toolcrib_runners::{
 /// none.
 pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
     let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
-    let word = upstream_word(declaration, &declaration.digest(), host);
-    if let Some(Word::Missing { remedy }) = &word {
+    let word = upstream_trust_decision(declaration, &declaration.digest(), host);
+    if let Some(TrustDecision::Untrusted { remedy }) = &word {
         values.lacks(format!("it {remedy}"));
     }
-    let is_pinned = host.pinned_scripts || word == Some(Word::GivenForDigest);
+    let is_pinned = host.pinned_scripts || word == Some(TrustDecision::TrustedForDigest);
     let mut upstream = match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
             let mut server = server(stdio, declaration, host, &mut values);
@@ -78,7 +79,7 @@ fn server(
             )),
         }
     }
-    let deciding = Deciding::of_upstream(stdio, &declaration.origin.file, host);
+    let deciding = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     for missing in &deciding.missing {
         values.lacks(format!("it runs `{}`, which does not exist", missing.display()));
     }

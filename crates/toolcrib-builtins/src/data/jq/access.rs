@@ -1,4 +1,4 @@
-//! How the interpreter looks into values and changes parts of them.
+//! Access to parts of values, for the jq interpreter.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const ITERABLE: &str = "array or object";
 
 impl jaq_core::ValT for Value {
     fn from_num(text: &str) -> ValR<Self> {
-        // A number of a program: `.5` and `1.` are allowed there and kept as their value.
+        // A number literal of a program; unlike JSON, jq allows `.5` and `1.`.
         let number = text.parse().map(Number::Integer);
         Ok(Self::Number(number.unwrap_or_else(|_| Number::Float(text.parse().unwrap_or(f64::NAN)))))
     }
@@ -150,7 +150,7 @@ impl jaq_core::ValT for Value {
 }
 
 impl Value {
-    /// `.[index]`; `None` where there is nothing.
+    /// `.[index]`; `None` if there is no such member.
     pub(super) fn member(&self, index: &Self) -> ValR<Option<Self>, Self> {
         tick();
         Ok(match (self, index) {
@@ -203,7 +203,7 @@ fn map_item<'a, I: Iterator<Item = ValX<'a, Value>>>(
     Ok(Value::Array(array))
 }
 
-/// The place an index names; a negative one counts from the end.
+/// The position of an index; a negative one counts from the end.
 fn place(at: &Number, length: usize) -> Option<usize> {
     let at = at.as_f64().floor();
     if at.is_nan() {
@@ -221,7 +221,7 @@ fn bounds_of(range: &Object) -> Bounds<'_> {
     range.members().get("start")..range.members().get("end")
 }
 
-/// The slice of a sequence of that length: clipped to it, never backwards.
+/// The range of a slice of a sequence of that length, clipped to it and never reversed.
 fn bounds(range: &Bounds<'_>, length: usize) -> ValR<Range<usize>, Value> {
     let bound = |bound: Option<&Value>, default: usize, round: fn(f64) -> f64| match bound {
         None | Some(Value::Null) => Ok(default),
@@ -236,7 +236,7 @@ fn bounds(range: &Bounds<'_>, length: usize) -> ValR<Range<usize>, Value> {
     Ok(start..end.max(start))
 }
 
-/// As [`bounds`] in characters, as bytes.
+/// Converts [`bounds`] from characters to bytes.
 fn text_bounds(range: &Bounds<'_>, text: &str) -> ValR<Range<usize>, Value> {
     let range = bounds(range, text.chars().count())?;
     let mut offsets = text.char_indices().map(|(offset, _)| offset).chain([text.len()]);
@@ -248,7 +248,7 @@ fn text_bounds(range: &Bounds<'_>, text: &str) -> ValR<Range<usize>, Value> {
     Ok(start..end)
 }
 
-/// What the standard library asks of values.
+/// The operations that the standard library needs.
 impl jaq_std::ValT for Value {
     fn into_seq<S: FromIterator<Self>>(self) -> Result<S, Self> {
         match self {

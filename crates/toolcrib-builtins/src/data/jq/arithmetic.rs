@@ -1,4 +1,4 @@
-//! What `+ - * / %` mean to values.
+//! The operators `+ - * / %` of jq values.
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;

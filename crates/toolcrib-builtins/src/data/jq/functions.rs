@@ -1,4 +1,4 @@
-//! The native filters of a query: those of jaq that touch nothing but their input, and ours.
+//! The native filters of a query: those of jaq that touch nothing but their input, and our own.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::program::Engine;
 use super::value::{Text, Value};
 use crate::data::json_text::JsonText;
 
-/// Filters of jaq's library that a query does not get: the environment, the clock, the time zone
-/// of the host, its log and its exit; and those that are ours.
+/// Filters of jaq's library that queries do not get: environment, clock, time zone, log and exit of the host; and those
+/// that are replaced by our own.
 const WITHOUT: &[&str] = &[
     "env",
     "now",
@@ -26,16 +26,16 @@ const WITHOUT: &[&str] = &[
     "split_matches",
     "split_",
 ];
-/// Definitions of jaq's library that stand on those.
+/// Definitions of jaq's library that use those filters.
 const WITHOUT_DEFINITIONS: &[&str] = &["stderr", "debug", "halt", "halt_error", "nan", "infinite"];
 
-/// Definitions that jaq keeps in crates about files and formats.
+/// Definitions that jaq keeps in separate crates.
 const DEFINITIONS: &str = include_str!("definitions.jq");
 
 /// The largest compiled regular expression, in bytes; see [`MAX_SEARCHED_BYTES`].
 const REGEX_BYTES: usize = 128 << 10;
-/// The longest text a regular expression is run on. One search cannot be interrupted; within
-/// these two caps it takes tens of milliseconds at worst.
+/// The longest text that a regular expression is run on. One search cannot be interrupted; within these two limits it
+/// takes tens of milliseconds at worst.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// All named definitions.
@@ -113,7 +113,7 @@ fn contains(value: &Value, part: &Value) -> bool {
 }
 
 impl Value {
-    /// Where a part occurs: in text as characters, in an array as items or as a run of items.
+    /// The positions of a part: characters in text, items or runs of items in an array.
     pub(super) fn indices(&self, part: &Self) -> ValR<Self> {
         Ok(match (self, part) {
             (Self::Null, _) => Self::Null,
@@ -147,7 +147,7 @@ fn binary_search(value: &Value, wanted: &Value) -> ValR<Value> {
     })
 }
 
-/// What a search yields.
+/// The kind of result of a search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Matches,
@@ -208,7 +208,7 @@ fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
     let mut found = Vec::new();
     let mut end_of_last = 0;
     for captures in regex.captures_iter(text) {
-        // Each match is a search of its own, which may go over the rest of the text.
+        // Each match is a separate search, which may read the rest of the text.
         pause();
         let whole = captures.get_match();
         if flags.skip_empty && whole.is_empty() {
@@ -231,8 +231,7 @@ fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
     Ok(found.into_iter().collect())
 }
 
-/// The whole match and its groups, each as `{offset, length, string, name?}`; a group that took no
-/// part has offset -1.
+/// The whole match and its groups, each as `{offset, length, string, name?}`; a group without a match has offset -1.
 fn groups(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>) -> Value {
     let starts: Vec<usize> = captures.iter().flatten().map(|group| group.start()).collect();
     let characters: BTreeMap<usize, usize> = {
@@ -259,7 +258,7 @@ fn groups(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>)
         .collect()
 }
 
-/// Turns byte offsets into character offsets; from match to match they only grow.
+/// Converts byte offsets to character offsets, which only increase from match to match.
 struct Positions<'a> {
     text: &'a str,
     offset: usize,
@@ -269,7 +268,7 @@ struct Positions<'a> {
 impl Positions<'_> {
     fn characters_before(&mut self, offset: usize) -> usize {
         if offset < self.offset {
-            // A group of a look-behind-less engine starts within its match; be right anyway.
+            // Without look-behind a group starts within its match; handle an earlier start anyway.
             return self.text[..offset].chars().count();
         }
         self.characters += self.text[self.offset..offset].chars().count();

@@ -1,9 +1,8 @@
-//! What a running query may use, and how it is stopped when it wants more.
+//! Limits on a running query, and how it is stopped when it exceeds one.
 //!
-//! The interpreter has no hook of its own, but it goes through two of our types all the time: it
-//! asks [`Program`](super::program) for its terms at every step, and it computes with
-//! [`Value`](super::value::Value)s. Both report here. A query that goes too far is unwound with
-//! an [`Exceeded`] as its payload: no `try` of the query can catch that, no panic message is
+//! The interpreter has no hook, but it constantly uses two of our types: it asks [`Program`](super::program) for its
+//! terms at every step, and it computes with [`Value`](super::value::Value)s. Both report here. A query that exceeds a
+//! limit is unwound with an [`Exceeded`] as its payload: no `try` of the query can catch that, no panic message is
 //! printed, and everything the query held is dropped on the way.
 //!
 //! The meter belongs to the thread; each query runs on its own (`on_own_stack`).
@@ -12,25 +11,24 @@ use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
 use std::thread;
 
-use crate::data::bounded::{STACK_BYTES, Stop, Watch};
+use crate::data::bounded::{STACK_BYTES, Stop, StopCheck};
 
-/// Bytes of values that may be alive at once.
+/// Bytes of values that may be alive at the same time.
 const MAX_LIVE_BYTES: usize = 128 << 20;
-/// Work units of one query. A step of the interpreter may leave some hundred bytes behind, an
-/// operation on a value some tens, which nobody counts; with these prices the limit bounds that
-/// memory to about 500 MB for the worst programs known. A `map(select(…) | {…})`
-/// over 60,000 objects stays within it.
+/// Work units of one query. A step of the interpreter may leave some hundred bytes behind and an operation on a value
+/// some tens, which are not counted; at these prices the limit bounds that memory to about 500 MB for the worst known
+/// programs. A `map(select(…) | {…})` over 60,000 objects stays within it.
 const MAX_WORK: u64 = 24_000_000;
 const STEP_WORK: u64 = 8;
-/// The clock is read once per so many units.
+/// The clock is read once for this many units.
 const CLOCK_WORK: u64 = 4_096;
-/// What recursion may use of the stack; the rest is for unwinding and dropping.
+/// How much stack recursion may use; the rest is for unwinding and dropping.
 const MAX_STACK_BYTES: usize = STACK_BYTES / 2;
 
-/// The limit that a query went over.
+/// The limit that a query exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// Its time, or the caller's patience.
+    /// Its time limit, or the caller cancelled.
     Stopped(Stop),
     /// [`MAX_LIVE_BYTES`].
     Memory,
@@ -47,7 +45,7 @@ struct Meter {
     work: Cell<u64>,
     next_clock: Cell<u64>,
     stack_start: Cell<usize>,
-    watch: RefCell<Option<Watch>>,
+    watch: RefCell<Option<StopCheck>>,
 }
 
 thread_local! {
@@ -63,7 +61,7 @@ thread_local! {
 }
 
 /// Starts metering this thread.
-pub(super) fn start(watch: Watch) {
+pub(super) fn start(watch: StopCheck) {
     METER.with(|meter| {
         meter.stack_start.set(stack_address());
         meter.watch.replace(Some(watch));
@@ -84,9 +82,9 @@ pub(super) fn tick() {
     work(1);
 }
 
-/// Before something that may take milliseconds: reads the clock at once.
+/// Call before an operation that may take milliseconds: reads the clock at once.
 pub(super) fn pause() {
-    let stop = METER.with(|meter| meter.watch.borrow().as_ref().and_then(Watch::stop));
+    let stop = METER.with(|meter| meter.watch.borrow().as_ref().and_then(StopCheck::stop));
     if let Some(stop) = stop {
         exceeded(Exceeded::Stopped(stop));
     }
@@ -94,8 +92,8 @@ pub(super) fn pause() {
 
 /// Stops the query.
 ///
-/// Never reached while a value is dropped: nothing that a drop runs is metered. While the thread
-/// is unwinding already it does nothing, for a second panic would end the process.
+/// Never called while a value is dropped, because drops are not metered. Does nothing if the thread is already
+/// unwinding: a second panic would end the process.
 pub(super) fn exceeded(limit: Exceeded) {
     if !thread::panicking() {
         resume_unwind(Box::new(limit));
@@ -113,33 +111,33 @@ fn work(units: u64) {
         if done > MAX_WORK {
             return Some(Exceeded::Work);
         }
-        meter.watch.borrow().as_ref().and_then(Watch::stop).map(Exceeded::Stopped)
+        meter.watch.borrow().as_ref().and_then(StopCheck::stop).map(Exceeded::Stopped)
     });
     if let Some(limit) = limit {
         exceeded(limit);
     }
 }
 
-/// Roughly where the stack has grown to.
+/// The approximate position of the stack pointer.
 #[inline(never)]
 fn stack_address() -> usize {
     let marker = 0_u8;
     std::ptr::from_ref(std::hint::black_box(&marker)).addr()
 }
 
-/// Bytes that a value holds, returned when it is dropped.
+/// Bytes that a value holds, released when it is dropped.
 #[derive(Debug)]
 pub(super) struct Charge(usize);
 
 impl Charge {
-    /// Takes bytes, or stops the query.
+    /// Charges bytes, or stops the query.
     pub(super) fn new(bytes: usize) -> Self {
         let mut charge = Self(0);
         charge.set(bytes);
         charge
     }
 
-    /// Makes it this many bytes, or stops the query. Call it before the bytes are allocated.
+    /// Changes the charge, or stops the query. Call it before the bytes are allocated.
     pub(super) fn set(&mut self, bytes: usize) {
         let live = METER.with(|meter| {
             let live = meter.live.get().saturating_sub(self.0).saturating_add(bytes);
@@ -161,7 +159,7 @@ impl Clone for Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        // The thread's meter may be gone already when its last value goes.
+        // The thread's meter may be gone when the last value is dropped.
         let _ = METER.try_with(|meter| meter.live.set(meter.live.get().saturating_sub(self.0)));
     }
 }

@@ -1,8 +1,7 @@
-//! jq queries that end: bounded in time, memory, stack and output, whatever the program says.
+//! jq queries with limits on time, memory, stack and output, whatever the program does.
 //!
-//! A query computes on the text it is given and on nothing else: no environment, no clock, no
-//! files, no modules. It runs on a thread of its own whose [`meter`] stops it at the first limit
-//! it goes over, so that no thread is left spinning.
+//! A query computes on the given text only: no environment, no clock, no files, no modules. It runs on its own thread,
+//! and a [`meter`] stops it at the first exceeded limit, so that no thread keeps spinning.
 
 mod access;
 mod arithmetic;
@@ -22,10 +21,10 @@ use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 use self::meter::Exceeded;
 use self::program::{Engine, Program};
 use self::value::Value;
-use super::bounded::{Watch, on_own_stack};
+use super::bounded::{StopCheck, on_own_stack};
 use super::json_text::JsonText;
 
-/// The most values a query may yield.
+/// The most results a query may yield.
 const MAX_RESULTS: usize = 10_000;
 /// The longest output, in bytes.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -38,7 +37,7 @@ pub(super) fn query(
     program: &str,
     cx: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
-    let watch = Watch::new(cx, TIME_LIMIT);
+    let watch = StopCheck::new(cx, TIME_LIMIT);
     let lines = on_own_stack(|| {
         meter::start(watch);
         run(text, program)
@@ -57,7 +56,7 @@ pub(super) fn query(
     } else {
         lines.join("\n")
     });
-    // A literal beyond the range of a double stays in the text only.
+    // A literal beyond the range of a double is only in the text.
     Ok(match results {
         Ok(results) => {
             let data = json!({"count": lines.len(), "results": results.into_protected()});
@@ -94,7 +93,7 @@ fn run(text: JsonText<'_>, program: &str) -> Result<Vec<String>, ToolError> {
     Ok(lines)
 }
 
-/// The query itself failed; what it had yielded goes along.
+/// The query itself failed; the error includes the results so far.
 fn failed(message: &str, lines: &[String]) -> ToolError {
     let error = ToolError::execution(format!("jq: {message}"))
         .with_hint("Look at the data with `keys`, or let the query pass over it with `?` or `//`.");

@@ -1,15 +1,14 @@
-//! Numbers as jq has them: integers while they fit, else double precision. There are no big
-//! integers to grow: a literal of the input that neither type holds exactly is kept as it is
-//! written until something is computed with it.
+//! jq's numbers: integers while they fit, else double precision. There are no big integers: a literal of the input that
+//! neither type holds exactly stays as written until something is computed with it.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;
 
-/// Significant digits that double precision keeps for sure.
+/// Significant digits that double precision always preserves.
 const SAFE_DIGITS: usize = 15;
-/// From here on a float is written with an exponent; below, every whole number is exact enough.
+/// Floats from here on are written with an exponent; below, every whole number is exact enough.
 const PLAIN_LIMIT: f64 = 1e17;
 
 #[derive(Debug, Clone)]
@@ -20,7 +19,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// Reads a number of a JSON text.
+    /// Parses a JSON number.
     pub(super) fn read(text: &str) -> Self {
         if let Ok(integer) = text.parse::<i64>()
             && text != "-0"
@@ -59,10 +58,9 @@ impl Number {
         matches!(self, Self::Float(float) if float.is_nan())
     }
 
-    /// Writes it as JSON, which knows neither NaN nor infinity: jq writes `null` and the largest
-    /// number.
+    /// Writes it as JSON, which has neither NaN nor infinity: jq writes `null` and the largest number.
     pub(super) fn write(&self, out: &mut String) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match self {
             Self::Integer(integer) => write!(out, "{integer}"),
             Self::Literal(text) => write!(out, "{text}"),
@@ -91,13 +89,13 @@ impl Number {
         (divisor != 0.0).then(|| Self::Float(self.as_f64() / divisor))
     }
 
-    /// `left % right`, on the whole parts as jq has it; `None` for a zero divisor.
+    /// `left % right` of the whole parts, as in jq; `None` for a zero divisor.
     pub(super) fn remainder(&self, right: &Self) -> Option<Self> {
         if self.is_nan() || right.is_nan() {
             return Some(Self::Float(f64::NAN));
         }
         let (left, right) = (self.saturated(), right.saturated());
-        // `MIN % -1` is zero, which `wrapping_rem` knows.
+        // `MIN % -1` is zero; `wrapping_rem` handles that.
         (right != 0).then(|| Self::Integer(left.wrapping_rem(right)))
     }
 
@@ -124,8 +122,8 @@ impl Number {
     }
 }
 
-/// Compares exactly: going through floats would call neighbours equal, and an order that is not
-/// transitive breaks sorting.
+/// Compares exactly: going through floats would make neighbours equal, and an order that is not transitive breaks
+/// sorting.
 fn cmp_integer(left: i64, right: f64) -> Ordering {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if right.is_nan() || right < -BEYOND {

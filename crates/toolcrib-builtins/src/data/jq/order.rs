@@ -1,4 +1,4 @@
-//! How values compare: jq's equality, jq's `<`, and a total order for sorting.
+//! Comparison of values: jq's equality, jq's `<`, and a total order for sorting.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ impl Eq for Value {}
     clippy::non_canonical_partial_ord_impl,
     reason = "jq orders NaN in a way that no sorting survives: comparing and sorting differ"
 )]
-/// What `<` means to a query, where NaN is less than every number, itself included.
+/// jq's `<`, where NaN is less than every number, including itself.
 impl PartialOrd for Value {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         if let (Self::Number(left), Self::Number(_)) = (self, other)

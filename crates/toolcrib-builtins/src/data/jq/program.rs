@@ -1,4 +1,4 @@
-//! A jq program: parsed, checked for what must not run, compiled.
+//! A jq program: parsed, checked for forbidden constructs, compiled.
 
 use jaq_core::data::{DataT, HasLut};
 use jaq_core::load::lex::StrPart;
@@ -14,10 +14,10 @@ use super::value::Value;
 
 /// The longest program, in bytes.
 pub(super) const MAX_BYTES: usize = 4_000;
-/// The deepest nesting of brackets: every level costs stack while it is parsed.
+/// The deepest nesting of brackets: every level needs stack in the parser.
 const MAX_DEPTH: usize = 100;
 
-/// What the interpreter runs on: our values, and a program that is metered.
+/// The interpreter's data: our values, and a metered program.
 pub(super) struct Engine;
 
 impl DataT for Engine {
@@ -25,8 +25,7 @@ impl DataT for Engine {
     type Data<'a> = Program<'a>;
 }
 
-/// The compiled terms. The interpreter asks for them at every step, which makes them the place
-/// where a running query can be stopped.
+/// The compiled terms. The interpreter asks for them at every step, so this is where a running query can be stopped.
 #[derive(Clone, Copy)]
 pub(super) struct Program<'a>(pub(super) &'a Lut<Engine>);
 
@@ -37,7 +36,7 @@ impl<'a> HasLut<'a, Engine> for Program<'a> {
     }
 }
 
-/// Compiles a program, or says what is wrong with it.
+/// Compiles a program, or explains why it cannot.
 pub(super) fn compile(code: &str) -> Result<jaq_core::Filter<Engine>, ToolError> {
     check_size(code)?;
     let arena = Arena::default();
@@ -46,7 +45,7 @@ pub(super) fn compile(code: &str) -> Result<jaq_core::Filter<Engine>, ToolError>
         let problem = errors.iter().find_map(|(_, error)| load_problem(code, error));
         refused(problem.unwrap_or_else(|| "it cannot be read".to_owned()))
     })?;
-    // The loader also takes modules, with metadata and imports; a query is one term.
+    // The loader also accepts modules, with metadata and imports; a query is one term.
     let term = jaq_core::load::parse(code, |parser| parser.term())
         .ok_or_else(|| refused("modules are not available here"))?;
     check_recursion(&term)?;
@@ -60,7 +59,7 @@ pub(super) fn compile(code: &str) -> Result<jaq_core::Filter<Engine>, ToolError>
 }
 
 fn refused(problem: impl std::fmt::Display) -> ToolError {
-    ToolError::invalid_args(format!("`query` is not a jq program: {problem}")).with_hint(
+    ToolError::invalid_args(format!("`query` is not a valid jq program: {problem}")).with_hint(
         "Write it as for jq, for example `.items[] | select(.n > 1) | .name`. There are no \
          modules, files, environment or clock.",
     )
@@ -68,9 +67,9 @@ fn refused(problem: impl std::fmt::Display) -> ToolError {
 
 fn check_size(code: &str) -> Result<(), ToolError> {
     if code.len() > MAX_BYTES {
-        return Err(refused(format!("it has {} bytes; at most {MAX_BYTES} are read", code.len())));
+        return Err(refused(format!("it has {} bytes; the limit is {MAX_BYTES}", code.len())));
     }
-    // Brackets in texts count too: what is refused by mistake nobody writes.
+    // Brackets inside strings count too; a real query never has so many.
     let mut depth = 0_usize;
     for byte in code.bytes() {
         match byte {
@@ -107,27 +106,27 @@ fn load_problem(code: &str, error: &LoadError<&str>) -> Option<String> {
     }
 }
 
-/// Refuses definitions that call themselves.
+/// Refuses recursive definitions.
 ///
-/// What a definition of the query's own keeps alive in each call (closures holding closures) is
-/// known to nobody and is dropped recursively. The library's loops (`recurse`, `while`, `until`,
-/// `repeat`) keep nothing and run in constant stack, so that the meter can stop them cleanly. jq
-/// has no other way to recurse: a definition sees only itself and what stands before or around it.
+/// Nobody knows what a query's own recursive definition keeps alive in each call (closures holding closures), and it is
+/// dropped recursively. The library's loops (`recurse`, `while`, `until`, `repeat`) keep nothing and run in constant
+/// stack, so the meter can stop them cleanly. jq has no other way to recurse: a definition sees only itself and the
+/// definitions before or around it.
 fn check_recursion(term: &Term<&str>) -> Result<(), ToolError> {
     match recursive(term, &mut Vec::new()) {
         None => Ok(()),
         Some(name) => Err(ToolError::invalid_args(format!(
-            "`query` defines `{name}` by itself; recursive definitions are not run here"
+            "`query` defines `{name}` recursively; recursive definitions are not supported"
         ))
         .with_hint("Use `recurse(f)`, `..`, `walk(f)`, `while`, `until` or `reduce` instead.")),
     }
 }
 
 /// The definitions around a term: name and number of parameters.
-type Around<'s> = Vec<(&'s str, usize)>;
+type Scope<'s> = Vec<(&'s str, usize)>;
 
-/// The first definition that is called inside itself.
-fn recursive<'s>(term: &Term<&'s str>, around: &mut Around<'s>) -> Option<&'s str> {
+/// The first definition that calls itself.
+fn recursive<'s>(term: &Term<&'s str>, around: &mut Scope<'s>) -> Option<&'s str> {
     match term {
         Term::Id
         | Term::Recurse
@@ -182,13 +181,13 @@ fn recursive<'s>(term: &Term<&'s str>, around: &mut Around<'s>) -> Option<&'s st
     }
 }
 
-fn any<'s>(terms: &[Term<&'s str>], around: &mut Around<'s>) -> Option<&'s str> {
+fn any<'s>(terms: &[Term<&'s str>], around: &mut Scope<'s>) -> Option<&'s str> {
     terms.iter().find_map(|term| recursive(term, around))
 }
 
 fn in_definition<'s>(
     definition: &Def<&'s str, Term<&'s str>>,
-    around: &mut Around<'s>,
+    around: &mut Scope<'s>,
 ) -> Option<&'s str> {
     around.push((definition.name, definition.args.len()));
     let found = recursive(&definition.body, around);
@@ -196,7 +195,7 @@ fn in_definition<'s>(
     found
 }
 
-fn in_pattern<'s>(pattern: &Pattern<&'s str>, around: &mut Around<'s>) -> Option<&'s str> {
+fn in_pattern<'s>(pattern: &Pattern<&'s str>, around: &mut Scope<'s>) -> Option<&'s str> {
     match pattern {
         Pattern::Var(_) => None,
         Pattern::Arr(parts) => parts.iter().find_map(|part| in_pattern(part, around)),

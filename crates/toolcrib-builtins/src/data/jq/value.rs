@@ -1,4 +1,4 @@
-//! The values a query computes with: JSON, counted by the meter in bytes, depth and operations.
+//! The values of a query: JSON whose bytes, depth and operations are metered.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::meter::{Charge, Exceeded, exceeded, tick};
 use super::number::Number;
 use crate::data::json_text::{JsonText, MAX_DEPTH, Token, Tokens, read_string};
 
-/// The longest text a value may be written as inside a query. Values share their parts, so that a
-/// small one can be written in very many bytes.
+/// The longest JSON text of a value inside a query. Values share their parts, so a small value can have a very long
+/// text.
 const MAX_WRITTEN_BYTES: usize = 16 << 20;
 /// How much of a value an error message shows.
 const SHOWN_BYTES: usize = 80;
@@ -77,7 +77,7 @@ pub(super) struct Array {
     charge: Charge,
 }
 
-/// Members in the order they came, and an upper bound of their depth.
+/// Members in insertion order, and an upper bound of their depth.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     members: IndexMap<Text, Value>,
@@ -85,8 +85,8 @@ pub(super) struct Object {
     charge: Charge,
 }
 
-/// The depth of a container of something of that depth; too deep a value stops the query. That
-/// bounds every recursion over a value, dropping included.
+/// The depth of a container whose contents have this depth; too deep a value stops the query. That bounds every
+/// recursion over a value, including drops.
 fn deeper(inner: u16) -> u16 {
     let depth = inner.saturating_add(1);
     if depth > MAX_DEPTH {
@@ -111,7 +111,7 @@ impl Array {
         self.items.push(value);
     }
 
-    /// Puts a value in a place; places up to it become null.
+    /// Puts a value at an index; missing items before it become null.
     pub(super) fn put(&mut self, at: usize, value: Value) {
         self.depth = self.depth.max(deeper(value.depth()));
         if at >= self.items.len() {
@@ -139,7 +139,7 @@ impl Array {
         self.items.splice(range, new.items.iter().cloned());
     }
 
-    /// Charges before it allocates, doubling as a vector does.
+    /// Charges before it allocates, and doubles the capacity as a vector does.
     fn reserve(&mut self, more: usize) {
         let needed = self.items.len().saturating_add(more);
         if needed > self.items.capacity() {
@@ -178,14 +178,14 @@ impl Object {
         self.members.shift_remove(key);
     }
 
-    /// Adds the members of another, which win.
+    /// Adds the members of another object, which replace its own.
     pub(super) fn extend(&mut self, other: &Self) {
         for (key, value) in &other.members {
             self.insert(key.clone(), value.clone());
         }
     }
 
-    /// As [`extend`](Self::extend), but objects under one key are merged.
+    /// Like [`extend`](Self::extend), but merges objects under the same key.
     pub(super) fn merge(&mut self, other: &Self) {
         for (key, value) in &other.members {
             let value = match (self.members.get(key.as_str()), value) {
@@ -228,7 +228,7 @@ impl Value {
         }
     }
 
-    /// Compact JSON; stops the query if that is very long.
+    /// Compact JSON; stops the query if it would be very long.
     pub(super) fn to_json(&self) -> String {
         let mut out = String::new();
         if !self.write(&mut out, MAX_WRITTEN_BYTES) {
@@ -237,7 +237,7 @@ impl Value {
         out
     }
 
-    /// Appends compact JSON while `out` is within `max_bytes`; whether all of it fitted.
+    /// Appends compact JSON while `out` is within `max_bytes`; returns whether all of it fitted.
     pub(super) fn write(&self, out: &mut String, max_bytes: usize) -> bool {
         tick();
         if out.len() > max_bytes {
@@ -360,7 +360,7 @@ impl From<String> for Value {
     }
 }
 
-/// The object that stands for a slice in a path.
+/// The object that represents a slice in a path.
 impl From<jaq_core::val::Range<Self>> for Value {
     fn from(range: jaq_core::val::Range<Self>) -> Self {
         let bounds = [("start", range.start), ("end", range.end)];
@@ -370,7 +370,7 @@ impl From<jaq_core::val::Range<Self>> for Value {
     }
 }
 
-/// The start of the value as JSON: for error messages.
+/// The beginning of the value as JSON, for error messages.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! What is said of edits that were made, and of those that were not: as text and as data.
+//! Reports edits that were made or refused, as text and as data.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib_edit::{Candidate, Closest, Level, LineRange, Refusal, Rejected, Step};
 use toolcrib_tool::{ToolError, ToolOutput};
 
-/// The answer to edits that were made, or would be.
+/// The answer to edits that were made, or that a dry run would make.
 pub(super) fn made(path: &str, steps: &[Step], size: usize, dry_run: bool) -> ToolOutput {
     let verb = if dry_run { "Would edit" } else { "Edited" };
     let mut text = format!("{verb} {path}");
@@ -39,8 +39,7 @@ pub(super) fn made(path: &str, steps: &[Step], size: usize, dry_run: bool) -> To
     }))
 }
 
-/// The answer to edits of which one was refused. Its data says the same as its text, so the text
-/// holds nothing of it.
+/// The answer to refused edits. Its data has the same facts as its text, so the text is not repeated there.
 pub(super) fn rejected(path: &str, rejected: &Rejected) -> ToolError {
     let mut data = structure(&rejected.refusal);
     data["path"] = path.into();
@@ -69,7 +68,7 @@ fn structure(refusal: &Refusal) -> Value {
             "already": miss.already.as_ref().map(range),
             "empty_file": miss.empty_file,
         }),
-        // Their name says all.
+        // The name alone says everything.
         _ => json!({}),
     }
 }

@@ -1,4 +1,4 @@
-//! `edit_file`: texts in a file are replaced by what a model quotes of them, under the file's lock.
+//! `edit_file`: replaces texts that a model quotes from a file, under the file's lock.
 
 mod answer;
 
@@ -22,17 +22,17 @@ struct EditArgs {
     /// The text to replace, copied from the file, with enough of the lines around it to be there
     /// once. No line numbers.
     source_text: Option<String>,
-    /// What shall stand there instead; the empty text deletes it.
+    /// The new text; the empty text deletes it.
     target_text: Option<String>,
     /// Replace all places instead of the only one. Default false.
     #[serde(default)]
     replace_all: bool,
-    /// If the text stands at several places: the line (the first is 1) that the one you mean is
-    /// nearest to. It only chooses among places where the text stands.
+    /// If the text occurs several times: the line (the first is 1) that is nearest to the occurrence you mean. It only
+    /// chooses among occurrences of the text.
     #[schemars(range(min = 1))]
     near_line: Option<usize>,
-    /// Instead of `source_text` and `target_text`: several edits of this file, made in this order,
-    /// each in what the ones before it left. If one cannot be made, none is.
+    /// Instead of `source_text` and `target_text`: several edits of this file, made in this order, each in the result
+    /// of those before it. If one cannot be made, none is.
     #[serde(default)]
     #[schemars(length(max = 100))]
     edits: Vec<OneEdit>,
@@ -48,22 +48,21 @@ struct EditArgs {
 struct OneEdit {
     /// The text to replace, as for a single edit.
     source_text: String,
-    /// What shall stand there instead; the empty text deletes it.
+    /// The new text; the empty text deletes it.
     target_text: String,
     /// Replace all places instead of the only one. Default false.
     #[serde(default)]
     replace_all: bool,
-    /// The line that the place you mean is nearest to, as the file is numbered before this call.
+    /// The line nearest to the occurrence you mean, as the file is numbered before this call.
     #[schemars(range(min = 1))]
     near_line: Option<usize>,
 }
 
 super::in_both_profiles! {
-    /// Edit a file of the project: the text `source_text`, which has to stand in it at one place, becomes
-    /// `target_text`; or make several `edits` at once. Line endings, indentation and quotes may be written
-    /// differently than in the file, words may not. Where the text stands at several places or at none,
-    /// nothing is changed, and the answer says where it stands, or what is closest. To insert, quote a line
-    /// and give it back with what is new.
+    /// Edit a file of the project: the text `source_text`, which has to occur in it exactly once, is replaced by
+    /// `target_text`; or make several `edits` at once. Line endings, indentation and quotes may differ from the file,
+    /// words may not. If the text occurs several times or not at all, nothing is changed, and the answer says where it
+    /// occurs, or what is most similar. To insert, quote a line and repeat it with the new text.
     #[tool(
         category = "file",
         tags("file", "text"),
@@ -82,7 +81,7 @@ super::in_both_profiles! {
 }
 
 impl EditArgs {
-    /// The edits that are asked for, in either form.
+    /// The requested edits, in either form.
     fn edits(&self) -> Result<Vec<Edit<'_>>, ToolError> {
         let wrong =
             |problem: &str, hint: &str| Err(ToolError::invalid_args(problem).with_hint(hint));
@@ -98,7 +97,7 @@ impl EditArgs {
                 ),
                 (Some(_), None) => wrong(
                     "`target_text` is missing",
-                    "Say what shall stand in the place of `source_text`; `\"\"` deletes it.",
+                    "Give the text that replaces `source_text`; `\"\"` deletes it.",
                 ),
                 (None, Some(_)) => wrong(
                     "`source_text` is missing",
@@ -106,11 +105,11 @@ impl EditArgs {
                 ),
             };
         }
-        // An empty text beside them says nothing.
+        // An empty text beside `edits` is ignored.
         let is_said = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         if is_said(source_text) || is_said(target_text) || *replace_all || near_line.is_some() {
             return wrong(
-                "there are `edits`, and parts of an edit beside them",
+                "both `edits` and the fields of a single edit were given",
                 "Put `source_text`, `target_text`, `replace_all` and `near_line` into `edits`.",
             );
         }
@@ -127,12 +126,12 @@ fn one<'a>(source: &'a str, target: &'a str, all: bool, near_line: Option<usize>
 }
 
 /// Why edits were not made.
-enum Unmade {
+enum RefusedEdit {
     Workspace(WorkspaceError),
     Rejected(Rejected),
 }
 
-impl From<WorkspaceError> for Unmade {
+impl From<WorkspaceError> for RefusedEdit {
     fn from(error: WorkspaceError) -> Self {
         Self::Workspace(error)
     }
@@ -142,13 +141,13 @@ fn edit(args: &EditArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let path = call.relative(&args.path)?;
     let edits = args.edits()?;
     let made = call.workspace.update(&args.path, MAX_BYTES, |file| {
-        let applied = apply(&file, &edits).map_err(Unmade::Rejected)?;
+        let applied = apply(&file, &edits).map_err(RefusedEdit::Rejected)?;
         let size = applied.bytes.len();
         Ok(((!args.dry_run).then_some(applied.bytes), (applied.steps, size)))
     });
     match made {
         Ok((steps, size)) => Ok(answer::made(&path, &steps, size, args.dry_run)),
-        Err(Unmade::Workspace(error)) => Err(refusal(&args.path, error)),
-        Err(Unmade::Rejected(rejected)) => Err(answer::rejected(&path, &rejected)),
+        Err(RefusedEdit::Workspace(error)) => Err(refusal(&args.path, error)),
+        Err(RefusedEdit::Rejected(rejected)) => Err(answer::rejected(&path, &rejected)),
     }
 }

@@ -238,7 +238,7 @@ fn a_state_folder_behind_a_link_is_refused_by_doctor_as_by_a_server() {
     let serve = crib.run(&["serve", "--listen", "127.0.0.1:0", "--set", &state]);
     assert_eq!((doctor.code, serve.code), (Some(1), Some(2)), "{doctor:?} {serve:?}");
     for said in [doctor.stdout.replace("\n           ", " "), serve.stderr] {
-        assert!(said.contains("is reached by the symbolic link"), "{said}");
+        assert!(said.contains("is behind the symbolic link"), "{said}");
         assert!(said.contains(&format!("name {} instead", real.display())), "{said}");
     }
     let direct = format!("state.dir={}", real.display());

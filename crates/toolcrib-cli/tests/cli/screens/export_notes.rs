@@ -66,7 +66,7 @@ fn notes_of_a_format_are_said_on_standard_error_and_change_no_output() {
     assert!(
         noted
             .stderr
-            .contains("note steady at /properties/number: `default` is said in the description"),
+            .contains("note steady at /properties/number: `default` is moved to the description"),
         "{noted:?}"
     );
 }

@@ -1,31 +1,31 @@
-//! An entry of an argument vector, and the files that a vector names for writing.
+//! Entries of an argument vector, and the files that a vector names for writing.
 
 use std::path::PathBuf;
 
+use super::declaration_folders::DeclarationFolders;
 use super::options;
 use super::programs::looks_like_a_file;
 use super::roles::{self, Role};
-use super::surroundings::Surroundings;
-use super::words::Word;
+use super::words::ArgumentText;
 
 /// An entry of an argument vector.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Entry<'e> {
-    /// How the manifest writes it, and whether it is the script of an interpreter.
+pub(super) struct VectorEntry<'e> {
+    /// The entry as the manifest writes it, and whether it is the script of an interpreter.
     pub(super) written: Option<(&'e str, bool)>,
     /// The entry before it.
     pub(super) before: &'e str,
-    /// It is run, if it names a file.
+    /// If it names a file, that file is run.
     pub(super) is_code: bool,
-    /// It is what a shell is given to run.
+    /// It is text that a shell runs.
     pub(super) is_shell_text: bool,
-    /// The program runs no file, so that a bare word names none.
+    /// The program runs no files, so a bare word is not a file name.
     pub(super) bare_is_no_file: bool,
 }
 
-impl Entry<'_> {
-    /// The parts of the entry that may name files, with what they are to the program, which runs what
-    /// its arguments name (`runs`) or does not.
+impl VectorEntry<'_> {
+    /// The parts of the entry that may name files, each with its role for the program. `runs` says whether the program
+    /// runs the files in its arguments.
     pub(super) fn parts<'t>(&self, text: &'t str, runs: bool) -> Vec<(&'t str, Role)> {
         let plain = if self.is_code { Role::Code } else { Role::Plain };
         let is_name = |part: &&str| {
@@ -42,8 +42,8 @@ impl Entry<'_> {
         parts.chain(words.map(|word| (word, Role::Code))).collect()
     }
 
-    /// Whether what a word names as this entry stops the whole server if it is a symbolic link that
-    /// programs could replace: it is certainly a script.
+    /// Whether the file that this entry names is certainly a script. The server does not start if such a file is a
+    /// symbolic link that programs could replace.
     pub(super) fn is_script(&self, part: &str, role: Role) -> bool {
         let is_named = self.written.is_none_or(|(_, is_script)| is_script) && !roles::is_bare(part);
         role == Role::Code && (is_named || looks_like_a_file(part))
@@ -55,7 +55,7 @@ impl Entry<'_> {
     }
 }
 
-/// The option that a part of an entry is the value of.
+/// The option whose value this part of an entry is.
 fn option_of<'t>(before: &'t str, text: &'t str, part: &str) -> &'t str {
     match text.strip_suffix(part) {
         Some("") | None => before,
@@ -63,24 +63,24 @@ fn option_of<'t>(before: &'t str, text: &'t str, part: &str) -> &'t str {
     }
 }
 
-/// Whether the text behind an option is one that a shell runs.
+/// Whether a shell runs the text after this option.
 pub(super) fn is_inline(option: &str) -> bool {
     option.starts_with('-') && !option.starts_with("--") && option.ends_with('c')
 }
 
 /// The files that a vector names for writing.
-pub(super) fn outputs(words: &[Word], around: &Surroundings<'_>) -> Vec<PathBuf> {
+pub(super) fn outputs(words: &[ArgumentText], around: &DeclarationFolders<'_>) -> Vec<PathBuf> {
     let texts: Vec<_> = words.iter().map(|word| word.text().unwrap_or_default()).collect();
     let mut outputs = Vec::new();
     for (at, text) in texts.iter().enumerate().skip(1) {
         let before = texts[at - 1];
         let written = options::values(text).filter(|part| {
             let option = option_of(before, text, part);
-            // The option itself is no program, and stands before its value or with it.
+            // The option itself is not a program; it comes before its value or in the same word.
             let programs = if part == text { &texts[..at - 1] } else { &texts[..at] };
             roles::is_written(option, programs)
         });
-        let is_shell_text = words[..at].iter().any(Word::is_shell) && is_inline(before);
+        let is_shell_text = words[..at].iter().any(ArgumentText::is_shell) && is_inline(before);
         let in_text = is_shell_text.then(|| roles::in_shell_text(text)).into_iter().flatten();
         let in_text = in_text.filter(|(_, role)| *role == Role::Output).map(|(part, _)| part);
         for part in written.chain(in_text).filter(|part| !part.is_empty() && part.len() <= 4096) {

@@ -1,7 +1,8 @@
-//! Which files decide what a declaration runs: programs, scripts, and what programs load beside them.
+//! Finds the files that decide what a declaration runs: programs, scripts, and files that programs load from beside
+//! them.
 //!
-//! Whoever can change one of them runs code of their own under the declaration's profile, so none of
-//! them may be in what a tool of the server can write.
+//! Anybody who can change one of them can run their own code under the declaration's profile, so no tool of the server
+//! may be able to write to them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,57 +17,56 @@ use toolcrib_tool::ToolError;
 
 use crate::RunnerHost;
 
+mod declaration_folders;
 mod entry;
 mod options;
 mod programs;
 mod roles;
-mod surroundings;
 mod system;
 mod words;
 
-use self::entry::{Entry, is_inline, outputs};
+use self::declaration_folders::DeclarationFolders;
+pub(crate) use self::declaration_folders::is_behind_a_link;
+use self::entry::{VectorEntry, is_inline, outputs};
 use self::programs::{
     CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, looks_like_a_file,
     runs_its_arguments, runs_no_file,
 };
 use self::roles::Role;
-use self::surroundings::Surroundings;
-pub(crate) use self::surroundings::is_behind_a_link;
-use self::words::{Word, word, words_of};
+use self::words::{ArgumentText, argument_text, words_of};
 
-/// What decides what a declaration runs.
+/// The files that decide what a declaration runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Deciding {
-    /// Files, and folders with everything in them.
+pub struct DecidingFiles {
+    /// Files, and folders with all their content.
     pub places: Vec<PathBuf>,
-    /// Programs and scripts that it needs and that do not exist.
+    /// Required programs and scripts that do not exist.
     pub missing: Vec<PathBuf>,
-    /// The files that the argument vector names, in its order: those whose bytes are pinned. They are
-    /// among the places.
-    pub named: Vec<Named>,
-    /// Files that the argument vector names, scripts that look like one excepted, and that are reached
-    /// through a symbolic link in the workspace, which programs could replace. They are not among the
-    /// places: the declaration is not run while there is one, and other declarations are.
+    /// The files that the argument vector names, in order. Their contents are pinned. They are among the places.
+    pub named: Vec<ReferencedFile>,
+    /// Named files that are reached through a symbolic link in the workspace, which programs could replace. Clear
+    /// scripts are not included. These files are not among the places: while there is one, this declaration does not
+    /// run, but others do.
     pub linked: Vec<PathBuf>,
 }
 
-/// A file that an argument vector names: by a relative path, or by an absolute one outside the folders
-/// of the system, which only the administrator changes.
+/// A file that an argument vector names: by a relative path, or by an absolute path outside the system folders, which
+/// only the administrator changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Named {
+pub struct ReferencedFile {
     /// The path as the manifest writes it.
     pub written: String,
     /// Where the file is.
     pub path: PathBuf,
-    /// The position among the arguments of the program, the program not counted, if the file is the
-    /// script of a shell and every call has it in this position.
+    /// The position among the program's arguments, not counting the program, if the file is the script of a shell and
+    /// has this position in every call.
     pub script_at: Option<usize>,
 }
 
-/// Fails if one of these files may be the work of a program that ran here: it did not exist while that
-/// program could create it.
+/// Fails if a program that ran here may have created one of these files: the file did not exist while that program
+/// could have created it.
 pub(crate) fn check<P: AsRef<Path>>(
     plane: &ControlPlane,
     files: impl IntoIterator<Item = P>,
@@ -79,8 +79,8 @@ pub(crate) fn check<P: AsRef<Path>>(
     .with_hint("Tell the user: look at the file, then run `toolcrib reload`."))
 }
 
-/// The files among these places with their digests, a line for each: another text, other code. What
-/// folders hold is not in it.
+/// The files among these places with their digests, one line each. If the text differs, the code differs. The contents
+/// of folders are not included.
 pub(crate) fn contents(places: &[PathBuf]) -> String {
     let mut contents = String::new();
     for place in places.iter().filter(|place| !place.is_dir()) {
@@ -91,7 +91,7 @@ pub(crate) fn contents(places: &[PathBuf]) -> String {
     contents
 }
 
-/// Why a declaration that names these files is not run, as a clause with what to do.
+/// Why a declaration that names these files does not run, as a clause with what to do.
 pub(crate) fn linked(files: &[PathBuf]) -> Option<String> {
     let file = files.first()?;
     Some(format!(
@@ -102,8 +102,8 @@ pub(crate) fn linked(files: &[PathBuf]) -> Option<String> {
     ))
 }
 
-impl Deciding {
-    /// What decides what a tool runs. Nothing for a tool that runs no program.
+impl DecidingFiles {
+    /// The files that decide what a tool runs; none if it runs no program.
     pub fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
         let folder = folder_of(&declaration.origin.file);
         let mut found = Self::default();
@@ -114,7 +114,7 @@ impl Deciding {
                     &declaration.sandbox,
                     &declaration.origin.file,
                 );
-                let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
+                let around = DeclarationFolders::new(&cwd, &folder, host, &declaration.sandbox);
                 if let Some(script) = &command.script {
                     found.program(&absolute(&script.path), &around);
                 }
@@ -126,10 +126,11 @@ impl Deciding {
             }
             DeclaredBody::Worker(worker) => {
                 let cwd = absolute(&worker.folder);
-                let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
+                let around = DeclarationFolders::new(&cwd, &folder, host, &declaration.sandbox);
                 let files = worker.files.values().map(|file| absolute(&file.path));
                 files.for_each(|file| found.program(&file, &around));
-                let words: Vec<_> = worker.argv.iter().map(|text| Word::literal(text)).collect();
+                let words: Vec<_> =
+                    worker.argv.iter().map(|text| ArgumentText::literal(text)).collect();
                 found.vector(&words, &around, true);
                 found.environment(&worker.env, &worker.pass_env, &around);
             }
@@ -138,37 +139,37 @@ impl Deciding {
         found.sorted()
     }
 
-    /// What decides what an MCP server on standard input and output runs; `file` is the manifest.
+    /// The files that decide what an MCP server on standard input and output runs; `file` is the manifest.
     pub fn of_upstream(stdio: &StdioUpstream, file: &str, host: &RunnerHost) -> Self {
         let folder = folder_of(file);
         let cwd = host.start_directory(stdio.cwd.as_deref(), &stdio.sandbox, file);
-        let around = Surroundings::new(&cwd, &folder, host, &stdio.sandbox);
+        let around = DeclarationFolders::new(&cwd, &folder, host, &stdio.sandbox);
         let mut found = Self::default();
-        let words: Vec<_> = stdio.argv.iter().map(word).collect();
+        let words: Vec<_> = stdio.argv.iter().map(argument_text).collect();
         found.vector(&words, &around, true);
         found.environment(&stdio.env, &stdio.pass_env, &around);
         found.sorted()
     }
 
-    /// What decides what a plain command runs that starts in `cwd`.
+    /// The files that decide what a plain command that starts in `cwd` runs.
     pub fn of_command(argv: &[String], cwd: &Path) -> Self {
-        let around = Surroundings {
+        let around = DeclarationFolders {
             cwd: absolute(cwd),
             beside: cwd,
             workspace: Path::new("/"),
             written: Vec::new(),
             outputs: Vec::new(),
         };
-        let words: Vec<_> = argv.iter().map(|text| Word::literal(text)).collect();
+        let words: Vec<_> = argv.iter().map(|text| ArgumentText::literal(text)).collect();
         let mut found = Self::default();
         found.vector(&words, &around, true);
-        // Nothing refuses to start such a command, so that files behind links count with the others.
+        // Such a command is never refused, so files behind links count like the others.
         let linked = std::mem::take(&mut found.linked);
         found.places.extend(linked);
         found.sorted()
     }
 
-    /// The file that the server itself opens for a resource: a link in its place would show another.
+    /// The file that the server itself opens for a resource; a link in its place would expose another file.
     pub fn of_resource(resource: &ResourceDeclaration) -> Self {
         let places = match &resource.content {
             ResourceContent::File(file) => {
@@ -184,25 +185,24 @@ impl Deciding {
         self.places.iter().chain(&self.linked).cloned().collect()
     }
 
-    /// Adds an argument vector; `whole`: its first entry is the program.
-    fn vector(&mut self, words: &[Word], around: &Surroundings<'_>, whole: bool) {
+    /// Adds an argument vector. If `whole` is set, its first entry is the program.
+    fn vector(&mut self, words: &[ArgumentText], around: &DeclarationFolders<'_>, whole: bool) {
         let runs = words.iter().any(|word| match word {
-            Word::Whole { text, .. } => runs_its_arguments(text),
-            Word::Begins(_) => false,
+            ArgumentText::Whole { text, .. } => runs_its_arguments(text),
+            ArgumentText::Begins(_) => false,
         });
-        // Only a shell that is started directly counts: a wrapper might close the descriptors that the
-        // server hands over.
-        let is_shell = whole && words.first().is_some_and(Word::is_shell);
-        let program = words.first().and_then(Word::text);
+        // Only for a shell that is started directly: a wrapper might close the descriptors that the server passes.
+        let is_shell = whole && words.first().is_some_and(ArgumentText::is_shell);
+        let program = words.first().and_then(ArgumentText::text);
         let bare_is_no_file = !runs && whole && program.is_some_and(runs_no_file);
-        let around = &Surroundings { outputs: outputs(words, around), ..around.clone() };
+        let around = &DeclarationFolders { outputs: outputs(words, around), ..around.clone() };
         let mut script_is_next = runs;
-        // The first file of a program that runs files is taken for its script, also behind options.
+        // The first file of a program that runs files counts as its script, even after options.
         let mut code_is_next = runs;
         for (at, word) in words.iter().enumerate() {
             let (text, written) = match word {
-                Word::Whole { text, written } => (text, written),
-                Word::Begins(text) => {
+                ArgumentText::Whole { text, written } => (text, written),
+                ArgumentText::Begins(text) => {
                     if runs && let Some((folder, _)) = text.rsplit_once('/') {
                         self.existing(folder, around, true);
                     }
@@ -217,7 +217,7 @@ impl Deciding {
                 }
                 continue;
             }
-            // A shell's `-e` and `-m` are something else.
+            // A shell's `-e` and `-m` have other meanings.
             if INLINE.contains(&text.as_str()) && (!is_shell || text == "-c") {
                 (script_is_next, code_is_next) = (false, false);
             }
@@ -225,14 +225,14 @@ impl Deciding {
             let is_script =
                 script_is_next && !is_option && !runs_its_arguments(text) && !text.contains('=');
             let before = at.checked_sub(1).and_then(|at| words[at].text()).unwrap_or_default();
-            // An archive behind `timeout 9 tar -cf` is no script, although it is the first file.
+            // The archive after `timeout 9 tar -cf` is the first file but not a script.
             let may_be_code = code_is_next || runs && roles::is_read(before);
             let is_output = may_be_code && around.is_output(&around.cwd.join(text));
-            let entry = Entry {
+            let entry = VectorEntry {
                 written: Some((written, is_script)),
                 before,
                 is_code: is_script || may_be_code && !is_output,
-                is_shell_text: words[..at].iter().any(Word::is_shell) && is_inline(before),
+                is_shell_text: words[..at].iter().any(ArgumentText::is_shell) && is_inline(before),
                 bare_is_no_file,
             };
             let found = self.existing_as(entry, text, around, runs);
@@ -250,21 +250,21 @@ impl Deciding {
         }
     }
 
-    /// Adds what a text names, if it names a file: as a whole, behind `=`, behind the letters of an
-    /// option, or, where a shell reads it, as one of its words. Returns whether it does.
-    fn existing(&mut self, text: &str, around: &Surroundings<'_>, runs: bool) -> bool {
-        self.existing_as(Entry::default(), text, around, runs)
+    /// Adds the files that a text names: as a whole, after `=`, after the letters of an option, or, if a shell reads
+    /// it, in one of its words. Returns whether there are any.
+    fn existing(&mut self, text: &str, around: &DeclarationFolders<'_>, runs: bool) -> bool {
+        self.existing_as(VectorEntry::default(), text, around, runs)
     }
 
-    /// [`existing`](Self::existing), where the files found are named by this entry of the vector.
+    /// Like [`existing`](Self::existing), with the entry of the vector under which the files are listed.
     fn existing_as(
         &mut self,
-        entry: Entry<'_>,
+        entry: VectorEntry<'_>,
         text: &str,
-        around: &Surroundings<'_>,
+        around: &DeclarationFolders<'_>,
         runs: bool,
     ) -> bool {
-        // What values of the environment add is not repeated in a lock.
+        // Files from environment variables are not listed in a lock.
         let name_of = |written: &str, part: &str| {
             if written == text { part.to_owned() } else { written.to_owned() }
         };
@@ -288,7 +288,7 @@ impl Deciding {
                     {
                         continue;
                     }
-                    // The program itself changes what it is granted for writing, but not its script.
+                    // The program itself may change the files that it is granted for writing, but not its script.
                     if let Some((written, is_script)) = entry.written
                         && (is_script || !around.is_data(&place))
                     {
@@ -304,9 +304,9 @@ impl Deciding {
         any
     }
 
-    /// Adds what a program runs or loads from a folder that `entry` of the vector names: the whole folder
-    /// if it is a package or one that code is loaded from, otherwise the files that are read unasked.
-    fn folder(&mut self, entry: &str, place: PathBuf, around: &Surroundings<'_>) -> bool {
+    /// Adds the code in a folder that `entry` names: the whole folder if it is a package or one from which code is
+    /// loaded, otherwise the files that programs read unasked.
+    fn folder(&mut self, entry: &str, place: PathBuf, around: &DeclarationFolders<'_>) -> bool {
         let is_searched = entry.starts_with("-I") && !around.holds_workspace(&place);
         if is_package(&place) || is_searched {
             self.places.push(place);
@@ -318,15 +318,15 @@ impl Deciding {
         self.places.len() > before
     }
 
-    /// Adds a file to those that are named, if it is one of those: `part` of the vector leads to it. The
-    /// first place of a name counts, which is the one that the program finds. `is_code`: the file is the
-    /// program, or an argument of a program that runs what its arguments name.
+    /// Adds a file to the named files, if it belongs there: `part` of the vector leads to it. If a name occurs twice,
+    /// the first file counts, which is the one the program finds. `is_code`: the file is the program, or an argument of
+    /// a program that runs the files in its arguments.
     fn name(
         &mut self,
         written: &str,
         part: &str,
         place: &Path,
-        around: &Surroundings<'_>,
+        around: &DeclarationFolders<'_>,
         is_code: bool,
     ) {
         let is_known = self.named.iter().any(|named| named.written == written);
@@ -337,14 +337,15 @@ impl Deciding {
             return;
         }
         let path = place.components().collect();
-        self.named.push(Named { written: written.to_owned(), path, script_at: None });
+        self.named.push(ReferencedFile { written: written.to_owned(), path, script_at: None });
     }
 
-    /// Keeps positions only of entries that no call moves: those behind entries that are always exactly
-    /// one argument.
+    /// Keeps positions only for entries that no call moves: those after entries that are always exactly one argument.
     fn keep_positions(&mut self, argv: &[ArgvEntry]) {
         let is_fixed = |entry: &&ArgvEntry| match entry {
-            ArgvEntry::One(template) => matches!(word(template), Word::Whole { .. }),
+            ArgvEntry::One(template) => {
+                matches!(argument_text(template), ArgumentText::Whole { .. })
+            }
             ArgvEntry::If { .. } | ArgvEntry::Each { .. } => false,
         };
         // The program is not an argument.
@@ -354,9 +355,9 @@ impl Deciding {
         }
     }
 
-    /// Adds a program or a script, with the interpreter of its first line and the folder that Python
-    /// loads modules from.
-    fn program(&mut self, file: &Path, around: &Surroundings<'_>) {
+    /// Adds a program or a script, with the interpreter in its first line and the folder from which Python loads
+    /// modules.
+    fn program(&mut self, file: &Path, around: &DeclarationFolders<'_>) {
         let file: &Path = &file.components().collect::<PathBuf>();
         self.places.push(file.to_owned());
         if !file.exists() {
@@ -381,15 +382,15 @@ impl Deciding {
         }
     }
 
-    /// Adds what variables name.
+    /// Adds files that variables name.
     fn environment(
         &mut self,
         set: &BTreeMap<String, Template>,
         passed: &[String],
-        around: &Surroundings<'_>,
+        around: &DeclarationFolders<'_>,
     ) {
-        let set = set.iter().map(|(name, template)| match word(template) {
-            Word::Whole { text, .. } | Word::Begins(text) => (name.as_str(), text),
+        let set = set.iter().map(|(name, template)| match argument_text(template) {
+            ArgumentText::Whole { text, .. } | ArgumentText::Begins(text) => (name.as_str(), text),
         });
         let passed = passed.iter().filter_map(|name| {
             let value = std::env::var_os(name)?.into_string().ok()?;

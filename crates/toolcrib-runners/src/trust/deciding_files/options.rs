@@ -1,7 +1,7 @@
-//! The values that an argument may carry: as a whole, behind `=`, or behind the letters of an option.
+//! The values in an argument: the whole text, the text after `=`, or after the letters of an option.
 
-/// The texts of an argument that may be paths: the argument, what follows its first `=`, and, if it
-/// begins with one dash, what follows one or two letters of the option, as in `-fx.mk`. At most four.
+/// The texts in an argument that may be paths: the argument, the text after its first `=`, and, if it begins with one
+/// dash, the text after one or two option letters, as in `-fx.mk`. At most four.
 pub(super) fn values(argument: &str) -> impl Iterator<Item = &str> {
     let value = argument.split_once('=').map(|(_, value)| value);
     let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
@@ -17,7 +17,7 @@ mod tests {
     use super::values;
 
     #[test]
-    fn a_value_may_stand_behind_an_equals_sign_or_behind_one_or_two_letters() {
+    fn a_value_may_follow_an_equals_sign_or_one_or_two_letters() {
         let found = |argument| values(argument).collect::<Vec<_>>();
         assert_eq!(found("-fx.mk"), ["-fx.mk", "x.mk", ".mk"]);
         assert_eq!(found("-éé/x"), ["-éé/x", "é/x", "/x"]);

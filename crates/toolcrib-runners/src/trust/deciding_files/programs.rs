@@ -1,11 +1,10 @@
-//! Which programs run the files that their arguments name, and how such files look.
+//! Programs that run the files in their arguments, and the marks of such files.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Programs that run what a file says, or another program that their arguments name. Versions may
-/// follow: `python3.12`.
+/// Programs that run a file, or another program, that their arguments name. A version may follow: `python3.12`.
 pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "sh",
     "bash",
@@ -59,9 +58,9 @@ pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "watch",
 ];
 
-/// Programs that run no file of the folder that they start in because an argument is its bare name.
-/// To them a word without `/` and `.` is the name of something else, such as `hosts` in `getent hosts`.
-/// A program that is not in the list may run such a file.
+/// Programs that never run a file from their working directory because an argument is its bare name. For them a word
+/// without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A program that is not in this list may
+/// run such a file.
 const RUN_NO_FILE: [&str; 100] = [
     "arch",
     "base32",
@@ -168,10 +167,10 @@ const RUN_NO_FILE: [&str; 100] = [
 /// Folders of the system's own programs.
 const SYSTEM_PROGRAMS: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 
-/// Of the programs that run files the ones that read a script from any descriptor and load nothing from its folder.
+/// Shells: programs that can read a script from any descriptor and load nothing from its folder.
 pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish"];
 
-/// Variables by which a program finds code: their files and folders count.
+/// Variables with which a program finds code; their files and folders count.
 pub(super) const CODE_VARIABLES: [&str; 34] = [
     "PATH",
     "LD_PRELOAD",
@@ -212,24 +211,24 @@ pub(super) const CODE_VARIABLES: [&str; 34] = [
 /// Options after which an interpreter takes its program from the command line.
 pub(super) const INLINE: [&str; 4] = ["-c", "-e", "-m", "--eval"];
 
-/// Files that programs read from the folder in which they are told to work.
+/// Files that programs read from their working directory unasked.
 pub(super) const RUN_UNASKED: [&str; 6] =
     ["GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "build.ninja"];
 
-/// How much of a file is read for its `#!` line, in bytes: as much as the kernel reads.
+/// How many bytes of a file are read for its `#!` line: as many as the kernel reads.
 pub(super) const LINE_MAX: u64 = 256;
 
-/// Whether a program runs what its arguments name.
+/// Whether a program runs the files in its arguments.
 pub(super) fn runs_its_arguments(program: &str) -> bool {
     RUN_THEIR_ARGUMENTS.contains(&name_without_version(program))
 }
 
-/// Whether a program is known as one that runs no file because an argument is its bare name.
+/// Whether a program never runs a file because an argument is its bare name.
 pub(super) fn runs_no_file(program: &str) -> bool {
     let name = match program.rsplit_once('/') {
         None => program,
         Some((folder, name)) if SYSTEM_PROGRAMS.contains(&folder) => name,
-        // A program of somebody else's with a familiar name.
+        // A program in another folder may only share the name.
         Some(_) => return false,
     };
     RUN_NO_FILE.contains(&name)
@@ -240,7 +239,7 @@ pub(super) fn name_without_version(program: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-/// Whether a text that names no file would have to: a path, or a name as scripts have.
+/// Whether a text would have to be a file even if none exists: a path, or a name like a script's.
 pub(super) fn looks_like_a_file(text: &str) -> bool {
     let extensions =
         ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "awk"];
@@ -250,7 +249,7 @@ pub(super) fn looks_like_a_file(text: &str) -> bool {
             | extension.is_some_and(|extension| extensions.contains(&extension))
 }
 
-/// Whether a file looks like one that is run: by its name, its first line or its mode.
+/// Whether a file looks executable: by its name, its first line or its mode.
 pub(super) fn looks_like_code(file: &Path) -> bool {
     let is_named = file.file_name().and_then(|name| name.to_str()).is_some_and(looks_like_a_file);
     is_named || is_executable(file) || first_line(file).is_some_and(|line| line.starts_with("#!"))
@@ -268,13 +267,13 @@ fn is_executable(_: &Path) -> bool {
     false
 }
 
-/// Whether an interpreter runs a folder.
+/// Whether an interpreter can run a folder.
 pub(super) fn is_package(folder: &Path) -> bool {
     ["__main__.py", "index.js", "package.json"].iter().any(|name| folder.join(name).is_file())
 }
 
 pub(super) fn first_line(file: &Path) -> Option<String> {
-    // A FIFO would wait for somebody who writes.
+    // Opening a FIFO would block.
     if !file.metadata().ok()?.is_file() {
         return None;
     }

@@ -1,14 +1,13 @@
-//! What a word is to the program that gets it: a file that is run, one that is read, or one that is
-//! written.
+//! The role of a word for the program that gets it: a file that is run, read or written.
 
 use super::programs::{name_without_version, runs_its_arguments, runs_no_file};
 
-/// What a word is, if it names a file.
+/// The role of a word if it names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The program runs it, or may run it.
     Code,
-    /// The program reads it, or it is no file name at all.
+    /// The program reads it, or it is not a file name.
     Plain,
     /// The program writes it.
     Output,
@@ -44,16 +43,16 @@ const WRITE_O: [&str; 14] = [
     "dot", "gpg",
 ];
 
-/// Words of a shell's grammar that a command follows.
+/// Shell keywords that a command follows.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
 
-/// Built-in commands of shells that run nothing that their arguments name.
+/// Shell built-ins that run nothing named in their arguments.
 const PLAIN_BUILT_IN: [&str; 15] = [
     ":", "[", "[[", "cd", "echo", "exit", "false", "printf", "pwd", "return", "shift", "test",
     "true", "umask", "wait",
 ];
 
-/// Programs that run what their arguments name, or a program that they name, and do not run their input.
+/// Programs that run a file or program named in their arguments, but not their input.
 const INPUT_IS_DATA: [&str; 13] = [
     "awk", "gawk", "mawk", "sed", "make", "gmake", "nice", "timeout", "nohup", "setsid", "stdbuf",
     "time", "env",
@@ -64,13 +63,12 @@ pub(super) fn is_read(option: &str) -> bool {
     READ.contains(&option)
 }
 
-/// Whether a text says so little that it is a word and no file name: it has no `/` and no ending.
+/// Whether a text is a bare word and not a file name: it has no `/` and no extension.
 pub(super) fn is_bare(text: &str) -> bool {
     !text.contains(['/', '.'])
 }
 
-/// Whether the value of an option is a file that is written; `programs` are the words before it, the
-/// option not counted.
+/// Whether the value of an option is a file that is written; `programs` are the words before the option.
 pub(super) fn is_written(option: &str, programs: &[&str]) -> bool {
     let is_among = |names: &[&str]| programs.iter().any(|word| names.contains(&name(word)));
     WRITE.contains(&option)
@@ -80,7 +78,9 @@ pub(super) fn is_written(option: &str, programs: &[&str]) -> bool {
 
 /// Whether `tar` creates or changes the archive that follows.
 fn is_archive_option(option: &str, words: &[&str]) -> bool {
-    let Some(tar) = words.iter().position(|word| name(word) == "tar") else { return false };
+    let Some(tar) = words.iter().position(|word| name(word) == "tar") else {
+        return false;
+    };
     let changes = |letters: &str| letters.contains(['c', 'r', 'u']);
     let creates = words[tar + 1..].iter().enumerate().any(|(at, word)| {
         matches!(*word, "--create" | "--append" | "--update")
@@ -95,7 +95,7 @@ fn is_archive_option(option: &str, words: &[&str]) -> bool {
     takes_archive && (creates || is_creating)
 }
 
-/// The letters of short options in one word.
+/// The short option letters in one word.
 fn bundle(word: &str) -> Option<&str> {
     word.strip_prefix('-').filter(|rest| !rest.starts_with('-'))
 }
@@ -104,13 +104,12 @@ fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or_default()
 }
 
-/// The words of a shell's text, with what each is to the shell.
+/// The words of a shell command text, each with its role.
 pub(super) fn in_shell_text(text: &str) -> Vec<(&str, Role)> {
     let commands: Vec<_> =
         text.split([';', '|', '&', '(', ')', '`', '\n']).map(words_of_command).collect();
     let has = |is: fn(&str) -> bool| commands.iter().flatten().any(|(word, _)| is(word));
-    // What `eval` runs may be put together from any words of the text, and so may what an interpreter
-    // reads from a pipe.
+    // `eval` may combine any words of the text into a command, and so may an interpreter that reads a pipe.
     let is_built = has(|word| word == "eval");
     let is_piped = text.contains('|') && has(runs_its_input);
     let mut words = Vec::new();
@@ -147,7 +146,7 @@ pub(super) fn in_shell_text(text: &str) -> Vec<(&str, Role)> {
             if redirection.is_none() && !KEYWORDS.contains(&word) {
                 is_command_next = false;
             }
-            // To a program that runs no file, a word alone is something else, such as the name of a table.
+            // For a program that runs no files, a bare word has another meaning, such as the name of a table.
             if is_code || !is_bare(word) {
                 words.push((word, if is_code { Role::Code } else { Role::Plain }));
             }
@@ -161,7 +160,7 @@ fn runs_its_input(program: &str) -> bool {
     runs_its_arguments(program) && !INPUT_IS_DATA.contains(&name_without_version(program))
 }
 
-/// The words of one command, with the sign of redirection before each.
+/// The words of one command, each with the redirection sign before it.
 fn words_of_command(command: &str) -> Vec<(&str, Option<char>)> {
     let mut words = Vec::new();
     let mut redirection = None;
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_text_writes_is_told_from_what_it_runs() {
+    fn files_that_a_shell_text_writes_are_distinguished_from_those_it_runs() {
         let roles = |text| in_shell_text(text);
         let expected = [("printf", Role::Code), ("notes.txt", Role::Output)];
         assert_eq!(roles("printf x >> notes.txt"), expected);
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_in_a_text_that_may_be_run_as_text_is_code() {
+    fn a_text_that_may_be_evaluated_counts_as_code() {
         let all_code = |text| in_shell_text(text).iter().all(|(_, role)| *role == Role::Code);
         assert!(all_code("x=run; echo a > run; eval \"./$x\""));
         assert!(all_code("echo . run | sh"));
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_write_are_known() {
+    fn options_that_write_files_are_recognized() {
         for (option, words) in [
             ("-o", &["sort"][..]),
             ("-o", &["timeout", "5", "/usr/bin/sort"]),

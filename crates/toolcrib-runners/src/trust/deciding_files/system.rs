@@ -1,21 +1,21 @@
-//! Files outside the folders of a manifest and of the workspace that are not pinned.
+//! Files outside the manifest's folder and the workspace that are not pinned.
 
 use std::path::Path;
 
 use toolcrib_manifest::declaration::NamedFile;
 
-/// Folders that hold the system's programs and settings.
+/// Folders with the system's programs and settings.
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu"];
 
-/// Folders whose files are made by the kernel when they are read.
+/// Folders whose files the kernel generates.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Folders of data that changes all the time, such as logs.
+/// Folders with data that changes all the time, such as logs.
 const VARIABLE: [&str; 2] = ["/var", "/run"];
 
-/// Whether a file that an absolute path names is not pinned: only the administrator can change it, or it
-/// is data of the system, or it is too large to be read before each start. `is_code`: it is run.
+/// Whether a file with an absolute path is not pinned: only the administrator can change it, it is system data, or it
+/// is too large to read before each start. `is_code`: the file is run.
 pub(super) fn is_left_out(place: &Path, is_code: bool) -> bool {
     let Ok(found) = place.canonicalize() else { return false };
     let is_below = |folders: &[&str]| folders.iter().any(|folder| found.starts_with(folder));
@@ -35,7 +35,7 @@ fn is_the_administrators(file: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     file.ancestors().all(|place| {
         place.symlink_metadata().is_ok_and(|found| {
-            // In a sticky folder, others replace nothing that is not theirs.
+            // In a sticky folder, users cannot replace each other's files.
             let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
             found.uid() == 0 && (is_sticky || found.mode() & WRITABLE_BY_OTHERS == 0)
         })
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_of_the_system_and_its_data_are_left_out_and_scripts_elsewhere_are_not() {
+    fn system_programs_and_data_are_not_pinned_but_scripts_elsewhere_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("run.sh");
         std::fs::write(&script, "echo").expect("a script");

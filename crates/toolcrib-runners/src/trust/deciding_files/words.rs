@@ -6,14 +6,14 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use super::programs::{SHELLS, name_without_version};
 
 /// An entry of an argument vector.
-pub(super) enum Word {
+pub(super) enum ArgumentText {
     /// Known before a call, and as the manifest writes it.
     Whole { text: String, written: String },
-    /// It begins so; the rest is a value of a call.
+    /// Its known beginning; the rest is a value of a call.
     Begins(String),
 }
 
-impl Word {
+impl ArgumentText {
     pub(super) fn literal(text: &str) -> Self {
         Self::Whole { text: text.to_owned(), written: text.to_owned() }
     }
@@ -34,16 +34,16 @@ impl Word {
     }
 }
 
-pub(super) fn words_of(entry: &ArgvEntry) -> Vec<Word> {
+pub(super) fn words_of(entry: &ArgvEntry) -> Vec<ArgumentText> {
     match entry {
-        ArgvEntry::One(template) => vec![word(template)],
-        ArgvEntry::If { then, .. } => then.iter().map(word).collect(),
+        ArgvEntry::One(template) => vec![argument_text(template)],
+        ArgvEntry::If { then, .. } => then.iter().map(argument_text).collect(),
         ArgvEntry::Each { .. } => Vec::new(),
     }
 }
 
 /// A template as far as it is known before a call.
-pub(super) fn word(template: &Template) -> Word {
+pub(super) fn argument_text(template: &Template) -> ArgumentText {
     let mut text = String::new();
     for piece in &template.pieces {
         match piece {
@@ -51,10 +51,10 @@ pub(super) fn word(template: &Template) -> Word {
             Piece::Reference(Reference::Env(name)) => {
                 text.push_str(&std::env::var(name).unwrap_or_default());
             }
-            Piece::Reference(_) => return Word::Begins(text),
+            Piece::Reference(_) => return ArgumentText::Begins(text),
         }
     }
-    Word::Whole { text, written: written(template) }
+    ArgumentText::Whole { text, written: written(template) }
 }
 
 /// A template as its manifest writes it, `$${` for `${` apart.

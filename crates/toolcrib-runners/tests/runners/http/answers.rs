@@ -1,4 +1,4 @@
-//! From an answer to what the model and programs read.
+//! HTTP responses, as the model and programs see them.
 
 use serde_json::json;
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput};
@@ -9,7 +9,7 @@ use super::{call, tool};
 const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
 const TEXT: &[(&str, &str)] = &[("content-type", "text/plain")];
 
-/// What a tool with these lines makes of an answer.
+/// The result of a tool with these lines for a response.
 async fn made(
     headers: &'static [(&'static str, &'static str)],
     body: impl Into<Vec<u8>>,
@@ -22,7 +22,7 @@ async fn made(
 }
 
 #[tokio::test]
-async fn an_answer_is_what_it_says_it_is() {
+async fn a_response_is_read_by_its_content_type() {
     let output = made(JSON, r#"{"b": [1, "x"], "a": null}"#, "", "").await.unwrap();
     assert_eq!(output.data(), Some(&json!({"b": [1, "x"], "a": null})));
     assert_eq!(output.text(), r#"{"a":null,"b":[1,"x"]}"#);
@@ -43,13 +43,13 @@ async fn an_answer_is_what_it_says_it_is() {
     let zip = made(&[("content-type", "application/zip")], *b"PK\x03\x04\x00\xff", "", "").await;
     let zip = zip.unwrap_err();
     assert!(
-        zip.message().ends_with("answered 6 bytes of application/zip, which is no text"),
+        zip.message().ends_with("answered 6 bytes of application/zip, which is not text"),
         "{zip}"
     );
 }
 
 #[tokio::test]
-async fn an_empty_answer_says_its_status() {
+async fn an_empty_response_shows_its_status() {
     let server = Server::always(204, &[], "").await;
     let declaration = tool("url: http://HERE/\nmethod: DELETE", "", &server.host());
     let output = call(&declaration, json!({"id": "x"})).await.unwrap();
@@ -79,17 +79,17 @@ async fn the_selected_part_is_the_result() {
     assert_eq!((as_text.text().as_ref(), as_text.data()), ("7", None));
     let error = select("/tickets", "").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Execution);
-    assert!(error.message().ends_with("answered without anything at `/tickets`"), "{error}");
+    assert!(error.message().ends_with("answered JSON with nothing at `/tickets`"), "{error}");
     assert!(error.partial().unwrap().text().contains("\"ticket\""));
 }
 
 #[tokio::test]
-async fn what_is_not_json_fails_with_its_place_and_its_beginning() {
+async fn invalid_json_fails_with_its_position_and_beginning() {
     for (beside, http) in
         [("output: {format: json}", ""), ("output_schema: {type: object}", ""), ("", "select: /a")]
     {
         let error = made(TEXT, "<html>no</html>", http, beside).await.unwrap_err();
-        assert!(error.message().contains("answered what is not JSON: "), "{error}");
+        assert!(error.message().contains("answered with invalid JSON: "), "{error}");
         assert!(error.message().ends_with("at line 1 column 1"), "{error}");
         assert_eq!(error.partial().unwrap().text(), "<html>no</html>");
     }
@@ -97,18 +97,18 @@ async fn what_is_not_json_fails_with_its_place_and_its_beginning() {
 }
 
 #[tokio::test]
-async fn limits_hold_after_the_selection() {
+async fn limits_apply_after_the_selection() {
     let body = json!({"small": "abc", "large": "x".repeat(5_000)}).to_string();
     let small = "limits: {output: 1KiB}";
     let output = made(JSON, body.clone(), "select: /small", small).await.unwrap();
     assert_eq!(output.data(), Some(&json!("abc")));
     let error = made(JSON, body.clone(), "select: /large", small).await.unwrap_err();
     assert!(
-        error.message().ends_with("answered 5000 bytes of JSON, more than the 1024 that are kept"),
+        error.message().ends_with("answered 5000 bytes of JSON, more than the limit of 1024"),
         "{error}"
     );
     assert_eq!(error.hints(), ["Ask for less."]);
-    // Text is cut, as its tool says.
+    // Text is cut as the tool declares.
     let text = "limits: {output: 8B}\noutput: {format: text, keep: tail}";
     let output = made(TEXT, "0123456789abcdefghij", "", text).await.unwrap();
     assert_eq!(output.text(), "[… 12 bytes omitted …]\ncdefghij");
@@ -116,14 +116,14 @@ async fn limits_hold_after_the_selection() {
     let head = "limits: {output: 8B}\noutput: {keep: head}";
     let output = made(TEXT, "0123456789abcdefghij", "", head).await.unwrap();
     assert_eq!(output.text(), "01234567\n[… 12 bytes omitted …]\n");
-    // More than may be read at all is no answer.
+    // A body over the read limit is an error.
     let error = made(TEXT, "x".repeat(2_000), "", "limits: {transfer: 1KiB}").await.unwrap_err();
     assert_eq!(error.message(), "the answer is larger than 1024 bytes");
     assert_eq!(error.hints(), ["Ask for less."]);
 }
 
 #[tokio::test]
-async fn lines_and_hidden_parts_are_as_for_commands() {
+async fn lines_and_redaction_work_as_for_commands() {
     let lines = made(TEXT, "a b\r\n\nlast", "", "output: {format: lines}").await.unwrap();
     assert_eq!(lines.data(), Some(&json!(["a b", "", "last"])));
     let nothing = made(TEXT, "", "", "output: {format: lines}").await.unwrap();
@@ -133,14 +133,14 @@ async fn lines_and_hidden_parts_are_as_for_commands() {
     assert_eq!(text.text(), "the [redacted] \\u{1b}[31m");
     let data = made(JSON, r#"{"k": "key-abc"}"#, "", redact).await.unwrap();
     assert_eq!(data.data(), Some(&json!({"k": "[redacted]"})));
-    // Nothing is left of what was cut in the middle.
+    // A secret at the cut is removed completely.
     let cut = "output: {keep: head, redact: ['key-[a-z]+']}\nlimits: {output: 8B}";
     let cut = made(TEXT, "the key-abcdef", "", cut).await.unwrap();
     assert!(!cut.text().contains("key-"), "{}", cut.text());
 }
 
 #[tokio::test]
-async fn redirects_are_followed_without_credentials_and_said() {
+async fn redirects_are_followed_without_credentials_and_reported() {
     let other = Server::start(|_| async { answer(200, TEXT, "moved here") }).await;
     let to = format!("http://{}/new", other.host());
     let server = Server::start(move |path| {

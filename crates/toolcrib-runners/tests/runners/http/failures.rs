@@ -1,4 +1,4 @@
-//! Requests that fail: the kind, the text, what to do next, and whether to try again.
+//! Failed requests: the kind, the text, what to do next, and whether to retry.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{call, tool};
 
 const READS: &str = "annotations: {read_only: true, idempotent: true}";
 
-/// How a tool with this annotation fails on this status.
+/// The failure of a tool with this annotation for this status.
 async fn failed(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
@@ -26,7 +26,7 @@ async fn failed(
 }
 
 #[tokio::test]
-async fn a_status_says_what_to_do_next_and_the_answer_is_there() {
+async fn a_failed_status_includes_the_response_and_what_to_do_next() {
     for (status, phrase, kind, hint) in [
         (400, "400 Bad Request", ErrorKind::Execution, "correct them"),
         (401, "401 Unauthorized", ErrorKind::Execution, "tell the user"),
@@ -57,7 +57,7 @@ async fn a_status_says_what_to_do_next_and_the_answer_is_there() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_worth_another_try_and_not_too_early() {
+async fn temporary_failures_are_retryable_after_a_delay() {
     let later = &[("retry-after", "7")];
     let (error, _) = failed(429, later, "").await;
     assert!(error.retryable());
@@ -65,7 +65,7 @@ async fn what_may_pass_is_worth_another_try_and_not_too_early() {
     assert_eq!(error.hints(), ["Wait 7 s before you call again."]);
     let (error, _) = failed(503, later, READS).await;
     assert!(error.retryable() && error.retry_after() == Some(Duration::from_secs(7)));
-    // A call that changes something may have been done: a proxy does not know.
+    // A call that changes something may have taken effect: a proxy does not know.
     for status in [502, 503, 504] {
         let (error, _) = failed(status, &[], "").await;
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{status}");
@@ -82,7 +82,7 @@ async fn what_may_pass_is_worth_another_try_and_not_too_early() {
 }
 
 #[tokio::test]
-async fn a_failure_after_a_redirect_says_that_credentials_stayed_behind() {
+async fn a_failure_after_a_redirect_says_that_credentials_were_not_sent() {
     let server = Server::start(|path| async move {
         if path == "/" { answer(302, &[("location", "/x")], "") } else { answer(401, &[], "") }
     })
@@ -94,7 +94,7 @@ async fn a_failure_after_a_redirect_says_that_credentials_stayed_behind() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable_and_nothing_was_sent() {
+async fn a_refused_connection_is_unavailable_and_nothing_was_sent() {
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let declaration = tool("url: http://HERE/s3cr3t?s3cr3t", "", &nobody.to_string());
     let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
@@ -107,7 +107,7 @@ async fn nobody_there_is_unavailable_and_nothing_was_sent() {
     assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
 }
 
-/// The address is no literal here, so that it is known only when the name is resolved.
+/// The address is not a literal here, so it is known only when the name is resolved.
 #[tokio::test]
 async fn a_name_with_a_private_address_is_denied() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -117,7 +117,7 @@ async fn a_name_with_a_private_address_is_denied() {
     );
     let declaration = load_str("t.yaml", &text).declarations.remove(0);
     let error = call(&declaration, json!({})).await.unwrap_err();
-    // Where the name is not known, the answer is another; never a connection.
+    // If the name cannot be resolved, the error differs, but no connection is made.
     if error.kind() == ErrorKind::Denied {
         assert!(
             error.message().contains("a loopback address, which is not connected to"),
@@ -132,7 +132,7 @@ async fn a_name_with_a_private_address_is_denied() {
     assert!(connected.is_err());
 }
 
-/// Redirects into the network, from a server that may be asked itself.
+/// A redirect into the private network, from a server that is allowed.
 #[tokio::test]
 async fn a_redirect_to_a_private_address_is_denied() {
     for location in ["http://169.254.169.254/latest/", "http://localhost/", "http://127.0.0.2/"] {
@@ -145,7 +145,7 @@ async fn a_redirect_to_a_private_address_is_denied() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
+async fn a_hanging_server_times_out_at_the_tools_limit() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (closed, mut when_closed) = tokio::sync::mpsc::unbounded_channel();
@@ -167,11 +167,11 @@ async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(error.message(), format!("{address} gave no complete answer within 200ms"));
     assert!(error.hints()[0].contains("had its effect"), "{:?}", error.hints());
-    // Less than what a request has that states no limit.
+    // Less than the default limit of a request.
     assert!(began.elapsed() < Duration::from_secs(15));
     when_closed.recv().await.unwrap();
 
-    // A call that is cancelled is dropped: its connection closes at once.
+    // A cancelled call is dropped, so its connection closes at once.
     let declaration = tool("url: http://HERE/", "", &address);
     let running = tokio::spawn(async move { call(&declaration, json!({"id": "x"})).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -181,7 +181,7 @@ async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_outcome_unknown_unless_the_call_can_be_repeated() {
+async fn a_truncated_response_is_outcome_unknown_unless_the_call_is_repeatable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Declared requests as tools, against real servers on loopback.
+//! Declared requests as tools, tested with real servers on loopback.
 
 mod answers;
 mod failures;
@@ -11,9 +11,8 @@ use toolcrib_manifest::load_str;
 use toolcrib_runners::{HttpRequest, HttpRunner, RunnerHost, Secrets};
 use toolcrib_tool::{Arguments, CallContext, Tool, ToolError, ToolOutcome, ToolOutput};
 
-/// A tool with these lines inside `http` and these beside it; `HERE` stands for the address of a
-/// server, which is allowed. Arguments: `id` (required), `q`, `n`, `flag`, `tags`, `any`, `raw` (with
-/// control characters).
+/// A tool with these lines inside `http` and these beside it. `HERE` stands for the address of a server, which is
+/// allowed. Arguments: `id` (required), `q`, `n`, `flag`, `tags`, `any`, `raw` (with control characters).
 pub(crate) fn tool(http: &str, beside: &str, address: &str) -> Declaration {
     let mut text = "toolcrib: 1
 tools:

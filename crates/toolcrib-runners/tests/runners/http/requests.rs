@@ -1,4 +1,4 @@
-//! From arguments to the request, on paper and on the wire.
+//! Requests built from arguments, as planned and as sent.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ fn url(http: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn values_are_encoded_as_one_component_each() {
+fn each_value_is_encoded_as_one_component() {
     let both = "url: \"https://a.example:8443/x/${args.id}-2/y?q=${args.q}${args.n}&fixed=a+b'c\"";
     assert_eq!(
         url(both, &json!({"id": "a/b?c#d%2fe", "n": 2.0, "q": "1&2=3+4 ä"})),
         "https://a.example:8443/x/a%2Fb%3Fc%23d%252fe-2/y?q=1%262%3D3%2B4%20%C3%A42&fixed=a+b%27c"
     );
-    // An author's own characters stay what they are.
+    // The author's own characters stay as written.
     let own = "url: \"https://a.example/!$&'()*+,;=:@/%7e/ä^|{}?a=!$()*+,;:@/?&b=\\\"<>`\"";
     assert_eq!(
         url(own, &json!({"id": "x"})),
@@ -29,7 +29,7 @@ fn values_are_encoded_as_one_component_each() {
 }
 
 #[test]
-fn parameters_drop_out_and_repeat() {
+fn absent_parameters_are_omitted_and_lists_repeat() {
     let http = "url: \"https://a.example/?first=1&q=${args.q}&flag\"
 query: {\"a b\": \"<${args.q}>\", tag: \"${args.tags}\", n: \"${args.n}\", flag: \"${args.flag}\"}";
     assert_eq!(url(http, &json!({"id": "x"})), "https://a.example/?first=1&flag");
@@ -61,7 +61,7 @@ fn a_value_never_leaves_its_segment() {
         let middle = middle.strip_suffix("/tickets").unwrap();
         assert!(!middle.contains(['/', '?', '#', '\\']), "{id:?}: {url}");
     }
-    // Two values next to each other, or a value beside the author's dot, can make `..` too.
+    // Two adjacent values, or a value beside the author's dot, can also form `..`.
     let beside = tool("url: \"https://a.example/.${args.id}/x\"", "", "unused");
     assert!(request(&beside, &json!({"id": "."})).is_err());
     let beside = tool("url: \"https://a.example/%2E${args.id}/x\"", "", "unused");
@@ -70,12 +70,12 @@ fn a_value_never_leaves_its_segment() {
     let error = request(&declaration, &json!({})).unwrap_err();
     assert_eq!(
         error.message(),
-        "the argument `id` is not given, and the path of the request needs it"
+        "the argument `id` is missing, and the path of the request needs it"
     );
 }
 
 #[test]
-fn control_characters_are_refused_and_a_header_is_one_line_whatever_is_allowed() {
+fn control_characters_are_refused_and_a_header_is_always_one_line() {
     for (http, argument) in [
         ("url: \"https://a.example/${args.id}\"", "id"),
         ("url: https://a.example/\nquery: {q: \"${args.q}\"}", "q"),
@@ -151,7 +151,7 @@ json:
 }
 
 #[test]
-fn credentials_are_headers_that_nobody_is_shown() {
+fn credentials_are_headers_that_are_never_shown() {
     let authorization = |auth: &str| {
         let declaration = tool(&format!("url: https://a.example/\nauth: {auth}"), "", "unused");
         let request = request(&declaration, &json!({"id": "x"})).unwrap();
@@ -173,7 +173,7 @@ fn credentials_are_headers_that_nobody_is_shown() {
         authorization("{header: {name: X-Api-Key, value: \"key ${secret.token}\"}}"),
         "X-Api-Key: key s3cr3t-t0ken"
     );
-    // A secret in the URL is there, and not shown.
+    // A secret in the URL is sent but not shown.
     let hook =
         "url: \"https://a.example/hooks/${secret.token}\"\nquery: {key: \"${secret.token}\"}";
     let request = request(&tool(hook, "", "unused"), &json!({"id": "x"})).unwrap();
@@ -196,7 +196,7 @@ fn a_missing_secret_makes_the_tool_unavailable() {
 }
 
 #[tokio::test]
-async fn the_server_sees_the_request_as_it_was_planned() {
+async fn the_server_receives_the_planned_request() {
     let server = Server::always(200, &[], "fine").await;
     let http = r#"method: PUT
 url: "http://HERE/tickets/${args.id}"
@@ -277,7 +277,7 @@ proptest! {
         prop_assert_eq!(pairs[2].strip_prefix("again=").unwrap(), pairs[0].strip_prefix("q=").unwrap());
     }
 
-    /// Whatever the value, a body of JSON has the author's keys, and the value where it belongs.
+    /// Whatever the value, a JSON body has the author's keys, with the value in its place.
     #[test]
     fn no_value_changes_the_structure_of_a_body(q in "\\PC{0,30}|[\"\\\\{},:\\[\\]]{0,10}") {
         let declaration = tool(

@@ -1,4 +1,4 @@
-//! The server of the HTTP client's tests, and one that always answers the same.
+//! The server of the HTTP client's tests, and one with a fixed response.
 
 #[path = "../../../../toolcrib-net/tests/net/noting_server.rs"]
 mod noting_server;
@@ -11,7 +11,7 @@ impl Server {
         self.address.to_string()
     }
 
-    /// One that always answers the same.
+    /// A server with a fixed response.
     pub(crate) async fn always(
         status: u16,
         headers: &'static [(&'static str, &'static str)],

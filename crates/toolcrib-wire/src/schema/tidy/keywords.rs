@@ -1,4 +1,4 @@
-//! One keyword's value, made what draft 2020-12 asks of it.
+//! Converts the values of single keywords to draft 2020-12.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::report::{Reason, Refused, Walk};
 use crate::schema::kinds::{KINDS, kind_of, type_value};
 use crate::schema::{Object, sorted};
 
-/// `type`: one of the seven words or several of them. Absent where it means "any".
+/// `type`: one of the seven words, or a list of them. `None` if it means "any".
 pub(super) fn types(value: &Value, walk: &mut Walk) -> Result<Option<Value>, Refused> {
     let words: Vec<&Value> = match value {
         Value::Array(several) => several.iter().collect(),
@@ -38,7 +38,7 @@ pub(super) fn types(value: &Value, walk: &mut Walk) -> Result<Option<Value>, Ref
             },
         };
         if kind != text {
-            walk.note(format!("type {text:?} is written {kind:?}"));
+            walk.note(format!("type {text:?} becomes {kind:?}"));
         }
         if !kinds.iter().any(|known| known == kind) {
             kinds.push(kind.to_owned());
@@ -47,12 +47,12 @@ pub(super) fn types(value: &Value, walk: &mut Walk) -> Result<Option<Value>, Ref
     if kinds.is_empty() {
         return Err(walk.refuse(Reason::AdmitsNothing));
     }
-    // A list of one stays a list where it was one, so that a valid schema is not touched.
+    // A list of one stays a list, so that a valid schema stays unchanged.
     let untouched = value.as_array().is_some_and(|list| list.len() == kinds.len());
     Ok(Some(if untouched { Value::from(kinds) } else { type_value(&kinds) }))
 }
 
-/// `enum`: some values, each once.
+/// `enum`: values without duplicates.
 pub(super) fn options(value: &Value, walk: &mut Walk) -> Result<Value, Refused> {
     let Some(given) = value.as_array() else {
         return Err(walk.refuse(not_a_schema("`enum`", value)));
@@ -65,14 +65,14 @@ pub(super) fn options(value: &Value, walk: &mut Walk) -> Result<Value, Refused> 
     Ok(Value::Array(each_once.cloned().collect()))
 }
 
-/// `required`: names, each once. Draft 3's `true` and `false` are read by the parent.
+/// `required`: names without duplicates. Draft 3's `true` and `false` are handled by the parent.
 pub(super) fn required(value: &Value, walk: &mut Walk) -> Option<Value> {
     match value {
         Value::Array(given) => {
             let mut names: Vec<Value> = Vec::with_capacity(given.len());
             for name in given {
                 if !name.is_string() {
-                    walk.note("`required` names something that is no name");
+                    walk.note("`required` contains something that is not a name");
                 } else if !names.contains(name) {
                     names.push(name.clone());
                 }
@@ -87,7 +87,7 @@ pub(super) fn required(value: &Value, walk: &mut Walk) -> Option<Value> {
     }
 }
 
-/// The properties that say `required: true` of themselves, as draft 3 has it.
+/// The properties that contain `required: true`, as in draft 3.
 pub(super) fn names_required_inside(properties: &Value, walk: &mut Walk) -> Vec<String> {
     let names: Vec<String> = properties
         .as_object()
@@ -127,8 +127,7 @@ pub(super) fn old_bound(keyword: &str, value: &Value, source: &Object, tidied: &
     }
 }
 
-/// Whether the value is of the type that draft 2020-12 asks of the keyword; keywords it does not
-/// know may hold anything.
+/// Whether the value has the type that draft 2020-12 requires for the keyword; unknown keywords may have any value.
 pub(super) fn fits(keyword: &str, value: &Value) -> bool {
     match keyword {
         "title" | "description" | "format" | "pattern" | "$ref" | "$anchor" | "$dynamicRef"
@@ -151,7 +150,7 @@ pub(super) fn fits(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// `nullable: true`, as `OpenAPI` 3.0 has it.
+/// `nullable: true`, as in `OpenAPI` 3.0.
 pub(super) fn admit_null(schema: &mut Object) {
     if let Some(kinds) = schema.get_mut("type") {
         let mut list = match kinds {

@@ -1,6 +1,6 @@
-//! Schemas as people write them, made valid JSON Schema of draft 2020-12.
+//! Converts schemas as people write them to valid JSON Schema of draft 2020-12.
 //!
-//! A schema that is valid already comes out as it went in, without `$schema` and `$comment`.
+//! A valid schema stays unchanged, except for `$schema` and `$comment`, which are removed.
 
 mod keywords;
 mod references;
@@ -15,7 +15,7 @@ use super::kinds::kinds;
 use super::{Object, sorted};
 use crate::report::{Reason, Refused, Walk};
 
-/// Keywords that hold one schema.
+/// Keywords that contain one schema.
 const ONE: [&str; 11] = [
     "items",
     "additionalProperties",
@@ -29,9 +29,9 @@ const ONE: [&str; 11] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords that hold a list of schemas.
+/// Keywords that contain a list of schemas.
 const LIST: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-/// Keywords that hold named schemas.
+/// Keywords that contain named schemas.
 const NAMED: [&str; 5] =
     ["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"];
 
@@ -41,7 +41,7 @@ pub(crate) fn input_schema(schema: &Value, walk: &mut Walk) -> Result<Value, Ref
         return Err(walk.refuse(Reason::NotAnObject));
     };
     let named = kinds(&root);
-    // Only keywords that speak of objects, or none at all, leave the type unsaid.
+    // The type is implied if only keywords about objects are present, or none.
     let unsaid = named.is_empty() && !root.contains_key("type");
     if !unsaid && !named.iter().any(|kind| kind == "object") {
         return Err(walk.refuse(Reason::NotAnObject));
@@ -121,7 +121,7 @@ pub(crate) fn tidy(schema: &Value, walk: &mut Walk) -> Result<Value, Refused> {
     Ok(Value::Object(tidied))
 }
 
-/// Draft 7's `dependencies`, which later drafts divide in two.
+/// Draft 7's `dependencies`, which later drafts split in two.
 fn dependencies(value: &Value, tidied: &mut Object, walk: &mut Walk) -> Result<(), Refused> {
     let Some(given) = value.as_object() else {
         return Err(walk.refuse(not_a_schema("`dependencies`", value)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_schema_is_not_touched() {
+    fn a_valid_schema_stays_unchanged() {
         let schema = json!({
             "type": "object",
             "title": "T",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_languages_are_translated() {
+    fn type_names_of_other_languages_are_translated() {
         let schema =
             json!({"type": "dict", "properties": {"n": {"type": "INT"}, "x": {"type": "any"}}});
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_where_it_stands() {
+    fn an_invalid_schema_is_refused_with_its_position() {
         let refused = |schema| input_schema(&schema, &mut Walk::default()).unwrap_err();
         let enumeration = refused(json!({"properties": {"a": {"enum": []}}}));
         assert_eq!(enumeration.at, "/properties/a");

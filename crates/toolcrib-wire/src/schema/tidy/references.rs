@@ -1,4 +1,4 @@
-//! References that lead nowhere.
+//! Refuses references without a target.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::report::{Reason, Refused, Walk};
 use crate::schema::reference::resolve;
 use crate::schema::sorted;
 
-/// No provider fetches what a schema refers to, so every reference must lead into the schema.
+/// No provider fetches external schemas, so every reference must lead into the schema.
 pub(super) fn check(schema: &Value, root: &Value, walk: &mut Walk) -> Result<(), Refused> {
     let Some(object) = schema.as_object() else { return Ok(()) };
     for (keyword, value) in sorted(object) {

@@ -3,7 +3,10 @@
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{PromptDeclaration, ResourceDeclaration, UpstreamDeclaration};
 use toolcrib_manifest::lock::Kind;
-use toolcrib_runners::{RunnerHost, Word, prompt_word, resource_word, upstream_word};
+use toolcrib_runners::{
+    RunnerHost, TrustDecision, prompt_trust_decision, resource_trust_decision,
+    upstream_trust_decision,
+};
 use toolcrib_tool::Origin;
 
 /// A declaration of a file that is no tool's.
@@ -58,11 +61,11 @@ impl<'a> Declaration<'a> {
     }
 
     /// What the operator says of it, if it needs that.
-    pub(crate) fn word(self, host: &RunnerHost) -> Option<Word> {
+    pub(crate) fn trust_decision(self, host: &RunnerHost) -> Option<TrustDecision> {
         match self {
-            Self::Upstream(one) => upstream_word(one, &self.digest(), host),
-            Self::Prompt(one) => prompt_word(one, &self.digest(), host),
-            Self::Resource(one) => resource_word(one, &self.digest(), host),
+            Self::Upstream(one) => upstream_trust_decision(one, &self.digest(), host),
+            Self::Prompt(one) => prompt_trust_decision(one, &self.digest(), host),
+            Self::Resource(one) => resource_trust_decision(one, &self.digest(), host),
         }
     }
 

@@ -14,7 +14,7 @@ use toolcrib_manifest::live::{ManifestUnit, UnitChange};
 use toolcrib_manifest::lock::{Kind, LockMode};
 use toolcrib_mcp::catalog::{Catalog, Prompt, Resource};
 use toolcrib_mcp::upstream::Upstream;
-use toolcrib_runners::{RunnerHost, Word};
+use toolcrib_runners::{RunnerHost, TrustDecision};
 use toolcrib_tool::{Layer, Source};
 
 use crate::manifests::lock::LockKeeper;
@@ -190,17 +190,21 @@ fn of_file(
     host: &RunnerHost,
     lock: Option<&LockKeeper>,
 ) -> Vec<Declared<Behind>> {
-    declared(file, loaded, lock, Some(host), |declaration, blocked, word| match declaration {
-        Declaration::Upstream(one) => {
-            let upstream = upstream(one, host);
-            Behind::Upstream(Box::new(match blocked {
-                Some(reason) => upstream.missing(reason),
-                None => upstream,
-            }))
-        }
-        Declaration::Prompt(one) => Behind::Prompt(Box::new(offerings::prompt(one, word, host))),
-        Declaration::Resource(one) => {
-            Behind::Resource(Box::new(offerings::resource(one, word, host)))
+    declared(file, loaded, lock, Some(host), |declaration, blocked, trust_decision| {
+        match declaration {
+            Declaration::Upstream(one) => {
+                let upstream = upstream(one, host);
+                Behind::Upstream(Box::new(match blocked {
+                    Some(reason) => upstream.missing(reason),
+                    None => upstream,
+                }))
+            }
+            Declaration::Prompt(one) => {
+                Behind::Prompt(Box::new(offerings::prompt(one, trust_decision, host)))
+            }
+            Declaration::Resource(one) => {
+                Behind::Resource(Box::new(offerings::resource(one, trust_decision, host)))
+            }
         }
     })
 }
@@ -212,7 +216,7 @@ fn declared<T>(
     loaded: &Loaded,
     lock: Option<&LockKeeper>,
     host: Option<&RunnerHost>,
-    what: impl Fn(Declaration<'_>, Option<&str>, Option<&Word>) -> T,
+    what: impl Fn(Declaration<'_>, Option<&str>, Option<&TrustDecision>) -> T,
 ) -> Vec<Declared<T>> {
     let declarations: Vec<_> = Declaration::all_of(loaded).collect();
     let source = Source::new(Layer::Manifest, file);
@@ -229,9 +233,11 @@ fn declared<T>(
             Some(said) if said.blocked => (Some(said.text), None),
             said => (None, said.map(|said| said.text)),
         };
-        let word = host.and_then(|host| one.word(host));
-        let blocked = blocked.map(Withheld::Blocked).or_else(|| match &word {
-            Some(Word::Missing { remedy }) => Some(Withheld::Untrusted(format!("it {remedy}"))),
+        let trust_decision = host.and_then(|host| one.trust_decision(host));
+        let blocked = blocked.map(Withheld::Blocked).or_else(|| match &trust_decision {
+            Some(TrustDecision::Untrusted { remedy }) => {
+                Some(Withheld::Untrusted(format!("it {remedy}")))
+            }
             _ => None,
         });
         let reason = blocked.as_ref().and_then(Withheld::reason);
@@ -240,7 +246,7 @@ fn declared<T>(
             name: one.name().to_owned(),
             description: one.description().map(str::to_owned),
             origin: one.origin().clone(),
-            what: what(one, reason, word.as_ref()),
+            what: what(one, reason, trust_decision.as_ref()),
             blocked,
             remark,
         }

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use toolcrib_manifest::lock::{Kind, LockMode, apply_lock_to};
-use toolcrib_runners::{Claim, Trust, Word};
+use toolcrib_runners::{Trust, TrustDecision, TrustRequest};
 use toolcrib_tool::{Layer, Source};
 
 pub use record::{TrustRecord, Trusted};
@@ -55,7 +55,7 @@ impl TrustKeeper {
 }
 
 impl Trust for TrustKeeper {
-    fn word(&self, claim: &Claim<'_>) -> Word {
+    fn decide(&self, claim: &TrustRequest<'_>) -> TrustDecision {
         let file = plain(Path::new(claim.unit));
         let is_named = |named: &String| {
             let rest = named.strip_prefix(&file);
@@ -68,19 +68,19 @@ impl Trust for TrustKeeper {
             })
         };
         if self.named.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named) {
-            return Word::Given;
+            return TrustDecision::Trusted;
         }
         let unit = self.unit(claim.unit);
         let name = claim.name;
         let Some(record) = &self.record else {
             let remedy = format!("add `{unit}:{name}` to `manifests.trusted` in the config");
-            return Word::Missing { remedy };
+            return TrustDecision::Untrusted { remedy };
         };
         let known = record.trusted().into_iter();
         let mut same = known.filter(|own| own.kind == claim.kind.as_str() && own.name == name);
         let before = same.find(|own| own.unit == file);
         let changed = match &before {
-            Some(own) if own.digest == claim.digest => return Word::GivenForDigest,
+            Some(own) if own.digest == claim.digest => return TrustDecision::TrustedForDigest,
             Some(_) => "it has changed since it was trusted; look at it and ",
             None => "",
         };
@@ -88,7 +88,7 @@ impl Trust for TrustKeeper {
             "{changed}run `toolcrib trust {unit}:{name}`, or add `{unit}:{name}` to \
              `manifests.trusted` in the config"
         );
-        Word::Missing { remedy }
+        TrustDecision::Untrusted { remedy }
     }
 
     fn renewal(&self, kind: Kind, unit: &str, name: &str) -> Option<String> {
@@ -126,14 +126,16 @@ pub(crate) struct UnderLock {
 }
 
 impl Trust for UnderLock {
-    fn word(&self, claim: &Claim<'_>) -> Word {
-        match self.own.word(claim) {
-            Word::Missing { .. } if self.lock.enforces(claim) => Word::GivenForDigest,
+    fn decide(&self, claim: &TrustRequest<'_>) -> TrustDecision {
+        match self.own.decide(claim) {
+            TrustDecision::Untrusted { .. } if self.lock.enforces(claim) => {
+                TrustDecision::TrustedForDigest
+            }
             word => word,
         }
     }
 
-    fn objection(&self, claim: &Claim<'_>) -> Option<String> {
+    fn objection(&self, claim: &TrustRequest<'_>) -> Option<String> {
         self.own.objection(claim).or_else(|| self.lock.objection(claim))
     }
 
@@ -152,13 +154,13 @@ impl Trust for UnderLock {
 
 impl LockKeeper {
     /// Whether the lock is enforced and has this declaration as it is.
-    fn enforces(&self, claim: &Claim<'_>) -> bool {
+    fn enforces(&self, claim: &TrustRequest<'_>) -> bool {
         let source = Source::new(Layer::Manifest, claim.unit);
         self.accepts(claim.kind, claim.name, &source, claim.digest)
     }
 
     /// Why the lock as it is now blocks this declaration. A lock that cannot be read changes nothing.
-    fn objection(&self, claim: &Claim<'_>) -> Option<String> {
+    fn objection(&self, claim: &TrustRequest<'_>) -> Option<String> {
         if self.mode() != LockMode::Enforce {
             return None;
         }

@@ -15,8 +15,9 @@ use toolcrib::manifest::declaration::{
 };
 use toolcrib::manifest::lock::Kind;
 use toolcrib::runners::{
-    RunnerHost, Secrets, Word, prompt_wants, prompt_word, resource_wants, resource_word,
-    tool_wants, tool_word, upstream_wants, upstream_word,
+    RunnerHost, Secrets, TrustDecision, prompt_trust_decision, prompt_wants,
+    resource_trust_decision, resource_wants, tool_trust_decision, tool_wants,
+    upstream_trust_decision, upstream_wants,
 };
 use toolcrib::servers::{ControlPlace, running_servers};
 use toolcrib::settings::Config;
@@ -73,7 +74,7 @@ struct Candidate {
     /// What it could do when it was trusted last, if that was ever so.
     before: Option<Before>,
     /// Whether somebody vouches for it already.
-    has_word: bool,
+    is_vouched: bool,
 }
 
 /// What was trusted under a name before the definition changed.
@@ -104,7 +105,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
         return revoke(&config, record, unit, own.output.json);
     }
     let candidates = candidates(&config, &keeper, unit)?;
-    let open: Vec<&Candidate> = candidates.iter().filter(|one| !one.has_word).collect();
+    let open: Vec<&Candidate> = candidates.iter().filter(|one| !one.is_vouched).collect();
     if open.is_empty() {
         let names: Vec<_> = candidates.iter().map(|one| one.label.as_str()).collect();
         if own.output.json {
@@ -325,7 +326,7 @@ fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candi
         wants: tool_wants(tool, host),
         shown: Shown::of_tool(tool),
         before: before(keeper, Kind::Tool, file, name, &digest),
-        has_word: has_word(tool_word(tool, &digest, host).as_ref()),
+        is_vouched: is_vouched(tool_trust_decision(tool, &digest, host).as_ref()),
     }
 }
 
@@ -337,7 +338,7 @@ fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &Runner
         wants: upstream_wants(server, host),
         shown: Shown::of_upstream(server),
         before: before(keeper, Kind::Upstream, file, name, &digest),
-        has_word: has_word(upstream_word(server, &digest, host).as_ref()),
+        is_vouched: is_vouched(upstream_trust_decision(server, &digest, host).as_ref()),
     }
 }
 
@@ -350,7 +351,7 @@ fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost
         wants: prompt_wants(prompt, host),
         shown: Shown::of_declared(&prompt.expanded()),
         before: before(keeper, Kind::Prompt, file, name, &digest),
-        has_word: has_word(prompt_word(prompt, &digest, host).as_ref()),
+        is_vouched: is_vouched(prompt_trust_decision(prompt, &digest, host).as_ref()),
     }
 }
 
@@ -367,7 +368,7 @@ fn of_resource(
         wants: resource_wants(resource, host),
         shown: Shown::of_declared(&resource.expanded()),
         before: before(keeper, Kind::Resource, file, name, &digest),
-        has_word: has_word(resource_word(resource, &digest, host).as_ref()),
+        is_vouched: is_vouched(resource_trust_decision(resource, &digest, host).as_ref()),
     }
 }
 
@@ -386,8 +387,8 @@ fn before(
     (digest != new.digest).then_some(Before { digest, shown })
 }
 
-fn has_word(word: Option<&Word>) -> bool {
-    !matches!(word, None | Some(Word::Missing { .. }))
+fn is_vouched(word: Option<&TrustDecision>) -> bool {
+    !matches!(word, None | Some(TrustDecision::Untrusted { .. }))
 }
 
 /// An entry of an argument vector as its manifest writes it.
@@ -398,7 +399,7 @@ fn shown(entry: &Value) -> String {
 /// Lists what needs the operator's word and does not have it, with what it wants.
 fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Result<Exit> {
     let (mut found, _) = declared(config, keeper, &mut |_, _| true);
-    found.retain(|one| !one.has_word);
+    found.retain(|one| !one.is_vouched);
     if as_json {
         let record = |one: &Candidate| {
             let mut record = record_json(&one.record);

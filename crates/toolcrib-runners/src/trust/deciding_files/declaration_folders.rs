@@ -1,4 +1,4 @@
-//! Where a declaration stands, and what the files that it names are to it.
+//! The folders and grants of a declaration, which decide how the files it names are classified.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use crate::RunnerHost;
 use crate::confinement::resolved;
 use crate::trust::spellings;
 
-/// Where a declaration stands, and what it is given.
+/// The folders and grants of a declaration.
 #[derive(Clone)]
-pub(super) struct Surroundings<'a> {
-    /// Where the program starts.
+pub(super) struct DeclarationFolders<'a> {
+    /// The program's working directory.
     pub(super) cwd: PathBuf,
     /// The manifest's folder.
     pub(super) beside: &'a Path,
-    /// The workspace: folders below it count as a whole where code is loaded from a folder.
+    /// The workspace. Folders below it count as a whole if code is loaded from them.
     pub(super) workspace: &'a Path,
-    /// What the declaration itself grants for writing: data of the program.
+    /// Paths that the declaration grants for writing: the program's data.
     pub(super) written: Vec<PathBuf>,
     /// Files that the argument vector names for writing, without symbolic links.
     pub(super) outputs: Vec<PathBuf>,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> DeclarationFolders<'a> {
     pub(super) fn new(
         cwd: &Path,
         beside: &'a Path,
@@ -37,14 +37,14 @@ impl<'a> Surroundings<'a> {
         Self { cwd, beside, workspace: &host.workspace_root, written, outputs: Vec::new() }
     }
 
-    /// Whether a place is beside the manifest or in the workspace, as it is written or where it leads.
+    /// Whether a path, as written or resolved, is in the manifest's folder or the workspace.
     pub(super) fn is_own(&self, place: &Path) -> bool {
         let beside = if self.beside.as_os_str().is_empty() { Path::new(".") } else { self.beside };
         let roots = [beside, self.workspace].map(spellings).concat();
         spellings(place).iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
     }
 
-    /// Whether a folder is the workspace or holds it.
+    /// Whether a folder is the workspace or contains it.
     pub(super) fn holds_workspace(&self, folder: &Path) -> bool {
         let workspaces = spellings(self.workspace);
         spellings(folder)
@@ -58,8 +58,8 @@ impl<'a> Surroundings<'a> {
             && place.canonicalize().is_ok_and(|place| self.outputs.contains(&place))
     }
 
-    /// Whether a file that the declaration grants for writing is data also of a program that runs files:
-    /// the grant is of this very file, or the file does not look like code.
+    /// Whether a file that the declaration grants for writing is data even for a program that runs files: the grant
+    /// names exactly this file, or the file does not look like code.
     pub(super) fn is_plain_data(&self, place: &Path) -> bool {
         let place: &Path = &place.components().collect::<PathBuf>();
         let is_granted = self.written.iter().any(|grant| *grant == place);
@@ -71,7 +71,7 @@ impl<'a> Surroundings<'a> {
         is_behind_a_link(place, self.workspace)
     }
 
-    /// Whether the declaration itself grants a place for writing, other than with the whole workspace.
+    /// Whether the declaration grants a place for writing, not counting a grant of the whole workspace.
     pub(super) fn is_data(&self, place: &Path) -> bool {
         let workspace = absolute(self.workspace);
         self.written.iter().any(|grant| {

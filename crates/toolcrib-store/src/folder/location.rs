@@ -1,4 +1,4 @@
-//! Where a database is, and whether that place can hold one.
+//! The location of a database, and whether the file system there can hold one.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -11,26 +11,26 @@ use rusqlite::ErrorCode;
 use crate::error::DatabaseError;
 use crate::folder::StateFolder;
 
-/// How long is waited for another process that has the database locked.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait while another process has the database locked.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The name of the database's file in its folder.
+/// The name of the database file in its folder.
 const FILE: &str = "toolcrib.db";
-/// Held while the database is opened, so that two processes do not make it at once.
+/// Locked while the database is opened, so that two processes do not create it at once.
 const OPENING: &str = "toolcrib.db-open";
-/// What SQLite keeps beside the database's file.
-const BESIDE: [&str; 3] = ["toolcrib.db-wal", "toolcrib.db-shm", "toolcrib.db-journal"];
-/// The folder of the locks that show which servers are alive.
+/// The files that SQLite keeps beside the database file.
+const SIDE_FILES: [&str; 3] = ["toolcrib.db-wal", "toolcrib.db-shm", "toolcrib.db-journal"];
+/// The folder with the lock files that show which servers are alive.
 const SERVERS: &str = "servers";
 
 /// A folder on disk, or memory.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum DatabaseLocation {
     Folder(PathBuf),
     Memory,
 }
 
-impl Place {
+impl DatabaseLocation {
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Folder(dir) => Some(dir.join(FILE)),
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// The folder of the locks that servers hold as long as they live, and where it is.
+    /// The folder of the locks that servers hold as long as they live, with its path.
     pub(crate) fn servers(&self) -> Option<(io::Result<StateFolder>, PathBuf)> {
         match self {
             Self::Folder(dir) => {
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// What an error of SQLite means for whoever runs the server.
+    /// Translates an SQLite error for the operator.
     #[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
     pub(crate) fn failure(&self, error: rusqlite::Error) -> DatabaseError {
         let place = self.to_string();
@@ -59,7 +59,7 @@ impl Place {
             Some(ErrorCode::SystemIoFailure) => DatabaseError::Disk { place, problem },
             Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { place },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                DatabaseError::Locked { place, seconds: PATIENCE.as_secs() }
+                DatabaseError::Locked { place, seconds: LOCK_TIMEOUT.as_secs() }
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 DatabaseError::Corrupt { place, problem }
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// What an error of the file system means for whoever runs the server.
+/// Translates a file system error for the operator.
 pub(crate) fn file_failure(path: &Path, error: &io::Error) -> DatabaseError {
     let place = path.display().to_string();
     match error.kind() {
@@ -83,7 +83,7 @@ pub(crate) fn file_failure(path: &Path, error: &io::Error) -> DatabaseError {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DatabaseLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.file() {
             Some(file) => write!(f, "the database {}", file.display()),
@@ -92,8 +92,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Makes the folders and the file (modes 0700 and 0600), and holds the lock under which the database
-/// is opened. Fails if the file system cannot hold a database that processes share.
+/// Creates the folders and the file (modes 0700 and 0600) and takes the lock under which the database is opened. Fails
+/// if processes cannot share a database on this file system.
 pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
     if let Some(kind) = network_file_system(dir) {
         let problem = format!(
@@ -108,21 +108,21 @@ pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
     folder.folder(SERVERS).map_err(|error| file_failure(&dir.join(SERVERS), &error))?;
     folder.ensure(FILE).map_err(|error| file_failure(&dir.join(FILE), &error))?;
     check_files(&folder, dir)?;
-    for name in BESIDE.into_iter().chain([FILE]) {
+    for name in SIDE_FILES.into_iter().chain([FILE]) {
         let path = dir.join(name);
         let mended = folder.make_file_private(name).map_err(|error| file_failure(&path, &error))?;
         if let Some(mode) = mended {
             tracing::warn!(
                 file = %path.display(),
-                "a file of the state folder had mode {mode:03o}, so others had rights on it: it has mode \
-                 600 now"
+                "a file in the state folder had mode {mode:03o}, which gives other users access: \
+                 changed it to 600"
             );
         }
     }
     Ok(opening)
 }
 
-/// Whether the database of a folder is there. Fails if SQLite must not open one of its files.
+/// Whether the folder has a database. Fails if SQLite must not open one of its files.
 pub(crate) fn is_there(dir: &Path) -> Result<bool, DatabaseError> {
     match StateFolder::open(dir) {
         Ok(folder) => check_files(&folder, dir),
@@ -131,23 +131,23 @@ pub(crate) fn is_there(dir: &Path) -> Result<bool, DatabaseError> {
     }
 }
 
-/// SQLite itself follows no link, but gives what is beside the database to the owner of the database.
+/// SQLite follows no links, but gives the files beside the database to the database's owner.
 fn check_files(folder: &StateFolder, dir: &Path) -> Result<bool, DatabaseError> {
     let is_there =
         |name: &str| folder.is_there(name).map_err(|error| file_failure(&dir.join(name), &error));
-    for beside in BESIDE {
+    for beside in SIDE_FILES {
         is_there(beside)?;
     }
     is_there(FILE)
 }
 
-/// Locks a file, and makes sure that a lock keeps others out.
+/// Locks a file, and checks that the lock keeps other processes out.
 fn locked(folder: &StateFolder, dir: &Path) -> Result<File, DatabaseError> {
     let unfit = |problem: String| DatabaseError::Unfit { dir: dir.display().to_string(), problem };
     let path = dir.join(OPENING);
     let open = || folder.file(OPENING).map_err(|error| file_failure(&path, &error));
     let file = open()?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => break,
@@ -156,7 +156,7 @@ fn locked(folder: &StateFolder, dir: &Path) -> Result<File, DatabaseError> {
             }
             Err(TryLockError::WouldBlock) => {
                 let place = path.display().to_string();
-                return Err(DatabaseError::Locked { place, seconds: PATIENCE.as_secs() });
+                return Err(DatabaseError::Locked { place, seconds: LOCK_TIMEOUT.as_secs() });
             }
             Err(TryLockError::Error(error)) => {
                 return Err(unfit(format!("it has no file locks ({error})")));
@@ -166,16 +166,16 @@ fn locked(folder: &StateFolder, dir: &Path) -> Result<File, DatabaseError> {
     match open()?.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(file),
         Ok(()) | Err(TryLockError::Error(_)) => {
-            Err(unfit("its file locks keep nobody out".to_owned()))
+            Err(unfit("its file locks have no effect".to_owned()))
         }
     }
 }
 
-/// The kind of network file system that a folder is on, of those on which a write-ahead log is known to fail.
+/// The kind of network file system that holds a folder, if it is one on which a write-ahead log is known to fail.
 #[cfg(target_os = "linux")]
 fn network_file_system(dir: &Path) -> Option<&'static str> {
     let found = rustix::fs::statfs(dir).ok()?;
-    // The numbers of `statfs(2)`; how wide the field is differs between machines.
+    // The magic numbers of `statfs(2)`; the width of the field depends on the machine.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_known_by_their_numbers_and_local_ones_are_not() {
+    fn network_file_systems_are_recognized_and_local_ones_are_not() {
         assert_eq!(network_kind(0x6969), Some("NFS"));
         assert_eq!(network_kind(0xFE53_4D42), Some("SMB2"));
         for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x794C_7630] {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_of_a_file_system_names_the_setting_and_a_way_out() {
+    fn a_refused_file_system_names_the_setting_and_an_alternative() {
         let error = DatabaseError::Unfit { dir: "/net/state".to_owned(), problem: "x".to_owned() };
         let text = error.to_string();
         assert!(text.contains("/net/state") && text.contains("`state.dir`"), "{text}");

@@ -1,4 +1,4 @@
-//! The places that runs hold of the share of their identity, and when they give them up.
+//! Quotas for runs: which runs count against their identity's share, and when they stop counting.
 
 use rusqlite::Row;
 use toolcrib_core::bounds::{Full, Whose};
@@ -10,27 +10,27 @@ use crate::error::DatabaseError;
 use crate::millis;
 use crate::tables::owner::Owner;
 
-/// What there may be too many of.
+/// What errors about a full store call the things counted here.
 const WHAT: &str = "runs";
 
-/// Sets from when on a run is over: when none of its calls waits any more.
-pub(crate) fn waits_until(tx: &Tx<'_>, run: &str, is_unread: bool) -> Result<(), DatabaseError> {
+/// Sets when a run is over: when the last of its waiting calls expires, or at once if none waits.
+pub(crate) fn update_expiry(tx: &Tx<'_>, run: &str, is_unread: bool) -> Result<(), DatabaseError> {
     let sql = "UPDATE runs SET is_unread = ?2, expires_at = coalesce(
                    (SELECT max(until) FROM waiting_calls WHERE run = ?1), created_at)
                WHERE id = ?1";
     tx.execute(sql, (run, is_unread)).map(drop)
 }
 
-/// What somebody's decision on a call means for the run that the call is part of.
-pub(crate) enum Told {
+/// How an outcome of a suspended call changes the run that the call belongs to.
+pub(crate) enum RunEffect {
     Nothing,
-    /// The call waits no more.
+    /// The call no longer waits.
     Answered,
-    /// It waits as another suspended call, until then.
+    /// It waits as another suspended call, until this time.
     WaitsAs(String, i64),
 }
 
-impl Told {
+impl RunEffect {
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Done(_) => Self::Answered,
@@ -39,9 +39,9 @@ impl Told {
         }
     }
 
-    /// Tells the run that a suspended call is part of, so that a run that waits no more gives up its place
-    /// before somebody reads it.
-    pub(crate) fn tell_run(self, tx: &Tx<'_>, suspension: &str) -> Result<(), DatabaseError> {
+    /// Applies the effect to the run of a suspended call. A run that no longer waits stops counting before anybody
+    /// reads it.
+    pub(crate) fn apply_to_run(self, tx: &Tx<'_>, suspension: &str) -> Result<(), DatabaseError> {
         let row = |row: &Row<'_>| row.get::<_, String>(0);
         let run = match self {
             Self::Nothing => return Ok(()),
@@ -55,11 +55,11 @@ impl Told {
                 tx.one(sql, (suspension, next, until), row)?
             }
         };
-        run.map_or(Ok(()), |run| waits_until(tx, &run, true))
+        run.map_or(Ok(()), |run| update_expiry(tx, &run, true))
     }
 }
 
-/// Runs that were answered and wait no more, but that nobody has read since: of an owner, or of all.
+/// Counts runs that have their answers but that nobody has read since, of one owner or of all.
 fn unread(tx: &Tx<'_>, owner: Option<Owner>, now: i64) -> Result<usize, DatabaseError> {
     let row = |row: &Row<'_>| row.get::<_, usize>(0);
     let found = match owner {
@@ -75,8 +75,8 @@ fn unread(tx: &Tx<'_>, owner: Option<Owner>, now: i64) -> Result<usize, Database
     Ok(found.unwrap_or_default())
 }
 
-/// Removes the oldest run that is over, of an owner or of the one that has most, so that nobody's runs are
-/// pushed out by another's. What a living server has claimed stays.
+/// Removes the oldest finished run of an owner, or of the owner with the most runs, so that no identity pushes out
+/// another's. Runs that a living server has claimed stay.
 fn remove_oldest(
     tx: &Tx<'_>,
     owner: Option<Owner>,
@@ -102,8 +102,8 @@ fn remove_oldest(
     }
 }
 
-/// Makes room for one more run of an owner. Runs with answers that nobody has read take no place from
-/// others; there may be as many of them again.
+/// Makes room for one more run of an owner. Unread answers do not count against the quota for runs; a second quota of
+/// the same size limits them.
 pub(crate) fn make_room(
     tx: &Tx<'_>,
     owner: Owner,
@@ -115,7 +115,7 @@ pub(crate) fn make_room(
         let (own, all) = (tx.usage("runs", Some(owner))?, tx.usage("runs", None)?);
         let own_unread = unread(tx, Some(owner), now)?;
         let all_unread = unread(tx, None, now)?;
-        // As many as there may be, and no more.
+        // At most as many unread answers as the limit allows.
         let (own_kept, all_kept) = (own_unread.saturating_sub(1), all_unread.saturating_sub(1));
         if let Err(full) = limits.runs.admit(WHAT, own_kept, all_kept)
             && remove_oldest(tx, of(&full), true, now)?

@@ -1,7 +1,7 @@
-//! One running worker: calls go in, answers come out, in any order.
+//! One running worker: calls go in, and answers come out in any order.
 //!
-//! Nobody reads while nobody waits, so that an answer needs no second task: of the calls in flight
-//! one reads for all. What a worker says unasked fills its pipe and stops it.
+//! While no call waits, nobody reads. So an answer needs no second task: one of the waiting calls reads for all of
+//! them. A worker that writes unasked fills its pipe and blocks.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,49 +21,49 @@ use super::protocol::{self, Reply};
 use crate::confinement::facts;
 use toolcrib_tool::ByteMasks;
 
-/// How long a worker has to answer a call that was cancelled.
+/// How long a worker has to acknowledge a cancelled call.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_millis(500);
-/// How long the end of a worker that closed its output is waited for, to say how it ended.
+/// How long to wait for the exit of a worker that closed its output, to report how it ended.
 const END_WAIT: Duration = Duration::from_millis(200);
 /// Room made for one read.
 const CHUNK: usize = 8 * 1024;
 
-/// Why a worker answers no more.
+/// Why a worker has ended.
 #[derive(Debug, Clone)]
-pub(super) struct Gone {
+pub(super) struct WorkerExit {
     /// A clause after "the worker".
     pub(super) reason: String,
-    /// What it said last on standard error.
+    /// The end of its standard error.
     pub(super) stderr: Captured,
 }
 
-type Answer = Result<Reply, Arc<Gone>>;
+type Answer = Result<Reply, Arc<WorkerExit>>;
 
-/// A worker that was started.
-pub(super) struct Live {
-    /// What holds it, as results tell it.
+/// A started worker.
+pub(super) struct RunningWorker {
+    /// Its confinement, as results report it.
     sandbox: Value,
     process: Mutex<Option<KeptProcess>>,
     input: tokio::sync::Mutex<KeptInput>,
     output: tokio::sync::Mutex<Lines>,
     waiting: Mutex<Waiting>,
     answered: AtomicU64,
-    /// A task that is of no use once the worker is gone.
+    /// A task that is aborted when the worker ends.
     watcher: Mutex<Option<AbortHandle>>,
-    /// What hides secrets in what is told of it.
+    /// Masks secrets in messages about the worker.
     masks: Option<ByteMasks>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     calls: HashMap<u64, oneshot::Sender<Answer>>,
-    /// The worker is being ended: nobody reads any more, and `gone` will be told.
+    /// The worker is being ended: nobody reads any more, and `gone` will be set.
     ending: bool,
     last_answer: Option<Instant>,
-    gone: Option<Arc<Gone>>,
+    gone: Option<Arc<WorkerExit>>,
 }
 
-impl Drop for Live {
+impl Drop for RunningWorker {
     fn drop(&mut self) {
         let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(task) = watcher.take() {
@@ -72,9 +72,9 @@ impl Drop for Live {
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for RunningWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live")
+        f.debug_struct("RunningWorker")
             .field("process", &self.process)
             .field("waiting", &self.waiting)
             .field("answered", &self.answered)
@@ -82,7 +82,7 @@ impl fmt::Debug for Live {
     }
 }
 
-impl Live {
+impl RunningWorker {
     pub(super) fn new(kept: Kept, line_bytes: usize, masks: Option<ByteMasks>) -> Self {
         Self {
             sandbox: facts(kept.process.enforced()),
@@ -96,7 +96,7 @@ impl Live {
         }
     }
 
-    /// Has a task end with the worker.
+    /// Sets a task that is aborted when the worker ends.
     pub(super) fn watched_by(&self, task: AbortHandle) {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
@@ -109,18 +109,18 @@ impl Live {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether calls can be given to it.
+    /// Whether calls can be sent to it.
     pub(super) fn is_usable(&self) -> bool {
         !self.waiting().ending
             && self.process().as_ref().is_some_and(|process| !process.has_ended())
     }
 
-    /// Whether calls wait for an answer.
+    /// Whether calls are waiting for an answer.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting().calls.is_empty()
     }
 
-    /// When it answered last.
+    /// When it last answered.
     pub(super) fn last_answer(&self) -> Option<Instant> {
         self.waiting().last_answer
     }
@@ -130,8 +130,8 @@ impl Live {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Why it is gone, once that is known.
-    pub(super) fn gone(&self) -> Option<Arc<Gone>> {
+    /// Why it has ended, once that is known.
+    pub(super) fn gone(&self) -> Option<Arc<WorkerExit>> {
         self.waiting().gone.clone()
     }
 
@@ -147,15 +147,15 @@ impl Live {
         Exchange { live: Arc::clone(self), id, receiver: Some(receiver), sent: Sent::Nothing }
     }
 
-    /// Ends it now: every call in flight fails with the reason, a clause after "the worker".
+    /// Ends it now. Every call in flight fails with the reason, a clause after "the worker".
     pub(super) fn end(&self, reason: String) {
         let Some(process) = self.take_process() else { return };
-        self.tell(Gone { reason, stderr: process.stderr() });
-        // Dropped, it is ended without waiting.
+        self.tell(WorkerExit { reason, stderr: process.stderr() });
+        // Dropping the process ends it without waiting.
         drop(process);
     }
 
-    /// It closed its output, which no worker does that goes on: finds out how it ended.
+    /// It closed its output, so it is about to exit: finds out how it ended.
     fn ended(self: &Arc<Self>) {
         let Some(process) = self.take_process() else { return };
         let live = Arc::clone(self);
@@ -167,29 +167,29 @@ impl Live {
                 (_, _, Some(number)) => format!("was ended by signal {number}"),
                 _ => "closed its output".to_owned(),
             };
-            live.tell(Gone { reason, stderr });
+            live.tell(WorkerExit { reason, stderr });
         };
-        // Not inside the call that noticed: it may be dropped, and the others want to know, too.
+        // In a separate task, because the call that noticed may be dropped while the others still need the reason.
         drop(tokio::spawn(find_out));
     }
 
-    /// The process, taken by whoever ends it; the first to come does.
+    /// Takes the process; the first to do so ends it.
     fn take_process(&self) -> Option<KeptProcess> {
         self.waiting().ending = true;
         self.process().take()
     }
 
-    fn tell(&self, gone: Gone) {
+    fn tell(&self, gone: WorkerExit) {
         let gone = Arc::new(gone);
         let mut waiting = self.waiting();
         waiting.gone = Some(Arc::clone(&gone));
         for (_, call) in waiting.calls.drain() {
-            // Whoever does not wait any more need not know.
+            // Callers that no longer wait do not matter.
             let _ = call.send(Err(Arc::clone(&gone)));
         }
     }
 
-    /// Reads until an answer to somebody has come, and hands it over.
+    /// Reads until an answer has come that a call waits for, and delivers it.
     async fn read(self: &Arc<Self>, lines: &mut Lines) {
         match lines.next().await {
             Ok(Some(line)) => match protocol::answer(line, self.masks.as_ref()) {
@@ -203,32 +203,32 @@ impl Live {
                             self.answered.fetch_add(1, Ordering::Relaxed);
                             let _ = call.send(Ok(reply));
                         }
-                        None => self.end(format!("answered call {id}, for which nobody waits")),
+                        None => self.end(format!("answered call {id}, which is not waiting")),
                     }
                 }
                 Err(problem) => self.end(problem),
             },
             Ok(None) => self.ended(),
             Err(TooLong { bytes }) => self.end(format!(
-                "wrote a line of more than {bytes} bytes; `limits.output` says how long one may be"
+                "wrote a line of more than {bytes} bytes; `limits.output` sets the limit"
             )),
         }
     }
 
-    /// Asks it to give up a call and waits for its answer to that; ends it if none comes.
+    /// Cancels a call and waits for the acknowledgement; ends the worker if none comes.
     async fn cancel(self: Arc<Self>, id: u64, mut receiver: oneshot::Receiver<Answer>) {
         let asked = async {
             self.input.lock().await.write_all(&protocol::cancel(id)).await.ok()?;
             wait(&self, &mut receiver).await.ok()
         };
         if timeout(CANCEL_WAIT, asked).await.ok().flatten().is_none() {
-            self.end("was ended: it did not answer a call that was cancelled".to_owned());
+            self.end("was ended: it did not acknowledge a cancelled call".to_owned());
         }
     }
 }
 
-/// Waits for an answer, and reads for all who wait while nobody else does.
-async fn wait(live: &Arc<Live>, receiver: &mut oneshot::Receiver<Answer>) -> Answer {
+/// Waits for an answer, and reads for all waiting calls while nobody else does.
+async fn wait(live: &Arc<RunningWorker>, receiver: &mut oneshot::Receiver<Answer>) -> Answer {
     tokio::select! {
         biased;
         answer = &mut *receiver => return answer.unwrap_or_else(|_| Err(lost())),
@@ -242,15 +242,15 @@ async fn wait(live: &Arc<Live>, receiver: &mut oneshot::Receiver<Answer>) -> Ans
             }
         }
     }
-    // It is being ended; whoever does that tells.
+    // Somebody else ends it and reports the reason.
     receiver.await.unwrap_or_else(|_| Err(lost()))
 }
 
-fn lost() -> Arc<Gone> {
-    Arc::new(Gone { reason: "was given up".to_owned(), stderr: Captured::default() })
+fn lost() -> Arc<WorkerExit> {
+    Arc::new(WorkerExit { reason: "was given up".to_owned(), stderr: Captured::default() })
 }
 
-/// How much of a call's line the worker has been given.
+/// How much of a call's line has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Nothing,
@@ -258,19 +258,19 @@ enum Sent {
     All,
 }
 
-/// One call with a worker. Dropped before its answer has come, the worker is asked to give it up,
-/// and ended if it does not.
+/// One call to a worker. If it is dropped before its answer has come, the call is cancelled, and the worker is ended if
+/// it does not acknowledge.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    live: Arc<Live>,
+    live: Arc<RunningWorker>,
     id: u64,
-    /// Gone once the answer has come.
+    /// `None` once the answer has come.
     receiver: Option<oneshot::Receiver<Answer>>,
     sent: Sent,
 }
 
 impl Exchange {
-    /// What holds the worker, as results tell it.
+    /// The worker's confinement, as results report it.
     pub(super) fn sandbox(&self) -> &Value {
         &self.live.sandbox
     }
@@ -284,7 +284,7 @@ impl Exchange {
         };
         self.sent = Sent::All;
         if written.is_err() {
-            // Nobody reads at the other end: how it ended is what its output's end tells.
+            // The pipe is closed; reading the output tells how the worker ended.
             self.live.ended();
         }
         let Some(receiver) = &mut self.receiver else { return Err(lost()) };
@@ -293,20 +293,20 @@ impl Exchange {
         answer
     }
 
-    /// Gives the call up, and returns when the worker has agreed or is being ended.
+    /// Cancels the call; returns when the worker has acknowledged or is being ended.
     pub(super) async fn cancel(mut self) {
-        if let Some((live, id, receiver)) = self.take_up() {
+        if let Some((live, id, receiver)) = self.take_unanswered() {
             live.cancel(id, receiver).await;
         }
     }
 
-    /// What there is to give up, if the worker knows of the call.
-    fn take_up(&mut self) -> Option<(Arc<Live>, u64, oneshot::Receiver<Answer>)> {
+    /// What must be cancelled, if the worker knows the call.
+    fn take_unanswered(&mut self) -> Option<(Arc<RunningWorker>, u64, oneshot::Receiver<Answer>)> {
         let receiver = self.receiver.take()?;
         match self.sent {
             Sent::All => return Some((Arc::clone(&self.live), self.id, receiver)),
-            // Half a line would spoil the next one.
-            Sent::Part => self.live.end("was ended: it did not take a call in time".to_owned()),
+            // Half a line would corrupt the next one.
+            Sent::Part => self.live.end("was ended: it did not read a call in time".to_owned()),
             Sent::Nothing => {
                 self.live.waiting().calls.remove(&self.id);
             }
@@ -317,7 +317,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let Some((live, id, receiver)) = self.take_up() else { return };
+        let Some((live, id, receiver)) = self.take_unanswered() else { return };
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(live.cancel(id, receiver))),
             Err(_) => live.end("was ended: a call was given up".to_owned()),
@@ -325,20 +325,20 @@ impl Drop for Exchange {
     }
 }
 
-/// A line longer than it may be.
+/// A line longer than the limit.
 #[derive(Debug)]
 struct TooLong {
     bytes: usize,
 }
 
-/// Standard output, line by line. A read may be dropped halfway and begun again.
+/// Standard output, line by line. A read may be dropped halfway and restarted.
 #[derive(Debug)]
 struct Lines {
     output: KeptOutput,
     buffer: Vec<u8>,
-    /// The line that was given last, which goes before the next is read.
+    /// The length of the line returned last; it is removed before the next read.
     given: usize,
-    /// How far no line end was found.
+    /// How far the buffer was searched for a line end.
     searched: usize,
     max: usize,
 }
@@ -348,7 +348,7 @@ impl Lines {
         Self { output, buffer: Vec::new(), given: 0, searched: 0, max }
     }
 
-    /// The next line without its end; none at the end of the output.
+    /// The next line without its end; `None` at the end of the output.
     async fn next(&mut self) -> Result<Option<&[u8]>, TooLong> {
         if self.given > 0 {
             self.buffer.drain(..self.given);
@@ -369,7 +369,7 @@ impl Lines {
                 return Err(TooLong { bytes: self.max });
             }
             self.buffer.reserve(CHUNK);
-            // A failure to read is an end, too: how the worker ended says more.
+            // Treat a read error as the end of the output: how the worker ended explains more.
             if !matches!(self.output.read_buf(&mut self.buffer).await, Ok(1..)) {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! The rules of one tool, and what they say to a call.
+//! The rules of one tool, checked for each call.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,31 +12,30 @@ use crate::rule::Rule;
 use crate::values::{inexact, to_cel, to_number};
 use crate::walk;
 
-/// How large arguments may be, in bytes of text, by how deep the loops of a rule stand within one
-/// another: what a rule costs is at most some 100,000 steps, or 1,000 by 1,000.
+/// The largest arguments in bytes of text, by the nesting depth of the rule's loops: a rule takes at most about 100,000
+/// steps, or 1,000 by 1,000.
 const ARGUMENTS_MAX_BYTES: [usize; 3] = [1024 * 1024, 128 * 1024, 2 * 1024];
 
-/// Made once: it holds the functions and no values.
+/// Made once: it contains the functions and no values.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-/// Rules, each with what is said to whoever breaks it.
+/// Rules, each with the message for a call that breaks it.
 #[derive(Debug, Default)]
 pub struct Constraints {
     rules: Vec<(Rule, String)>,
-    /// Arguments whose schema says `number`.
+    /// Arguments whose schema has the type `number`.
     numbers: BTreeSet<String>,
-    /// The name in rules → the key of the host's context, where these differ.
+    /// From names in rules to keys of the host's context, where these differ.
     keys: BTreeMap<String, String>,
 }
 
 impl Constraints {
-    /// Rules that see whole numbers as such and the host's values under their own keys.
+    /// Rules in which whole numbers are integers and context values have their own keys.
     pub fn new(rules: impl IntoIterator<Item = (Rule, String)>) -> Self {
         Self { rules: rules.into_iter().collect(), ..Self::default() }
     }
 
-    /// Takes from the schema of the arguments which of them are numbers with a fraction, if they
-    /// happen to be whole, too.
+    /// Reads from the schema of the arguments which of them are numbers with a fraction, even if a value is whole.
     #[must_use]
     pub fn with_schema(mut self, input: &Value) -> Self {
         let properties = input.get("properties").and_then(Value::as_object);
@@ -48,14 +47,14 @@ impl Constraints {
         self
     }
 
-    /// Has `ctx.name` stand for the value under this key of the host's context.
+    /// Lets `ctx.name` refer to the context value under this key.
     #[must_use]
     pub fn with_context(mut self, name: impl Into<String>, key: impl Into<String>) -> Self {
         self.keys.insert(name.into(), key.into());
         self
     }
 
-    /// The arguments with numbers that a rule would see as others, each with the first such number.
+    /// The arguments with numbers that a rule would see changed, each with the first such number.
     fn inexact(&self, arguments: &Value) -> BTreeMap<String, String> {
         let members = arguments.as_object().into_iter().flatten();
         let number = |(name, value): (&String, &Value)| {
@@ -73,7 +72,7 @@ impl Constraints {
         Cel::from(members.collect::<HashMap<String, Cel>>())
     }
 
-    /// The host's values under the names that rules know; null is no value.
+    /// The context values under their names in rules; null counts as missing.
     fn context(&self, values: &ContextValues) -> Cel {
         let own = values.iter();
         let renamed = self.keys.iter().filter_map(|(name, key)| Some((&**name, values.get(key)?)));
@@ -104,7 +103,7 @@ impl Constraint for Constraints {
             )
             .with_hint("Nothing was run. Call again with smaller arguments."));
         }
-        // Nearly always there are only numbers that a value holds, and it is read already.
+        // Nearly all numbers fit into a value, which is parsed already.
         let exact = match exact::protect(arguments.as_str()) {
             Cow::Borrowed(_) => Cow::Borrowed(arguments.value()),
             Cow::Owned(_) => Cow::Owned(arguments.exact().into_protected()),
@@ -113,49 +112,52 @@ impl Constraint for Constraints {
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
         context.add_variable_from_value("args", self.arguments(&exact));
         context.add_variable_from_value("ctx", self.context(values));
-        let broken: Vec<Broken<'_>> = self
+        let broken: Vec<BrokenRule<'_>> = self
             .rules
             .iter()
             .filter_map(|(rule, message)| {
                 if let Some(why) = Inexact::of(rule, &inexact) {
-                    return Some(Broken { message, why: Some(Err(Unfit::Number(why))) });
+                    return Some(BrokenRule {
+                        message,
+                        why: Some(Err(UnusableResult::Number(why))),
+                    });
                 }
                 let why = match context.resolve(&rule.expression.root) {
                     Ok(Cel::Bool(true)) => return None,
                     Ok(Cel::Bool(false)) => None,
-                    Ok(other) => Some(Err(Unfit::Yields(other.type_of().to_string()))),
+                    Ok(other) => Some(Err(UnusableResult::Yields(other.type_of().to_string()))),
                     Err(error) => Some(Ok(error)),
                 };
-                Some(Broken { message, why })
+                Some(BrokenRule { message, why })
             })
             .collect();
         refusal(&broken)
     }
 }
 
-/// A rule that was not kept.
-struct Broken<'r> {
+/// A rule that the call breaks.
+struct BrokenRule<'r> {
     message: &'r str,
-    /// Why it could not be evaluated, if it could not: the error, or what was unfit.
-    why: Option<Result<ExecutionError, Unfit>>,
+    /// Why it could not be evaluated, if so: the error, or the unsuitable value.
+    why: Option<Result<ExecutionError, UnusableResult>>,
 }
 
-/// Why a rule has no answer although nothing failed.
-enum Unfit {
+/// Why a rule has no result although nothing failed.
+enum UnusableResult {
     /// It yields a value of this type.
     Yields(String),
-    /// It asks about a number that it would see as another one.
+    /// It uses a number that it would see changed.
     Number(Inexact),
 }
 
-/// An argument with a number that rules cannot hold.
+/// An argument with a number that rules cannot represent.
 struct Inexact {
     argument: String,
     number: String,
 }
 
 impl Inexact {
-    /// The first of these arguments that a rule asks about.
+    /// The first of these arguments that a rule uses.
     fn of(rule: &Rule, inexact: &BTreeMap<String, String>) -> Option<Self> {
         if inexact.is_empty() {
             return None;
@@ -166,8 +168,8 @@ impl Inexact {
     }
 }
 
-impl Broken<'_> {
-    /// Says it without the values of the context, which are not the model's.
+impl BrokenRule<'_> {
+    /// The message, without context values, which the model must not see.
     fn said(&self) -> String {
         let message = self.message;
         match &self.why {
@@ -179,19 +181,19 @@ impl Broken<'_> {
                 format!("{message} (This could not be checked: {overload}.)")
             }
             Some(Ok(_)) => format!("{message} (This could not be checked for these arguments.)"),
-            Some(Err(Unfit::Number(Inexact { argument, number }))) => format!(
-                "{message} (This could not be checked: `{argument}` has the number {number}, and \
-                 rules hold 64-bit integers and doubles only.)"
+            Some(Err(UnusableResult::Number(Inexact { argument, number }))) => format!(
+                "{message} (This could not be checked: `{argument}` contains the number \
+                 {number}, but rules support only 64-bit integers and doubles.)"
             ),
-            Some(Err(Unfit::Yields(kind))) => format!(
-                "{message} (This could not be checked: the rule yields a {kind}, and not true or \
-                 false.)"
+            Some(Err(UnusableResult::Yields(kind))) => format!(
+                "{message} (This could not be checked: the rule yields a {kind} instead of true \
+                 or false.)"
             ),
         }
     }
 }
 
-fn refusal(broken: &[Broken<'_>]) -> Result<(), ToolError> {
+fn refusal(broken: &[BrokenRule<'_>]) -> Result<(), ToolError> {
     let error = match broken {
         [] => return Ok(()),
         [one] => ToolError::new(ErrorKind::Constraint, one.said()),

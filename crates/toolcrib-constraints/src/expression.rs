@@ -1,4 +1,4 @@
-//! An expression: its text, what it parses to, and where its parts stand.
+//! A parsed expression with the positions of its parts.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use cel::parser::Parser;
 /// The longest rule, in bytes.
 pub const RULE_MAX_BYTES: usize = 2_000;
 
-/// How deep an expression may nest: both reading and evaluating one recurse.
+/// The deepest nesting of an expression: parsing and evaluation are recursive.
 pub(crate) const DEPTH_MAX: usize = 40;
 
-/// What is wrong with a rule.
+/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleError {
-    /// Where, in bytes of the rule's text.
+    /// The position, in bytes of the rule's text.
     pub range: Range<usize>,
-    /// What is wrong, as one clause.
+    /// The problem, as one clause.
     pub message: String,
-    /// What would be right, if that is known.
+    /// The correction, if it is known.
     pub help: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// What a rule's text parses to.
+/// The parsed text of a rule.
 #[derive(Debug)]
 pub(crate) struct Expression {
     pub(crate) text: String,
@@ -40,7 +40,7 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Everything that is wrong with the text by itself, in its order, if anything is.
+    /// Parses a text, or returns all its errors in order.
     pub(crate) fn parse(text: &str) -> Result<Self, Vec<RuleError>> {
         let whole = 0..text.len();
         let one = |message: String, help: &str| {
@@ -73,11 +73,11 @@ impl Expression {
         Ok(Self { text: text.to_owned(), root, source })
     }
 
-    /// Where a piece of a node stands: the first such text from the node's own place on. The node's
-    /// own character for an empty piece, and the whole rule where its place is not known.
+    /// The position of a piece of a node: the first occurrence from the node's own position on. For an empty piece it
+    /// is the node's own character; if the position is unknown, the whole rule.
     pub(crate) fn range(&self, id: u64, piece: &str) -> Range<usize> {
         let place = self.source.offset_for(id).and_then(|(start, _)| usize::try_from(start).ok());
-        // Places are counted in characters.
+        // Positions are in characters.
         let Some((start, character)) = place.and_then(|place| self.text.char_indices().nth(place))
         else {
             return 0..self.text.len();
@@ -89,8 +89,8 @@ impl Expression {
     }
 }
 
-/// The bracket that opens one level too many: found before a parser that recurses sees the text.
-/// Brackets in strings count, too.
+/// The first bracket that nests too deeply: found before a recursive parser sees the text. Brackets in strings count,
+/// too.
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     text.bytes().position(|byte| {
@@ -103,16 +103,16 @@ fn too_deep(text: &str) -> Option<usize> {
     })
 }
 
-/// A parser's complaint, without the list of all that it would have taken instead.
+/// A parser's error, without its list of all alternatives.
 fn syntax(text: &str, (line, column): (isize, isize), said: &str) -> RuleError {
     let said = said.split(" expecting ").next().unwrap_or(said);
     let said = said.trim_start_matches("Syntax error: ");
     let message = if said.contains("<EOF>") {
         "the rule ends too early".to_owned()
     } else if let Some(input) = said.strip_prefix("extraneous input ") {
-        format!("{input} is too much here")
+        format!("unexpected {input} here")
     } else {
-        format!("the rule is no CEL expression: {}", said.trim())
+        format!("the rule is not a CEL expression: {}", said.trim())
     };
     let number = |place: isize| usize::try_from(place - 1).unwrap_or(0);
     let before: usize = text.split_inclusive('\n').take(number(line)).map(str::len).sum();

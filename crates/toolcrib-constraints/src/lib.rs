@@ -1,11 +1,10 @@
-//! Rules over the arguments of a call and the host's context, in
-//! [CEL](https://github.com/google/cel-spec): what a schema cannot say, said in a line.
+//! Rules over the arguments of a call and the host's context, in [CEL](https://github.com/google/cel-spec): one line
+//! for conditions that a schema cannot express.
 //!
-//! A [`Rule`] is read once, and then nothing is left to be found out at a call that could have been
-//! found out before: its size and depth, unknown names and functions, and whether it is a question
-//! at all. [`Constraints`] are the rules of one tool. They are a
-//! [`Constraint`](toolcrib_tool::Constraint), so that any entry can have them, and hold for every
-//! call in every way it is made:
+//! A [`Rule`] is parsed once and checked as far as possible before any call: its size and depth, unknown names and
+//! functions, and whether it yields true or false. [`Constraints`] are the rules of one tool. They implement
+//! [`Constraint`](toolcrib_tool::Constraint), so any entry can have them, and they apply to every call, however it is
+//! made:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -24,8 +23,8 @@
 //! # Ok::<(), Vec<toolcrib_constraints::RuleError>>(())
 //! ```
 //!
-//! A rule that cannot be evaluated has not been kept: the call is refused. `args.x` of an argument
-//! that is absent cannot be; `has(args.x)` asks whether it is there.
+//! If a rule cannot be evaluated, the call is refused. `args.x` cannot be evaluated if the argument is absent;
+//! `has(args.x)` tests whether it is there.
 #![forbid(unsafe_code)]
 
 mod constraints;

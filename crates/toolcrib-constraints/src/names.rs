@@ -1,15 +1,15 @@
-//! The names a tool gives its rules to ask about.
+//! The names that the rules of a tool can use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a schema says of an argument, as far as rules care.
+/// The type of an argument, as far as rules need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// True or false.
     Boolean,
     /// Something else.
     Other,
-    /// It does not say.
+    /// The schema has no type.
     #[default]
     Unknown,
 }
@@ -22,19 +22,19 @@ pub struct Names {
 }
 
 impl Names {
-    /// None.
+    /// No names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an argument, `args.name`; `present` says that every call has it.
+    /// Adds an argument, `args.name`; `present` means that every call has it.
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>, kind: Kind, present: bool) -> Self {
         self.arguments.insert(name.into(), (kind, present));
         self
     }
 
-    /// Adds a value of the context, `ctx.name`.
+    /// Adds a context value, `ctx.name`.
     #[must_use]
     pub fn context(mut self, name: impl Into<String>) -> Self {
         self.context.insert(name.into());
@@ -45,7 +45,7 @@ impl Names {
         self.arguments.get(argument).map(|(kind, _)| *kind)
     }
 
-    /// Whether there is such an argument that a call may lack.
+    /// Whether this argument exists and is optional.
     pub(crate) fn may_be_absent(&self, argument: &str) -> bool {
         self.arguments.get(argument).is_some_and(|(_, present)| !present)
     }

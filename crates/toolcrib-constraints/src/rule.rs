@@ -1,4 +1,4 @@
-//! A rule: read, and checked as far as it can be without knowing the tool.
+//! A rule: parsed, and checked as far as possible without the tool.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,25 @@ use crate::expression::{Expression, RuleError};
 use crate::names::Names;
 use crate::walk::{self, Walked};
 
-/// What a rule asks about.
+/// The names that a rule uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// The arguments, by name.
     pub arguments: BTreeSet<String>,
-    /// Of these, the ones a call may lack although the rule does not ask whether they are there:
-    /// such a call is refused.
+    /// The optional ones among them that the rule uses without `has`: a call without such an argument is refused.
     pub unguarded: BTreeSet<String>,
 }
 
-/// An expression that asks a question about a call.
+/// An expression that accepts or refuses a call.
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) expression: Expression,
-    /// How deep loops stand within one another.
+    /// The nesting depth of loops.
     pub(crate) loops: usize,
 }
 
 impl Rule {
-    /// Reads a rule.
+    /// Parses a rule.
     ///
     /// ```
     /// use toolcrib_constraints::Rule;
@@ -38,12 +37,12 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the text.
+    /// All errors of the rule, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<RuleError>> {
         Self::read(text, None)
     }
 
-    /// Reads a rule of a tool with these names: others are errors, too.
+    /// Parses a rule of a tool with these names: other names are errors, too.
     ///
     /// ```
     /// use toolcrib_constraints::{Kind, Names, Rule};
@@ -69,7 +68,7 @@ impl Rule {
         &self.expression.text
     }
 
-    /// What the rule asks about.
+    /// The names that the rule uses.
     pub fn uses(&self, names: &Names) -> Uses {
         let (arguments, asked) = walk::arguments(&self.expression.root);
         let unguarded = arguments

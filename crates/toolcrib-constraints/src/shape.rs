@@ -1,17 +1,17 @@
-//! Whether an expression is a question: as far as that can be seen without running it.
+//! Determines whether an expression yields true or false, as far as that is possible without running it.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use crate::names::{Kind, Names};
 
-/// What an expression yields.
+/// The result type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// True or false.
     Question,
-    /// Something else, in a word with its article.
+    /// Another type, as a word with its article.
     Other(&'static str),
-    /// It cannot be seen.
+    /// Unknown.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn shape(node: &IdedExpr, names: Option<&Names>) -> Shape {
             _ => Shape::Unknown,
         },
         Expr::Call(call) => of_call(call, names),
-        // `all` and `exists` gather a boolean, `map` and `filter` a list.
+        // `all` and `exists` yield a boolean, `map` and `filter` a list.
         Expr::Comprehension(comprehension) => match &comprehension.result.expr {
             Expr::Ident(_) => shape(&comprehension.accu_init, names),
             _ => shape(&comprehension.result, names),
@@ -103,7 +103,7 @@ pub(crate) fn literal_index(call: &CallExpr) -> Option<(&str, &str)> {
     }
 }
 
-/// A text that stands there as such.
+/// A string literal.
 pub(crate) fn text(node: &IdedExpr) -> Option<&str> {
     match &node.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),

@@ -1,4 +1,4 @@
-//! JSON as rules see it.
+//! Converts JSON to values of rules.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use cel::Value as Cel;
 use serde_json::{Number, Value};
 use toolcrib_tool::exact;
 
-/// A value for a rule. Whole numbers are `int`, or `uint` where they are too large for that. A number
-/// that no rule can hold is null, which compares with no number: see [`inexact`].
+/// A value for a rule. Whole numbers become `int`, or `uint` if they are too large for that. A number that no rule can
+/// represent becomes null, which compares with no number: see [`inexact`].
 pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -27,8 +27,8 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
     }
 }
 
-/// As [`to_cel`]; a whole number is a `double`, because its schema says `number`: whoever writes
-/// `args.ratio * 2.0` does not think of 1 as another type than 1.5.
+/// Like [`to_cel`], but whole numbers become `double`, because the schema has the type `number`: the author of
+/// `args.ratio * 2.0` does not expect 1 and 1.5 to have different types.
 pub(crate) fn to_number(value: &Value) -> Cel {
     match value.as_f64() {
         Some(number) => Cel::Float(number),
@@ -36,8 +36,8 @@ pub(crate) fn to_number(value: &Value) -> Cel {
     }
 }
 
-/// The first number in a value that a rule would see as another one; `as_double`: rules see the whole
-/// numbers of the value as `double`.
+/// The first number in a value that a rule would see changed; `as_double`: rules see the whole numbers of the value as
+/// `double`.
 pub(crate) fn inexact(value: &Value, as_double: bool) -> Option<String> {
     match value {
         Value::Number(number) if as_double && !fits_double(number) => Some(number.to_string()),
@@ -48,7 +48,7 @@ pub(crate) fn inexact(value: &Value, as_double: bool) -> Option<String> {
     }
 }
 
-/// Whether a double holds this number, if it is whole.
+/// Whether a double represents this number exactly, if it is whole.
 fn fits_double(number: &Number) -> bool {
     let digits = |magnitude: u64| {
         let zeros = magnitude.leading_zeros() + magnitude.trailing_zeros();

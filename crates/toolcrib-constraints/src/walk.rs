@@ -1,5 +1,4 @@
-//! A look at every node of a rule: names, functions, depth, loops, and whether questions are asked
-//! where questions belong.
+//! Checks every node of a rule: names, functions, depth, loops, and boolean operands.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +12,8 @@ use crate::names::Names;
 
 use crate::shape::{Shape, literal_index, shape};
 
-/// The functions of rules. Time, regular expressions and bytes are left out: the first makes an
-/// answer depend on when it is asked, the second is what `pattern` of a schema is for.
+/// The functions of rules. Functions for time, regular expressions and bytes are excluded: with time the result would
+/// depend on when a rule is evaluated, and regular expressions belong into the schema's `pattern`.
 const FUNCTIONS: [&str; 10] = [
     "contains",
     "double",
@@ -49,18 +48,18 @@ const OPERATORS: [&str; 18] = [
     operators::IN,
 ];
 
-/// How deep `all`, `exists` and their like may stand within one another.
+/// How deeply `all`, `exists` and similar macros may be nested.
 const LOOPS_MAX: usize = 2;
 
-/// What a look has found.
+/// The result of the check.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
-    /// How deep loops stand within one another.
+    /// The nesting depth of loops.
     pub(crate) loops: usize,
     pub(crate) errors: Vec<RuleError>,
 }
 
-/// Looks at a rule; at its names too, where they are known.
+/// Checks a rule, and its names if they are known.
 pub(crate) fn walk(rule: &Expression, names: Option<&Names>) -> Walked {
     let mut walk = Walk { rule, names, locals: Vec::new(), loops: 0, found: Walked::default() };
     walk.question(&rule.root, "the rule is");
@@ -109,7 +108,8 @@ impl<'r> Walk<'r> {
             }
             Expr::Select(select) => self.select(node, select, below),
             Expr::Struct(message) => {
-                let message = format!("there are no messages here, so no `{}`", message.type_name);
+                let message =
+                    format!("rules do not support messages such as `{}`", message.type_name);
                 self.error(node.id, "", message, Some("write a map: `{'key': value}`".to_owned()));
             }
             Expr::Literal(_) | Expr::Unspecified => {}
@@ -131,7 +131,7 @@ impl<'r> Walk<'r> {
                     FUNCTIONS.join(", ")
                 )),
             };
-            // A call stands where its bracket opens.
+            // The position of a call is that of its bracket.
             self.error(node.id, "", message, help);
         }
         if [operators::LOGICAL_AND, operators::LOGICAL_OR, operators::LOGICAL_NOT].contains(&name) {
@@ -156,7 +156,7 @@ impl<'r> Walk<'r> {
         self.loops += 1;
         self.found.loops = self.found.loops.max(self.loops);
         if self.loops > LOOPS_MAX {
-            let message = format!("loops stand more than {LOOPS_MAX} deep within one another here");
+            let message = format!("loops nest more than {LOOPS_MAX} deep here");
             self.error(node.id, "", message, None);
         }
         let outside = self.locals.len();
@@ -177,7 +177,7 @@ impl<'r> Walk<'r> {
 
     fn ident(&mut self, node: &IdedExpr, name: &str) {
         let known = ["args", "ctx"].contains(&name) || self.locals.contains(&name);
-        // Types have names, too: `type(args.x) == string`.
+        // Types are names, too: `type(args.x) == string`.
         let of_type =
             ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
         if known || of_type.contains(&name) || name.starts_with('@') {
@@ -191,7 +191,7 @@ impl<'r> Walk<'r> {
             _ if argument => format!("write `args.{name}`"),
             _ if context => format!("write `ctx.{name}`"),
             Some(near) => format!("did you mean `{near}`?"),
-            None => "rules ask about `args.NAME` and `ctx.NAME`; texts stand in quotes".to_owned(),
+            None => "rules use `args.NAME` and `ctx.NAME`; put strings in quotes".to_owned(),
         };
         self.error(node.id, name, message, Some(help));
     }
@@ -226,7 +226,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// A node that has to be true or false.
+    /// Checks a node that has to be true or false.
     fn question(&mut self, node: &IdedExpr, what: &str) {
         if let Shape::Other(other) = shape(node, self.names) {
             let message = format!("{what} {other} and neither true nor false");
@@ -240,7 +240,7 @@ impl<'r> Walk<'r> {
     }
 }
 
-/// The arguments an expression names, and those it asks `has` about.
+/// The arguments that an expression uses, and those that it tests with `has`.
 pub(crate) fn arguments(expression: &IdedExpr) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut named, mut asked) = (BTreeSet::new(), BTreeSet::new());
     collect(expression, &mut named, &mut asked);
@@ -255,7 +255,7 @@ fn collect(node: &IdedExpr, named: &mut BTreeSet<String>, asked: &mut BTreeSet<S
             {
                 named.insert(key.to_owned());
             }
-            // `'x' in args` asks the same as `has(args.x)`.
+            // `'x' in args` is equivalent to `has(args.x)`.
             if call.func_name == operators::IN
                 && let [key, of] = call.args.as_slice()
                 && matches!(&of.expr, Expr::Ident(of) if of == "args")

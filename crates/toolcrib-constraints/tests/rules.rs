@@ -1,4 +1,4 @@
-//! What rules are refused when they are read, what they decide, and what they cost at most.
+//! Which rules are refused when they are parsed, what they decide, and their maximum cost.
 
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn ask(text: &str, args: &Value) -> Result<(), ToolError> {
 }
 
 #[test]
-fn rules_that_hold_hold() {
+fn satisfied_rules_accept_the_call() {
     let args = json!({
         "lines": 200, "ratio": 0.5, "pod": "web-1", "names": ["a", "b"], "on": true,
         "deep": {"list": [{"n": 1}, {"n": 2}]}, "huge": 18_446_744_073_709_551_615_u64, "text": "é😀",
@@ -65,7 +65,7 @@ fn rules_that_hold_hold() {
 }
 
 #[test]
-fn what_cannot_be_decided_has_not_held() {
+fn a_rule_that_cannot_be_evaluated_refuses_the_call() {
     let args = json!({"lines": 200, "pod": "web", "list": [1]});
     for (text, said) in [
         ("args.missing > 5", "`missing` is absent"),
@@ -82,7 +82,7 @@ fn what_cannot_be_decided_has_not_held() {
         let message = refused.message();
         assert!(message.starts_with("Broken: ") && message.contains(said), "{text}: {message}");
     }
-    // What stands in the context is the host's, and no answer shows it.
+    // Context values belong to the host, and no message contains them.
     let refused =
         ask("ctx.user == 5 || ctx.user.name > 5", &args).expect_err("it cannot be decided");
     assert!(
@@ -91,7 +91,7 @@ fn what_cannot_be_decided_has_not_held() {
 }
 
 #[test]
-fn every_rule_that_is_broken_is_said_at_once() {
+fn all_broken_rules_are_reported_at_once() {
     let rules = rules(&["args.a == 1", "args.b == 1", "true"]);
     let refused = rules.check(&arguments(&json!({"a": 2, "b": 2})), &ContextValues::new());
     let refused = refused.expect_err("two are broken");
@@ -100,7 +100,7 @@ fn every_rule_that_is_broken_is_said_at_once() {
 }
 
 #[test]
-fn a_whole_number_is_a_number_where_the_schema_says_number() {
+fn a_whole_number_is_a_double_if_the_schema_type_is_number() {
     let schema = json!({"properties": {"ratio": {"type": "number"}, "n": {"type": "integer"}}});
     let rule = || vec![(Rule::parse("args.ratio * 2.0 < 3.0").expect("right"), "No.".to_owned())];
     let args = arguments(&json!({"ratio": 1}));
@@ -110,12 +110,12 @@ fn a_whole_number_is_a_number_where_the_schema_says_number() {
 }
 
 #[test]
-fn a_number_that_no_rule_can_hold_is_refused_where_a_rule_asks_about_it() {
+fn an_unrepresentable_number_is_refused_if_a_rule_uses_it() {
     let asks = |rule: &str, args: &str| {
         rules(&[rule]).check(&Arguments::from_validated(args.to_owned()), &ContextValues::new())
     };
     for (rule, args, number) in [
-        // Rounded, each of these would hold.
+        // After rounding, each of these would be true.
         (
             "args.n <= 18446744073709551616.0",
             r#"{"n":18446744073709551617}"#,
@@ -139,7 +139,7 @@ fn a_number_that_no_rule_can_hold_is_refused_where_a_rule_asks_about_it() {
 }
 
 #[test]
-fn a_whole_number_that_is_no_double_is_refused_where_the_schema_says_number() {
+fn a_whole_number_beyond_doubles_is_refused_if_the_schema_type_is_number() {
     let schema = json!({"properties": {"n": {"type": "number"}}});
     let rule = Rule::parse("args.n <= 9007199254740992.0").expect("right");
     let rules = Constraints::new([(rule, "No.".to_owned())]).with_schema(&schema);
@@ -155,7 +155,7 @@ fn a_whole_number_that_is_no_double_is_refused_where_the_schema_says_number() {
 }
 
 #[test]
-fn a_parameter_of_the_context_has_the_name_its_tool_gives_it() {
+fn a_context_parameter_has_the_name_in_its_tool() {
     let rule = Rule::parse("ctx.where == 'dev'").expect("right");
     let rules = Constraints::new([(rule, "No.".to_owned())]).with_context("where", "cluster");
     let values = ContextValues::new().with("cluster", "dev").with("where", "elsewhere");
@@ -176,13 +176,13 @@ fn wrong(text: &str) -> Vec<RuleError> {
 }
 
 #[test]
-fn what_is_wrong_with_a_rule_is_found_when_it_is_read() {
+fn errors_in_a_rule_are_found_when_it_is_parsed() {
     let mut missed = Vec::new();
     for (text, place, message, help) in [
         ("", "", "the rule is empty", "write one such as"),
         ("args.lines <=", "", "the rule ends too early", ""),
-        ("args.lines <= 5 5", "5", "'5' is too much here", ""),
-        ("args.lines = 5", "=", "the rule is no CEL expression", ""),
+        ("args.lines <= 5 5", "5", "unexpected '5' here", ""),
+        ("args.lines = 5", "=", "the rule is not a CEL expression", ""),
         ("args.lnes <= 5", "lnes", "no argument is called `lnes`", "did you mean `lines`?"),
         ("args['lnes'] == 5", "lnes", "no argument is called `lnes`", "did you mean `lines`?"),
         ("has(args.previos)", "previos", "no argument is called", "did you mean `previous`?"),
@@ -191,7 +191,7 @@ fn what_is_wrong_with_a_rule_is_found_when_it_is_read() {
         ("ctx.zone == 'a'", "zone", "no context value is called", "declare it: `context:"),
         ("lines <= 5", "lines", "nothing called `lines`", "write `args.lines`"),
         ("arg.lines <= 5", "arg", "nothing called `arg`", "did you mean `args`?"),
-        ("ctx.cluster == dev", "dev", "nothing called `dev`", "texts stand in quotes"),
+        ("ctx.cluster == dev", "dev", "nothing called `dev`", "put strings in quotes"),
         ("args.lines", "lines", "the rule is an argument of another type", "compare it"),
         ("'always'", "'", "the rule is a text", "compare it"),
         ("args.lines + 1", "+", "the rule is a sum", "compare it"),
@@ -229,7 +229,7 @@ fn what_is_wrong_with_a_rule_is_found_when_it_is_read() {
 }
 
 #[test]
-fn an_argument_that_may_be_absent_is_told_unless_the_rule_asks_for_it() {
+fn an_optional_argument_without_has_is_reported() {
     let uses = |text: &str| Rule::parse(text).expect("right").uses(&names());
     let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(uses("args.previous && args.lines < 5").unguarded, of(&["previous"]));
@@ -240,7 +240,7 @@ fn an_argument_that_may_be_absent_is_told_unless_the_rule_asks_for_it() {
 }
 
 #[test]
-fn rules_are_bounded_when_they_are_read() {
+fn rules_are_limited_when_they_are_parsed() {
     let long = format!("args.lines == {}", "1".repeat(3_000));
     assert!(wrong(&long)[0].message.contains("more than 2000 bytes"));
     for deep in [
@@ -253,7 +253,7 @@ fn rules_are_bounded_when_they_are_read() {
         format!("args{} == 1", ".a".repeat(900)),
         format!("{}true{}", "true ? ".repeat(100), " : true".repeat(100)),
     ] {
-        // Refused or read; never a stack that is too small for it.
+        // Refused or accepted, but never a stack overflow.
         let _ = wrong(&deep);
     }
     let loops = "[1].all(a, [1].all(b, [1].all(c, a + b + c > 0)))";
@@ -261,7 +261,7 @@ fn rules_are_bounded_when_they_are_read() {
 }
 
 #[test]
-fn rules_are_bounded_when_they_are_evaluated() {
+fn rules_are_limited_when_they_are_evaluated() {
     let numbers: Vec<u32> = (0..700).collect();
     let small = json!({"list": numbers.iter().take(400).collect::<Vec<_>>()});
     let large = json!({"list": numbers});
@@ -291,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn no_text_breaks_the_reader_and_no_rule_the_evaluation(
+    fn no_text_breaks_the_parser_and_no_rule_the_evaluation(
         pieces in prop::collection::vec(piece(), 0..14),
     ) {
         let text = pieces.concat();

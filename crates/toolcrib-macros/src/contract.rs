@@ -1,14 +1,14 @@
-//! Finds the contract crate under the name by which the calling crate knows it.
+//! Finds the path of the contract crate in the calling crate.
 
 use proc_macro_crate::{FoundCrate, crate_name};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-/// The path of the contract: `::toolcrib_tool`, or `::toolcrib::tool` where only the facade is a
-/// dependency, each under the name its caller gave it.
+/// The path of the contract: `::toolcrib_tool`, or `::toolcrib::tool` if only the facade is a dependency, each under
+/// the name in the caller's `Cargo.toml`.
 ///
-/// Inside the facade and the contract themselves the name is their own: right for their tests and
-/// examples, and for their library if it says `extern crate self as …`.
+/// Inside the facade and the contract crate the path uses their own names. That is right for their tests and examples,
+/// and for their library if it declares `extern crate self as …`.
 pub(crate) fn contract() -> syn::Result<TokenStream> {
     if let Ok(found) = crate_name("toolcrib-tool") {
         let krate = identifier(&found, "toolcrib_tool");

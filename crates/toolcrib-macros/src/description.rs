@@ -1,10 +1,10 @@
-//! A doc comment as the description a model reads.
+//! Turns a doc comment into the description for models.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The description: an expression of type `&str`, or `None` where there is no doc comment.
+/// The description: an expression of type `&str`, or `None` without a doc comment.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<TokenStream> {
     let docs: Vec<&Expr> = attributes
         .iter()
@@ -23,13 +23,13 @@ pub(crate) fn description(attributes: &[Attribute]) -> Option<TokenStream> {
             let text = reflow(&lines.join("\n"));
             (!text.is_empty()).then(|| quote!(#text))
         }
-        // `#[doc = include_str!("…")]` is known to the compiler only: taken as it is.
+        // Only the compiler can evaluate `#[doc = include_str!("…")]`, so it is used unchanged.
         None => Some(quote!(concat!(#(#docs, "\n"),*).trim())),
     }
 }
 
-/// Joins the lines of each paragraph: where a source line was wrapped says nothing to a reader.
-/// Lists, headings, quotes, tables, and code keep their lines.
+/// Joins the lines of each paragraph, because line breaks in the source have no meaning. Lists, headings, quotes,
+/// tables and code keep their lines.
 fn reflow(docs: &str) -> String {
     let mut text = String::new();
     let mut in_fence = false;
@@ -51,7 +51,7 @@ fn reflow(docs: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Whether a line begins something that is not the continuation of a paragraph.
+/// Whether a line starts a block instead of continuing a paragraph.
 fn starts_block(line: &str) -> bool {
     let numbered = line.split_once(['.', ')']).is_some_and(|(number, rest)| {
         !number.is_empty()

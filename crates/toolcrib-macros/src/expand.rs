@@ -1,4 +1,4 @@
-//! From the fn and its settings to the code that registers it.
+//! Generates the code that registers a function.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::function::{Function, Parameter};
 use crate::settings::{Inject, Settings, check_name};
 use crate::{contract, description, function};
 
-/// The fn as it was written, followed by its registration or by what is wrong.
+/// The function as written, followed by its registration or by the errors.
 ///
-/// The fn stays in either case, so that one mistake does not also report every caller of it.
+/// The function stays in either case, so that one error does not also break all its callers.
 pub(crate) fn expand(settings: TokenStream, item: &TokenStream) -> TokenStream {
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
-        let error = Error::new(Span::call_site(), "`#[tool]` stands on a free fn with a body")
+        let error = Error::new(Span::call_site(), "`#[tool]` must be on a free fn with a body")
             .into_compile_error();
         return quote!(#item #error);
     };
     let generated = registration(settings, &function).unwrap_or_else(Error::into_compile_error);
     let function = function::without_marks(&function);
-    // A tool takes its arguments by value because this attribute calls it so.
+    // A tool takes its arguments by value because of this attribute.
     quote!(#[allow(clippy::needless_pass_by_value)] #function #generated)
 }
 
@@ -52,7 +52,7 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     let body = body(&function, &settings, item, &contract);
     let always = || quote!(|| ::core::result::Result::Ok(()));
     let available = settings.available.as_ref().map_or_else(always, |path| quote!(#path));
-    // A fn that is configured out takes its registration with it.
+    // If the function is configured out, so is its registration.
     let cfgs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     let line = u32::try_from(item.sig.ident.span().unwrap().line()).unwrap_or(u32::MAX);
     Ok(quote! {
@@ -75,7 +75,7 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     })
 }
 
-/// The fn's name as the tool's.
+/// The function's name as the tool's name.
 fn own_name(ident: &Ident) -> syn::Result<String> {
     let name = ident.unraw().to_string();
     match check_name(&name) {
@@ -94,14 +94,14 @@ fn all<A, B, C>(a: syn::Result<A>, b: syn::Result<B>, c: syn::Result<C>) -> syn:
                 known.combine(next);
                 known
             });
-            // One of the three failed: the arm above took the other case.
+            // One of the three failed, because the arm above handles success.
             Err(combined.unwrap_or_else(|| Error::new(Span::call_site(), "invalid tool")))
         }
     }
 }
 
-/// Where something was written, for what the compiler says about it; the names in what is generated
-/// stay its own, also where a macro of the caller's has written it.
+/// The span for compiler errors. Generated names keep their own hygiene, even if a macro of the caller wrote the
+/// function.
 fn at(written: &impl Spanned) -> Span {
     Span::call_site().located_at(written.span())
 }
@@ -155,8 +155,7 @@ fn definition(
     let injections: Vec<_> = declared.chain(marked).collect();
     let injections =
         (!injections.is_empty()).then(|| quote!(.injections(::std::vec![#(#injections),*])));
-    // The texts were parsed when this code was generated, so that none becomes `null` here; if one
-    // did, `build` would refuse it.
+    // The texts were parsed when this code was generated, so none becomes `null` here; `build` would refuse that.
     let examples = &settings.examples;
     let examples = (!examples.is_empty()).then(|| {
         quote! {
@@ -196,7 +195,7 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
     let max_concurrent = settings.max_concurrent.map(|count| quote!(.max_concurrent(#count)));
     let rate = settings.rate.as_ref().map(|(calls, constructor)| {
         quote! {
-            // More than zero: that was checked when this code was generated.
+            // More than zero, as checked when this code was generated.
             .rate(#contract::RateLimit::#constructor(
                 ::core::num::NonZeroU32::new(#calls).unwrap_or(::core::num::NonZeroU32::MIN),
             ))
@@ -232,7 +231,7 @@ fn injection(inject: &Inject, contract: &TokenStream) -> TokenStream {
     quote!(#contract::Injection::new(#parameter, #context_key) #optional)
 }
 
-/// `struct __Body`, which is the `Tool`, with the state it keeps.
+/// `struct __Body`, which implements `Tool`, with its state.
 fn body(
     function: &Function<'_>,
     settings: &Settings,
@@ -318,13 +317,13 @@ fn body(
     }
 }
 
-/// The expression of a time.
+/// A duration as an expression.
 fn duration(time: Duration) -> TokenStream {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     quote!(::core::time::Duration::from_millis(#millis))
 }
 
-/// `Tool::plan`, with a fn of the author's.
+/// `Tool::plan` with the author's function.
 fn planned(plan: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
     let (parse, call) = asked(plan, function);
     quote! {
@@ -342,7 +341,7 @@ fn planned(plan: &Path, function: &Function<'_>, contract: &TokenStream) -> Toke
     }
 }
 
-/// `Tool::refresh`, with a fn of the author's.
+/// `Tool::refresh` with the author's function.
 fn refreshed(refresh: &Path, contract: &TokenStream) -> TokenStream {
     let call = quote_spanned!(at(refresh)=> #refresh(__current).await);
     quote! {
@@ -361,7 +360,7 @@ fn refreshed(refresh: &Path, contract: &TokenStream) -> TokenStream {
     }
 }
 
-/// What parses the arguments, and the call of a fn of the author's with them.
+/// Code that parses the arguments, and code that calls the author's function with them.
 fn asked(path: &Path, function: &Function<'_>) -> (TokenStream, TokenStream) {
     let (parse, arguments) = match function.arguments() {
         Some(ty) => {
@@ -372,7 +371,7 @@ fn asked(path: &Path, function: &Function<'_>) -> (TokenStream, TokenStream) {
     (parse, quote_spanned!(at(path)=> #path(#arguments __cx)))
 }
 
-/// `Tool::validate`, with a fn of the author's.
+/// `Tool::validate` with the author's function.
 fn validate(check: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
     let (parse, call) = asked(check, function);
     quote! {

@@ -1,4 +1,4 @@
-//! The fn below `#[tool]`: what of its signature matters, and what it may not be.
+//! Reads and checks the signature of the function below `#[tool]`.
 
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -7,31 +7,31 @@ use syn::{
     Type,
 };
 
-/// One parameter of the fn, in the order written.
+/// One parameter of the function, in order.
 pub(crate) enum Parameter<'a> {
     /// The arguments type.
     Arguments(&'a Type),
     /// `&CallContext`.
     Context,
-    /// `#[service]`: lent by the host, found by type or by this name.
+    /// `#[service]`: a service of the host, found by type or by this name.
     Service { ty: &'a Type, name: Option<String> },
-    /// `#[context("key")]`: a value of the host's context.
+    /// `#[context("key")]`: a context value.
     Value { ty: &'a Type, parameter: String, key: String, required: bool },
-    /// `#[state]`: kept by the tool from call to call; the type behind the reference.
+    /// `#[state]`: state that the tool keeps between calls; the type behind the reference.
     State(&'a Type),
 }
 
-/// The attributes of parameters, which the compiler does not know and must not see.
+/// Attributes of parameters that the compiler does not know and must not see.
 const MARKS: [&str; 3] = ["service", "context", "state"];
 
-/// What of a signature the generated code needs.
+/// The parts of a signature that the generated code needs.
 pub(crate) struct Function<'a> {
     pub(crate) parameters: Vec<Parameter<'a>>,
     pub(crate) output: &'a Type,
 }
 
 impl Function<'_> {
-    /// The arguments type, if the fn takes one.
+    /// The arguments type, if the function has one.
     pub(crate) fn arguments(&self) -> Option<&Type> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Arguments(ty) => Some(*ty),
@@ -39,7 +39,7 @@ impl Function<'_> {
         })
     }
 
-    /// The types of the tool's own state, in order.
+    /// The types of the tool's state, in order.
     pub(crate) fn states(&self) -> Vec<&Type> {
         let states = self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::State(ty) => Some(*ty),
@@ -49,7 +49,7 @@ impl Function<'_> {
     }
 }
 
-/// The fn as the compiler may see it: without the marks of its parameters.
+/// The function without the attributes of its parameters.
 pub(crate) fn without_marks(item: &ItemFn) -> ItemFn {
     let mut item = item.clone();
     for input in &mut item.sig.inputs {
@@ -64,7 +64,7 @@ fn mark_of(attribute: &Attribute) -> Option<&'static str> {
     MARKS.into_iter().find(|mark| attribute.path().is_ident(mark))
 }
 
-/// Reads the signature; everything that is wrong with it is reported at once.
+/// Reads the signature, and reports all its errors at once.
 pub(crate) fn read(item: &ItemFn) -> syn::Result<Function<'_>> {
     let signature = &item.sig;
     let mut problems = Problems(None);
@@ -73,7 +73,7 @@ pub(crate) fn read(item: &ItemFn) -> syn::Result<Function<'_>> {
     let output = match &signature.output {
         ReturnType::Type(_, ty) => {
             if let Type::ImplTrait(_) = **ty {
-                problems.push(&**ty, "a tool names the type it returns: `impl Trait` has no name");
+                problems.push(&**ty, "a tool must name its return type: `impl Trait` has no name");
             }
             Some(&**ty)
         }
@@ -88,7 +88,7 @@ pub(crate) fn read(item: &ItemFn) -> syn::Result<Function<'_>> {
     match (problems.0, output) {
         (None, Some(output)) => Ok(Function { parameters, output }),
         (Some(error), _) => Err(error),
-        // Unreachable: no output type is a problem; still an answer rather than a panic.
+        // Unreachable, because a missing output type is an error; this avoids a panic.
         (None, None) => Err(Error::new(signature.ident.span(), "a tool has a return type")),
     }
 }
@@ -137,7 +137,7 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
                         continue;
                     }
                     [_, second, ..] => {
-                        problems.push(second, "a parameter comes from one place");
+                        problems.push(second, "a parameter can have only one source");
                         continue;
                     }
                 }
@@ -157,12 +157,13 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
                 }
                 parameters.push(Parameter::Arguments(ty));
             }
-            (true, true) => problems.push(input, "a tool takes one `&CallContext`"),
+            (true, true) => problems.push(input, "a tool takes at most one `&CallContext`"),
             (false, true) => problems.push(
                 input,
-                "a tool takes one arguments type and, if it likes, a `&CallContext`: make these \
+                "a tool takes one arguments type and an optional `&CallContext`: make these \
                  parameters the fields of one struct that derives `Deserialize` and `JsonSchema`, \
-                 or mark what the host gives: `#[service]`, `#[context(\"key\")]`, `#[state]`",
+                 or mark parameters that the host fills in: `#[service]`, `#[context(\"key\")]`, \
+                      `#[state]`",
             ),
         }
         if let Type::Path(path) = ty
@@ -174,7 +175,7 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
     parameters
 }
 
-/// A parameter whose mark says where it comes from.
+/// A parameter with an attribute that says where its value comes from.
 fn marked<'a>(input: &'a PatType, mark: &Attribute) -> syn::Result<Parameter<'a>> {
     let ty = &*input.ty;
     let text = match &mark.meta {
@@ -208,9 +209,7 @@ fn marked<'a>(input: &'a PatType, mark: &Attribute) -> syn::Result<Parameter<'a>
             }),
             other => Err(Error::new_spanned(other, "give the parameter a plain name")),
         },
-        (_, None) => {
-            Err(Error::new_spanned(mark, "say which value of the context: `#[context(\"key\")]`"))
-        }
+        (_, None) => Err(Error::new_spanned(mark, "name the context value: `#[context(\"key\")]`")),
     }
 }
 
@@ -227,7 +226,7 @@ fn names_context(ty: &Type) -> bool {
     path.path.segments.last().is_some_and(|last| last.ident == "CallContext")
 }
 
-/// All that is wrong, as one error with a span each.
+/// All errors as one, with a span each.
 struct Problems(Option<Error>);
 
 impl Problems {

@@ -1,7 +1,7 @@
-//! The `#[tool]` attribute: a Rust fn becomes a tool of toolcrib.
+//! The `#[tool]` attribute: turns a Rust function into a tool of toolcrib.
 //!
-//! Hosts and tool authors use it through the `toolcrib` facade; authors who want nothing but the
-//! contract depend on this crate and on `toolcrib-tool`.
+//! Hosts and tool authors use it through the `toolcrib` facade; authors who need only the contract depend on this crate
+//! and on `toolcrib-tool`.
 #![forbid(unsafe_code)]
 
 mod contract;
@@ -12,7 +12,7 @@ mod settings;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a fn and registers it at link time. The fn itself stays callable as written.
+/// Turns a function into a tool and registers it at link time. The function itself stays callable as written.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -38,56 +38,57 @@ use proc_macro::TokenStream;
 /// assert_eq!(tools[0].name, "add");
 /// ```
 ///
-/// # The fn
+/// # The function
 ///
-/// - It may be `async`. It has no generics, no `self` and is neither `unsafe` nor `extern`.
+/// - It may be `async`. It has no generics and no `self`, and is neither `unsafe` nor `extern`.
 /// - It takes at most one arguments type (`Deserialize + JsonSchema`; it may borrow from the
 ///   call) and at most one `&CallContext`, in any order.
-/// - Other parameters are marked with where they come from; see [below](#parameters-the-host-fills-in).
+/// - Other parameters have attributes that say where their values come from; see
+///   [below](#parameters-the-host-fills-in).
 /// - It returns anything that is `IntoOutcome`: `String`, `serde_json::Value`, `ToolOutput`,
 ///   `Json<T>` (whose schema becomes the output schema), or a `Result` of one of these.
-/// - Its doc comment is the description a model reads. Lines of a paragraph are joined.
+/// - Its doc comment is the description for models. The lines of a paragraph are joined.
 ///
-/// A sync fn runs on the blocking pool; `blocking = false` says that it is quick and pure. An
-/// async fn runs on the caller's task unless it says `blocking`.
+/// A sync function runs on the blocking pool; `blocking = false` declares it fast and free of blocking calls. An async
+/// function runs on the caller's task unless it is marked `blocking`.
 ///
 /// # Settings
 ///
 /// | setting | meaning | default |
 /// |---|---|---|
-/// | `name = "…"` | the tool's name, `^[a-zA-Z0-9_-]{1,64}$` | the fn's name |
-/// | `title = "…"` | a name for people | none |
-/// | `category = "…"` | the family | `custom` |
+/// | `name = "…"` | the tool's name, `^[a-zA-Z0-9_-]{1,64}$` | the function's name |
+/// | `title = "…"` | the display name | none |
+/// | `category = "…"` | the category | `custom` |
 /// | `tags("…", …)` | free labels | none |
 /// | `version = "…"` | the tool's own version | none |
 /// | `read_only` | the call changes nothing | `false` |
 /// | `destructive = false` | the call destroys nothing | `true` |
-/// | `idempotent` | calling twice is like calling once | `false` |
+/// | `idempotent` | repeating a call has no further effect | `false` |
 /// | `open_world = false` | the call stays on this host | `true` |
-/// | `hidden` | the call is kept out of what people are shown | `false` |
+/// | `hidden` | the call is hidden from people | `false` |
 /// | `final_output` | the output becomes the assistant's message | `false` |
 /// | `terminal` | the call ends an agent's loop | `false` |
-/// | `parallel = false` | nothing of a batch runs beside this call | `true` |
-/// | `blocking = …` | whether calls run on the blocking pool | `true` for a sync fn |
-/// | `timeout = "30s"` | the tool's own limit: a whole number of `ms`, `s` or `m` | the executor's |
-/// | `wind_down = "1s"` | how long after its deadline or its cancellation, which it must watch, a call may take to end what it started and hand over what it has | no time |
+/// | `parallel = false` | no other call of a batch runs at the same time | `true` |
+/// | `blocking = …` | whether calls run on the blocking pool | `true` for a sync function |
+/// | `timeout = "30s"` | the tool's own time limit: a whole number of `ms`, `s` or `m` | the executor's |
+/// | `wind_down = "1s"` | how long after its deadline or its cancellation, which it must watch, a call may take to end what it started and return its partial output | no time |
 /// | `output_chars = N` | characters of text a model gets | the executor's |
 /// | `max_concurrent = N` | calls that run at once in this process | no limit |
 /// | `rate = "30/min"` | calls that start per `s`, `min` or `h` | no limit |
-/// | `cache`, `cache = "60s"`, `cache(ttl = "60s", shared)` | successful answers are used again; for `read_only`, `idempotent` tools. `shared`: also answers of calls that asked for their session, services or files, or called other tools | never |
-/// | `dedupe = "session"` | the same call again is answered from the first: in its `session` (for `read_only`, `idempotent` tools), or in its `batch` | `none` |
-/// | `retry = N` | after an error that says so, up to N times more; for `idempotent` tools | never |
-/// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one makes what others read from it forgotten | none |
-/// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
-/// | `task = "required"` | calls may be answered with a task: `never`, `auto`: those that take long, or `required`: all | `auto` |
-/// | `refresh = path` | an `async fn(&ToolDefinition) -> Result<Option<ToolDefinition>, ToolError>` that gives the definition as it should be now, or `None` if it is still right | it never changes |
-/// | `refresh_every = "5m"` | how often `refresh` is asked | when the host says so |
-/// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
-/// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that says what a call would do, for dry runs; it starts, sends and writes nothing | it cannot say |
-/// | `available = path` | a `fn() -> Result<(), String>` that says whether the tool can run on this machine, and if not, why; asked when the registry is built | it can |
-/// | `inject(parameter = "context_key", …)` | values the host fills in; `parameter?` makes one optional | none |
+/// | `cache`, `cache = "60s"`, `cache(ttl = "60s", shared)` | successful answers are cached; for `read_only`, `idempotent` tools. `shared`: also answers of calls that read their session, services or files, or called other tools | never |
+/// | `dedupe = "session"` | a call equal to an earlier one gets its answer: within its `session` (for `read_only`, `idempotent` tools), or within its `batch` | `none` |
+/// | `retry = N` | up to N retries after a retryable error; for `idempotent` tools | never |
+/// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one drops cached answers that depend on it | none |
+/// | `approval = "always"` | which calls wait for approval: `never`, `always`, or `destructive` ones | `never` |
+/// | `task = "required"` | which calls become tasks: `never`, `auto`: long ones, or `required`: all | `auto` |
+/// | `refresh = path` | an `async fn(&ToolDefinition) -> Result<Option<ToolDefinition>, ToolError>` that returns the current definition, or `None` if it has not changed | it never changes |
+/// | `refresh_every = "5m"` | how often `refresh` is called | when the host reports a change |
+/// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that checks what the schema cannot express; it must not block | none |
+/// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that describes what a call would do, for dry runs; it starts, sends and writes nothing | no plan |
+/// | `available = path` | a `fn() -> Result<(), String>` that checks whether the tool can run on this machine, or returns the reason; called when the registry is built | always available |
+/// | `inject(parameter = "context_key", …)` | context values that the host fills in; `parameter?` makes one optional | none |
 /// | `empty_as_absent("…", …)` | properties for which `""` means "not given" | none |
-/// | `examples("…", …)` | argument objects that are right, as JSON, parsed at compile time | none |
+/// | `examples("…", …)` | valid argument objects as JSON, parsed at compile time | none |
 ///
 /// A switch stands alone or takes `= true` or `= false`.
 ///
@@ -95,13 +96,12 @@ use proc_macro::TokenStream;
 ///
 /// No model sees or sets them:
 ///
-/// - `#[context("user")] user: String` is a value of the host's context; without it the call is
-///   answered `missing_context`, unless the type is an `Option`.
-/// - `#[service] db: Arc<Database>` is what the host lends, found by its type, or by name with
-///   `#[service("archive")]`; without it the call is answered `unavailable`, unless the type is an
-///   `Option<Arc<…>>`.
-/// - `#[state] seen: &Counter` is kept by the tool itself from call to call; it begins as
-///   `Default`. Calls run at once, so it is shared: what changes is an atomic or behind a lock.
+/// - `#[context("user")] user: String` is a context value; without it the call fails with `missing_context`, unless the
+///   type is an `Option`.
+/// - `#[service] db: Arc<Database>` is a service of the host, found by its type, or by name with
+///   `#[service("archive")]`; without it the call fails with `unavailable`, unless the type is an `Option<Arc<…>>`.
+/// - `#[state] seen: &Counter` is state that the tool keeps between calls; it starts as `Default`. Calls run at the
+///   same time and share it, so changes need an atomic or a lock.
 ///
 /// ```standalone_crate
 /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What stands between the parentheses of `#[tool(…)]`.
+//! Parses the settings in `#[tool(…)]`.
 
 use std::fmt::Display;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -49,23 +49,23 @@ const KNOWN: &[&str] = &[
     "examples",
 ];
 
-/// A parameter the host fills in.
+/// A parameter that the host fills in.
 pub(crate) struct Inject {
     pub(crate) parameter: String,
     pub(crate) context_key: String,
     pub(crate) required: bool,
 }
 
-/// How long and for whom answers are used again.
+/// How long and for which calls answers are cached.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Cached {
-    /// `None`: for the executor's time.
+    /// `None` for the executor's default.
     pub(crate) ttl: Option<Duration>,
-    /// Whatever the tool has asked its context for.
+    /// Whatever the tool reads from its context.
     pub(crate) shared: bool,
 }
 
-/// The settings as written; `None` and empty mean "not said".
+/// The settings as written; `None` and empty mean "not set".
 #[derive(Default)]
 pub(crate) struct Settings {
     pub(crate) name: Option<String>,
@@ -73,14 +73,14 @@ pub(crate) struct Settings {
     pub(crate) category: Option<String>,
     pub(crate) tags: Vec<String>,
     pub(crate) version: Option<String>,
-    /// Switches of the definition's builder that were set, by their shared name.
+    /// Boolean settings that were set, by the name of their builder method.
     pub(crate) switches: Vec<(Ident, bool)>,
     pub(crate) blocking: Option<bool>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) wind_down: Option<Duration>,
     pub(crate) output_chars: Option<usize>,
     pub(crate) max_concurrent: Option<usize>,
-    /// Calls, and the constructor for the time they are counted in.
+    /// The number of calls, and the constructor for its period.
     pub(crate) rate: Option<(u32, Ident)>,
     pub(crate) cache: Option<Cached>,
     /// The variant's name.
@@ -92,13 +92,13 @@ pub(crate) struct Settings {
     pub(crate) approval: Option<Ident>,
     pub(crate) task: Option<Ident>,
     pub(crate) refresh_every: Option<Duration>,
-    /// A fn that gives the definition as it should be now.
+    /// A function that returns the current definition.
     pub(crate) refresh: Option<Path>,
-    /// A fn that checks the arguments.
+    /// A function that checks the arguments.
     pub(crate) validate: Option<Path>,
-    /// A fn that says what a call would do.
+    /// A function that describes what a call would do.
     pub(crate) plan: Option<Path>,
-    /// A fn that says whether the tool can run.
+    /// A function that checks whether the tool can run.
     pub(crate) available: Option<Path>,
     pub(crate) inject: Vec<Inject>,
     pub(crate) empty_as_absent: Vec<String>,
@@ -146,17 +146,17 @@ impl Parse for Settings {
             && settings.dedupe.as_ref().is_some_and(|word| word == "Session")
             && !(idempotent && settings.switch("read_only") == Some(true))
         {
-            let problem = "only a tool that is `read_only` and `idempotent` may leave out the repeated \
-                           calls of a session: the second would not run";
+            let problem = "only a tool that is `read_only` and `idempotent` may use `dedupe = \
+                           \"session\"`: the second of two equal calls would not run";
             return Err(Error::new(key.span(), problem));
         }
         if let Some(key) = key_of("retry").filter(|_| !idempotent) {
-            let problem = "only an `idempotent` tool may be tried again";
+            let problem = "only an `idempotent` tool may have retries";
             return Err(Error::new(key.span(), problem));
         }
         if let Some(key) = key_of("refresh_every").filter(|_| settings.refresh.is_none()) {
             let problem =
-                "there is nothing to ask: name the fn that gives the definition, `refresh = FN`";
+                "`refresh_every` needs a fn that returns the definition: add `refresh = FN`";
             return Err(Error::new(key.span(), problem));
         }
         Ok(settings)
@@ -218,7 +218,7 @@ impl Settings {
     }
 }
 
-/// Checks a tool's name against the rule that every provider shares.
+/// Checks a tool's name against the rule that all providers share.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=64).contains(&name.len()) && name.bytes().all(plain) {
@@ -293,7 +293,7 @@ fn number<N: FromStr<Err: Display>>(input: ParseStream<'_>) -> syn::Result<N> {
     input.parse::<LitInt>()?.base10_parse()
 }
 
-/// One of the words, as the variant it stands for.
+/// Translates one of the words to its enum variant.
 fn word(literal: &LitStr, words: &[(&str, &str)]) -> syn::Result<Ident> {
     let text = literal.value();
     let known = words.iter().find(|(word, _)| *word == text);
@@ -370,7 +370,7 @@ fn example(literal: &LitStr) -> syn::Result<String> {
     Err(Error::new(literal.span(), format!("this example cannot be sent: {problem}")))
 }
 
-/// What to say about a setting that does not exist.
+/// The error for an unknown setting.
 fn unknown_setting(unknown: &str) -> String {
     let near = KNOWN
         .iter()

@@ -1,4 +1,4 @@
-//! What `#[tool]` promises: the tool is found, says what it was told to say, and runs.
+//! The promises of `#[tool]`: the tool is found, has its settings, and runs.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ fn every_tool_is_found_with_crate_file_and_line() {
 }
 
 #[test]
-fn a_tool_that_cannot_run_here_says_why() {
+fn an_unavailable_tool_has_a_reason() {
     let entry = find("everything").entry().expect("the entry is right");
     assert_eq!(entry.unavailable_reason(), Some("needs a tape drive"));
     assert_eq!(find("add").entry().expect("it is right").unavailable_reason(), None);
@@ -231,7 +231,7 @@ fn a_tool_may_take_a_while_to_end() {
 }
 
 #[test]
-fn a_definition_says_what_the_settings_say() {
+fn a_definition_has_the_settings() {
     let add = definition("add");
     assert_eq!(add.description(), "Add two whole numbers.\n\nExactly.");
     assert_eq!((add.title(), add.category(), add.version()), (Some("Adder"), "math", Some("1.2")));
@@ -246,7 +246,7 @@ fn a_definition_says_what_the_settings_say() {
 }
 
 #[test]
-fn what_is_not_set_keeps_the_contracts_defaults() {
+fn unset_settings_keep_the_contracts_defaults() {
     let nothing = definition("nothing");
     let contract = ToolDefinition::builder("nothing")
         .description("Takes nothing.")
@@ -282,7 +282,7 @@ fn injections_are_declared_as_written() {
 }
 
 #[test]
-fn a_doc_attribute_that_only_the_compiler_knows_is_a_description() {
+fn a_doc_attribute_with_a_macro_is_a_description() {
     assert_eq!(definition("match").description(), "Described by a macro: \nv1");
 }
 
@@ -365,7 +365,7 @@ fn policies_are_in_the_definition() {
 }
 
 #[test]
-fn parameters_come_from_the_host_and_state_stays_from_call_to_call() {
+fn parameters_come_from_the_host_and_state_persists_between_calls() {
     let body = (find("everything").body)();
     let ask = |services: Services, user: Value| {
         let cx = CallContext::builder("call_7", definition("everything"))
@@ -396,7 +396,7 @@ fn parameters_come_from_the_host_and_state_stays_from_call_to_call() {
 }
 
 #[test]
-fn a_validating_fn_is_asked_before_the_call() {
+fn a_validating_fn_runs_before_the_call() {
     let body = (find("everything").body)();
     let cx = CallContext::builder("call_7", definition("everything")).build();
     let check = |text: &str| {
@@ -409,7 +409,7 @@ fn a_validating_fn_is_asked_before_the_call() {
 }
 
 #[test]
-fn a_planning_fn_says_what_a_call_would_do() {
+fn a_planning_fn_describes_the_call() {
     let cx = CallContext::builder("call_7", definition("everything")).build();
     let planned = |name: &str, text: &str| {
         (find(name).body)().plan(&Arguments::from_validated(text.to_owned()), &cx)
@@ -445,7 +445,7 @@ greetings! {
 }
 
 #[test]
-fn a_fn_that_a_macro_has_written_is_a_tool() {
+fn a_fn_generated_by_a_macro_can_be_a_tool() {
     let descriptions: Vec<_> = native_tools()
         .iter()
         .filter(|tool| tool.name.starts_with("greet_"))

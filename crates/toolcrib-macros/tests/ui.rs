@@ -1,6 +1,6 @@
-//! What the compiler says when `#[tool]` is used wrongly.
+//! The compiler errors for incorrect uses of `#[tool]`.
 
 #[test]
-fn mistakes_are_explained_where_they_stand() {
+fn mistakes_are_explained_at_their_position() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

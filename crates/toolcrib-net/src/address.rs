@@ -5,39 +5,38 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Why an address is not one of the public internet.
+/// Why an address is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AddressKind {
-    /// This very machine: `127.0.0.0/8`, `::1`, and `0.0.0.0` and `::`, which mean it too.
+    /// This machine: `127.0.0.0/8`, `::1`, and `0.0.0.0` and `::`, which have the same effect.
     Loopback,
-    /// A network of one's own: `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `fc00::/7`, and the
-    /// site-local `fec0::/10` of old.
+    /// A private network: `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `fc00::/7`, and the obsolete site-local
+    /// `fec0::/10`.
     Private,
-    /// One wire, where metadata services of clouds are: `169.254.0.0/16`, `fe80::/10`.
+    /// The local link, where metadata services of clouds are: `169.254.0.0/16`, `fe80::/10`.
     LinkLocal,
     /// Behind a provider's address translation: `100.64.0.0/10`.
     Shared,
-    /// A service of a cloud to its own machines under an address that looks public:
-    /// `168.63.129.16`.
+    /// A cloud's service for its own machines under an address that looks public: `168.63.129.16`.
     Metadata,
-    /// Many receivers: `224.0.0.0/4`, `ff00::/8`.
+    /// Multicast: `224.0.0.0/4`, `ff00::/8`.
     Multicast,
-    /// A way to spell an IPv4 address that relays turn back into it: `2002::/16`, `64:ff9b::/96`,
-    /// `64:ff9b:1::/48`, `::/96`, `192.88.99.0/24`.
+    /// An IPv6 form of an IPv4 address that relays convert back: `2002::/16`, `64:ff9b::/96`, `64:ff9b:1::/48`,
+    /// `::/96`, `192.88.99.0/24`.
     Translated,
-    /// For examples, measurements or nothing yet: everything else that is not public.
+    /// Reserved for examples, measurements or future use: everything else that is not public.
     Reserved,
 }
 
 impl AddressKind {
-    /// What to call such an address, with its article: `a loopback address`.
+    /// A description of such an address with its article: `a loopback address`.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Loopback => "a loopback address",
             Self::Private => "a private address",
             Self::LinkLocal => "a link-local address",
-            Self::Shared => "an address behind a provider's translation",
+            Self::Shared => "an address behind carrier-grade NAT",
             Self::Metadata => "an address of a cloud's own services",
             Self::Multicast => "a multicast address",
             Self::Translated => "an IPv4 address in disguise",
@@ -52,7 +51,7 @@ impl fmt::Display for AddressKind {
     }
 }
 
-/// Which addresses may be connected to. By default those of the public internet and no others.
+/// Which addresses may be connected to. By default only those of the public internet.
 ///
 /// ```
 /// use toolcrib_net::{AddressKind, AddressPolicy};
@@ -74,17 +73,17 @@ impl AddressPolicy {
         Self::default()
     }
 
-    /// Opens a range, whatever is in it. It is the only way to open anything.
+    /// Allows a range, whatever it contains. Nothing else allows more addresses.
     #[must_use]
     pub fn allow(mut self, range: IpNet) -> Self {
         self.allowed.push(range);
         self
     }
 
-    /// Whether an address may be connected to; if not, why not.
+    /// Checks whether an address may be connected to.
     ///
-    /// An IPv4 address inside an IPv6 one (`::ffff:10.0.0.1`) is the IPv4 address: that is what a
-    /// connection to it reaches.
+    /// An IPv4 address inside an IPv6 one (`::ffff:10.0.0.1`) is checked as the IPv4 address, because a connection
+    /// reaches that one.
     pub fn check(&self, address: IpAddr) -> Result<(), AddressKind> {
         let address = address.to_canonical();
         match kind_of(address) {
@@ -95,7 +94,7 @@ impl AddressPolicy {
     }
 }
 
-/// What keeps an address from being public; none for public ones.
+/// Why an address is not public; `None` for public addresses.
 fn kind_of(address: IpAddr) -> Option<AddressKind> {
     match address {
         IpAddr::V4(address) => kind_of_v4(address),
@@ -103,8 +102,8 @@ fn kind_of(address: IpAddr) -> Option<AddressKind> {
     }
 }
 
-/// The blocks of IPv4 that are not public, from IANA's registry of special addresses, multicast and
-/// the unused rest. `168.63.129.16` is in no registry: it is Azure's.
+/// The blocks of IPv4 that are not public: IANA's registry of special addresses, multicast and the unused rest.
+/// `168.63.129.16` is in no registry: it is Azure's.
 const BLOCKS: [([u8; 4], u32, AddressKind); 16] = [
     ([0, 0, 0, 0], 8, AddressKind::Loopback),
     ([10, 0, 0, 0], 8, AddressKind::Private),
@@ -132,7 +131,7 @@ fn kind_of_v4(address: Ipv4Addr) -> Option<AddressKind> {
     BLOCKS.iter().find(|(block, prefix, _)| inside(*block, *prefix)).map(|(_, _, kind)| *kind)
 }
 
-/// Of IPv6 only `2000::/3` is public, and of that not all: what is not known to be is refused.
+/// Only parts of `2000::/3` are public in IPv6; everything not known to be public is refused.
 fn kind_of_v6(address: Ipv6Addr) -> Option<AddressKind> {
     let [first, second, third, ..] = address.segments();
     let embedded = address.segments()[..6].iter().all(|segment| *segment == 0);
@@ -160,9 +159,9 @@ mod tests {
         AddressPolicy::public().check(address.parse().unwrap())
     }
 
-    /// The first and the last address of every block, and their neighbours outside.
+    /// The first and last address of every block, and their neighbours outside.
     #[test]
-    fn the_blocks_end_where_they_end() {
+    fn blocks_have_exact_bounds() {
         for (block, prefix, kind) in BLOCKS {
             let first = u32::from(Ipv4Addr::from(block));
             let last = first | u32::MAX.checked_shr(prefix).unwrap_or(0);
@@ -170,7 +169,7 @@ mod tests {
                 assert_eq!(kind_of_v4(inside.into()), Some(kind), "{}", Ipv4Addr::from(inside));
             }
             for outside in [first.checked_sub(1), last.checked_add(1)].into_iter().flatten() {
-                // Only the last two blocks have a neighbour that is one.
+                // Only the last two blocks are adjacent.
                 let found = kind_of_v4(outside.into());
                 assert!(found.is_none() || outside >> 28 >= 14, "{}", Ipv4Addr::from(outside));
             }
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_either_family_are_told_apart() {
+    fn addresses_of_both_families_are_classified() {
         use AddressKind::{
             LinkLocal, Loopback, Metadata, Multicast, Private, Reserved, Shared, Translated,
         };
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_opens_what_is_in_it_however_the_address_is_spelt() {
+    fn an_allowed_range_contains_its_addresses_in_every_spelling() {
         let policy = AddressPolicy::public()
             .allow("10.20.0.0/16".parse().unwrap())
             .allow("fd00:1::/32".parse().unwrap());

@@ -2,13 +2,13 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but the characters that mean nothing in any part of a URL: RFC 3986's "unreserved".
+/// Everything except RFC 3986's "unreserved" characters, which have no special meaning in any part of a URL.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A text as one component of a URL: a segment of a path, or a name or a value of a query.
+/// Encodes a text as one component of a URL: a segment of a path, or a name or value of a query.
 ///
-/// Nothing of it can end the component: `/`, `?`, `#`, `&`, `=`, `+` and `%` are encoded, too. Only
-/// `.` and `..` still mean something as a whole segment; no encoding changes that.
+/// Nothing in it can end the component: `/`, `?`, `#`, `&`, `=`, `+` and `%` are encoded, too. Only `.` and `..` still
+/// have a special meaning as a complete segment; no encoding changes that.
 ///
 /// ```
 /// assert_eq!(toolcrib_net::encode_component("a/b?c=%2f ä"), "a%2Fb%3Fc%3D%252f%20%C3%A4");

@@ -1,4 +1,4 @@
-//! Names of hosts that mean something only inside a network.
+//! Host names that are valid only inside a local network.
 
 /// Last labels of names that no public server has.
 const INSIDE: [&str; 11] = [
@@ -15,17 +15,17 @@ const INSIDE: [&str; 11] = [
     "svc",
 ];
 
-/// Why a name, in lower case, is not one of the public internet, as one clause; none if it may be.
+/// Why a lower-case name is not public, as one clause; `None` if it may be.
 pub(crate) fn refusal(name: &str) -> Option<&'static str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let Some((rest, last)) = name.rsplit_once('.') else {
-        return Some("a name without a dot is one of the local network");
+        return Some("a name without a dot belongs to the local network");
     };
     if last.is_empty() || rest.split('.').any(str::is_empty) {
         return Some("a part of the name is empty");
     }
     let home = last == "arpa" && rest.rsplit('.').next() == Some("home");
-    (home || INSIDE.contains(&last)).then_some("names of this kind are of a local network")
+    (home || INSIDE.contains(&last)).then_some("such names belong to a local network")
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_local_networks_are_told_from_public_ones() {
+    fn names_of_local_networks_are_distinguished_from_public_ones() {
         for public in ["example.com", "example.com.", "local.example", "svc.dev", "home.arpa.com"] {
             assert_eq!(refusal(public), None, "{public}");
         }

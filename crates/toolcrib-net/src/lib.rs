@@ -19,10 +19,10 @@ pub use client::{
     BoxFuture, Client, ClientBuilder, Error, Limits, RedirectRefusal, Request, Resolver, Response,
     SystemResolver,
 };
-/// What requests of [`Client::of_server`]'s client fail with.
+/// The error of requests with [`Client::of_server`]'s client.
 #[cfg(feature = "client")]
 pub use reqwest::Error as TransportError;
-/// The client that [`Client::of_server`] makes, and what its requests are answered with.
+/// The client that [`Client::of_server`] makes, and its responses.
 #[cfg(feature = "client")]
 pub use reqwest::{Client as TransportClient, Response as TransportResponse};
 /// The types of methods, statuses and headers: those of the `http` crate.

@@ -1,4 +1,4 @@
-//! Checked URLs: the raw text first, then what the parser makes of it.
+//! Checked URLs: first the raw text is checked, then the parsed URL.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,26 +7,26 @@ use url::{Host, Url};
 
 use crate::host_name;
 
-/// The longest URL that is taken, in bytes.
+/// The longest accepted URL, in bytes.
 pub const URL_MAX_BYTES: usize = 8 * 1024;
 
-/// What a URL may not contain, for messages.
+/// What a URL must not contain, for messages.
 pub const FORBIDDEN_IN_URLS: &str = "control characters, spaces and backslashes";
 
-/// Whose word the host of a URL is.
+/// Who chose the host of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
-    /// The operator's, who wrote it down: any name. Its addresses are checked all the same.
+    /// The operator, who wrote it down: any name. Its addresses are still checked.
     Operator,
-    /// A model's, or that of a server that redirects: no names of local networks.
+    /// A model, or a server that redirects: no names of local networks.
     Anybody,
 }
 
 /// A URL that passed every check of its text: `http` or `https`, with a host, without a user name or
 /// password.
 ///
-/// Its addresses are not checked by this: a name has none yet. The [`Client`](crate::Client) checks
-/// them, of names and of literal addresses.
+/// This does not check the addresses, because they are not known yet. The [`Client`](crate::Client) checks the
+/// addresses of names as well as literal addresses.
 ///
 /// ```
 /// use toolcrib_net::{NamedBy, Target};
@@ -47,18 +47,17 @@ pub struct Target {
     url: Url,
 }
 
-/// Why a URL is refused. Its text tells a model what to send instead; it shows nothing of the URL
-/// but its scheme and its host.
+/// Why a URL is refused. The text tells a model what to send instead; it contains only the URL's scheme and host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlRefusal {
     /// It is longer than [`URL_MAX_BYTES`].
     #[error("the URL is longer than 8 KiB")]
     TooLong,
-    /// It contains a character that readers of URLs drop or rewrite.
+    /// It contains a character that URL parsers drop or rewrite.
     #[error("the URL contains {0}, which must be percent-encoded or left out")]
     Character(&'static str),
-    /// It is not of the web.
+    /// It is not an `http` or `https` URL.
     #[error("only http:// and https:// URLs are requested, not `{0}`")]
     Scheme(String),
     /// It names no host after `//`.
@@ -67,28 +66,28 @@ pub enum UrlRefusal {
     /// It carries a user name or a password.
     #[error("the URL contains a user name or a password: leave out everything up to the `@`")]
     UserInfo,
-    /// The parser finds no URL in it.
+    /// The parser rejects it.
     #[error("the URL cannot be read: {0}")]
     Unreadable(String),
-    /// Its host is a name of a local network.
+    /// Its host is the name of a local network.
     #[error("the host `{host}` is refused: {reason}; use the full name of a public server")]
     Host {
         /// The host.
         host: String,
-        /// What is wrong with it, as one clause.
+        /// The reason, as one clause.
         reason: &'static str,
     },
 }
 
 impl Target {
-    /// Checks a URL's text, and nothing of the network.
+    /// Checks a URL's text, without using the network.
     ///
-    /// Characters that parsers drop, trim or turn into others are refused before anything is parsed,
-    /// so that no two readers can see different hosts in the same text.
+    /// Characters that parsers drop, trim or rewrite are refused before anything is parsed, so that no two parsers can
+    /// see different hosts in the same text.
     pub fn parse(text: &str, named_by: NamedBy) -> Result<Self, UrlRefusal> {
         check_text(text)?;
         let url = Url::parse(text).map_err(|error| UrlRefusal::Unreadable(error.to_string()))?;
-        // The text was looked at above; what counts is what will be used.
+        // The text was checked above; the rest uses the parsed URL.
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlRefusal::UserInfo);
         }
@@ -106,7 +105,7 @@ impl Target {
         Ok(Self { url })
     }
 
-    /// The URL as it will be used.
+    /// The URL to use.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -117,12 +116,12 @@ impl Target {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
-            // `parse` lets no URL without a host pass.
+            // `parse` accepts no URL without a host.
             None => String::new(),
         }
     }
 
-    /// The address, if the host is one and no name.
+    /// The address, if the host is a literal address.
     pub fn literal_address(&self) -> Option<IpAddr> {
         match self.url.host()? {
             Host::Domain(_) => None,
@@ -131,25 +130,25 @@ impl Target {
         }
     }
 
-    /// Scheme, host and port, without anything that may be secret: `https://example.com:8443`.
+    /// Scheme, host and port, without anything that could be secret: `https://example.com:8443`.
     pub fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Whether two URLs go to the same server in the same way: scheme, host and port.
+    /// Whether two URLs have the same origin: scheme, host and port.
     pub fn same_origin(&self, other: &Self) -> bool {
         self.url.origin() == other.url.origin()
     }
 }
 
-/// Shows the origin only: paths and queries can hold secrets.
+/// Shows only the origin: paths and queries may contain secrets.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Target").field(&self.origin()).finish()
     }
 }
 
-/// Checks what is written, before a parser mends it.
+/// Checks the text before a parser corrects it.
 fn check_text(text: &str) -> Result<(), UrlRefusal> {
     if text.len() > URL_MAX_BYTES {
         return Err(UrlRefusal::TooLong);
@@ -175,7 +174,7 @@ fn check_text(text: &str) -> Result<(), UrlRefusal> {
     Ok(())
 }
 
-/// What to call a character that must not be in a URL.
+/// The name of a character that a URL must not contain.
 pub(crate) fn forbidden(character: char) -> Option<&'static str> {
     match character {
         '\\' => Some("a backslash"),

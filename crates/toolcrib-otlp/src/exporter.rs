@@ -1,4 +1,4 @@
-//! Requests to the collector, by the one crate that dials.
+//! Sends requests to the collector through `toolcrib-net`.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::{Builder, Runtime};
 use toolcrib_net::{AddressPolicy, Client, NamedBy, Target};
 
-/// A client on a runtime of its own: the exporters' threads have none.
+/// A client with its own runtime, because the exporters' threads have none.
 pub(crate) struct Exporter {
     client: Client,
     runtime: Option<Runtime>,
@@ -17,7 +17,7 @@ pub(crate) struct Exporter {
 
 impl Exporter {
     pub(crate) fn new() -> io::Result<Self> {
-        // The operator has named the collector, which is often on this machine or beside it.
+        // The operator chose the collector, which is often on this machine or its network.
         let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|range| range.parse().ok());
         let policy = everywhere.fold(AddressPolicy::public(), AddressPolicy::allow);
         let mut runtime = Builder::new_multi_thread();
@@ -51,7 +51,7 @@ impl HttpClient for Exporter {
 impl Drop for Exporter {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops it may be on a runtime, which must not be blocked.
+            // It may be dropped on a runtime, which must not be blocked.
             runtime.shutdown_background();
         }
     }

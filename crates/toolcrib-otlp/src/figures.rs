@@ -1,4 +1,4 @@
-//! The numbers of a crib, as instruments that are read when it is time to tell them.
+//! The metrics of a crib, as instruments that are read at every export.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use toolcrib_core::ToolStatistics;
 use toolcrib_http::Backend;
 
-/// Whom the instruments ask.
-type Asked = Arc<dyn Backend>;
+/// The backend that the instruments read.
+type SharedBackend = Arc<dyn Backend>;
 
-/// Makes the instruments; from then on they are read at every interval.
-pub(crate) fn observe(provider: &SdkMeterProvider, backend: &Asked) {
+/// Creates the instruments; from then on they are read at every interval.
+pub(crate) fn observe(provider: &SdkMeterProvider, backend: &SharedBackend) {
     let meter = provider.meter("toolcrib");
     calls(&meter, backend);
     cache(&meter, backend);
@@ -21,7 +21,7 @@ pub(crate) fn observe(provider: &SdkMeterProvider, backend: &Asked) {
 
 /// Reads the statistics of every tool.
 fn each_tool<T>(
-    backend: &Asked,
+    backend: &SharedBackend,
     tell: impl Fn(&ToolStatistics, &dyn AsyncInstrument<T>) + Send + Sync + 'static,
 ) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
     let backend = Arc::clone(backend);
@@ -36,7 +36,7 @@ fn of_tool(tool: &ToolStatistics) -> KeyValue {
     KeyValue::new("gen_ai.tool.name", tool.tool.clone())
 }
 
-fn calls(meter: &Meter, backend: &Asked) {
+fn calls(meter: &Meter, backend: &SharedBackend) {
     meter
         .u64_observable_counter("toolcrib.calls")
         .with_description("Calls by tool and outcome.")
@@ -60,7 +60,7 @@ fn calls(meter: &Meter, backend: &Asked) {
         .build();
     meter
         .u64_observable_counter("toolcrib.timeouts")
-        .with_description("Calls that ran into a limit.")
+        .with_description("Calls that exceeded a limit.")
         .with_unit("{call}")
         .with_callback(each_tool(backend, |tool, calls| {
             calls.observe(tool.timeouts, &[of_tool(tool)]);
@@ -68,7 +68,7 @@ fn calls(meter: &Meter, backend: &Asked) {
         .build();
     meter
         .f64_observable_gauge("toolcrib.call.duration")
-        .with_description("How long runs of a tool took at most, of half of them and of 99 in 100.")
+        .with_description("Duration of a tool's runs: median, 99th percentile and maximum.")
         .with_unit("s")
         .with_callback(each_tool(backend, |tool, durations| {
             for (quantile, seconds) in [("0.5", tool.p50_seconds), ("0.99", tool.p99_seconds)] {
@@ -89,11 +89,11 @@ fn calls(meter: &Meter, backend: &Asked) {
         .build();
 }
 
-fn cache(meter: &Meter, backend: &Asked) {
+fn cache(meter: &Meter, backend: &SharedBackend) {
     let asked = Arc::clone(backend);
     meter
         .u64_observable_counter("toolcrib.cache.lookups")
-        .with_description("Look-ups of kept answers.")
+        .with_description("Cache lookups.")
         .with_callback(move |lookups| {
             let stats = asked.executor().cache_stats();
             lookups.observe(stats.hits, &[KeyValue::new("outcome", "hit")]);
@@ -102,11 +102,11 @@ fn cache(meter: &Meter, backend: &Asked) {
         .build();
 }
 
-fn state(meter: &Meter, backend: &Asked) {
+fn state(meter: &Meter, backend: &SharedBackend) {
     let asked = Arc::clone(backend);
     meter
         .u64_observable_gauge("toolcrib.tools")
-        .with_description("Tools that own their name.")
+        .with_description("Registered tools.")
         .with_callback(move |tools| {
             let health = asked.health();
             let callable = health.tools.saturating_sub(health.unavailable);
@@ -144,7 +144,7 @@ fn state(meter: &Meter, backend: &Asked) {
     let asked = Arc::clone(backend);
     meter
         .u64_observable_gauge("toolcrib.degraded")
-        .with_description("Whether something needs an operator.")
+        .with_description("Whether something needs the operator's attention.")
         .with_callback(move |degraded| {
             degraded.observe(u64::from(asked.health().is_degraded()), &[]);
         })

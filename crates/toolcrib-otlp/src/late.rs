@@ -1,4 +1,5 @@
-//! Spans before there is anybody to send them: the log is set up before the first thread may be started.
+//! Buffers nothing before the exporter starts: the log is set up before the first thread may be started, so earlier
+//! spans are dropped.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,12 +8,12 @@ use opentelemetry::Context;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchSpanProcessor, Span, SpanData, SpanProcessor};
 
-/// Hands spans on once it is known to whom; until then they are dropped.
+/// Forwards spans to a processor once there is one; until then they are dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LateSpans(Arc<OnceLock<BatchSpanProcessor>>);
 
 impl LateSpans {
-    /// Hands on what ends from now on. The first call counts.
+    /// Forwards spans that end from now on. Only the first call has an effect.
     pub(crate) fn send_to(&self, processor: BatchSpanProcessor) {
         let _ = self.0.set(processor);
     }

@@ -1,19 +1,19 @@
-//! What happens in a crib, told to an OpenTelemetry collector: a trace of every call, and the numbers of
-//! `/metrics` about tools, their answers, manifests and other servers, as protobuf over HTTP (OTLP).
+//! Exports telemetry to an OpenTelemetry collector: a trace of every call, and the numbers of `/metrics` about tools,
+//! their caches, manifests and other servers, as protobuf over HTTP (OTLP).
 //!
-//! It is switched on and set by the variables that OpenTelemetry has for it, and by no other settings:
+//! It is switched on and configured by OpenTelemetry's own variables only:
 //!
-//! | variable | says |
+//! | variable | content |
 //! |---|---|
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT` | where the collector is, such as `http://127.0.0.1:4318`; without it and the two below nothing is told |
-//! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` | whole URLs for either |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT` | the collector's address, such as `http://127.0.0.1:4318`; without it and the two below nothing is exported |
+//! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` | complete URLs for traces or metrics |
 //! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT` | headers for the collector, as `name=value,…`; milliseconds |
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | who tells; `toolcrib` by default |
-//! | `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_METRIC_EXPORT_INTERVAL` | which traces, and when |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the name and attributes of this service; `toolcrib` by default |
+//! | `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_METRIC_EXPORT_INTERVAL` | which traces are exported, and when |
 //! | `OTEL_SDK_DISABLED` | `true` switches all of it off |
 //!
-//! A collector that is not there costs spans and figures, never a call. What is told is masked, as
-//! everything that calls hand out is.
+//! If the collector is unreachable, spans and metrics are lost, but never a call. Exported data is masked like
+//! everything that calls return.
 #![forbid(unsafe_code)]
 
 mod exporter;
@@ -43,17 +43,17 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::exporter::Exporter;
 use crate::late::LateSpans;
 
-/// The variables that switch it on.
+/// The variables that switch the export on.
 const SWITCHES: [&str; 3] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/// A way to a collector. Nothing is sent, and no thread started, before [`start`](Self::start): a layer of
-/// the log is wanted earlier than that.
+/// A connection to a collector. Before [`start`](Self::start) nothing is sent and no thread is started, because the log
+/// layer is needed earlier than that.
 pub struct Otlp {
-    /// Where the collector is; without it the variables say so.
+    /// The collector's address; `None` to use the variables.
     endpoint: Option<String>,
     resource: Resource,
     spans: LateSpans,
@@ -61,20 +61,23 @@ pub struct Otlp {
     meter: Mutex<Option<SdkMeterProvider>>,
 }
 
-/// Why nothing can be told.
+/// Why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// The variables name no collector that could be reached.
-    #[error("the OpenTelemetry collector: {0}: see the variables OTEL_EXPORTER_OTLP_…")]
+    /// The variables contain no usable collector address.
+    #[error(
+        "the OpenTelemetry collector cannot be used: {0}; check the variables \
+             OTEL_EXPORTER_OTLP_…"
+    )]
     Exporter(#[from] ExporterBuildError),
-    /// There is no thread to send from.
+    /// The sending threads could not be started.
     #[error("the OpenTelemetry exporter cannot be started: {0}")]
     Runtime(#[from] std::io::Error),
 }
 
 impl Otlp {
-    /// What the variables of this process say; none where they switch nothing on.
+    /// The export that this process's variables configure; `None` if they switch nothing on.
     pub fn from_environment() -> Option<Self> {
         let said = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_off = std::env::var("OTEL_SDK_DISABLED")
@@ -83,7 +86,7 @@ impl Otlp {
         is_on.then(|| Self::new(None))
     }
 
-    /// To the collector at this address, such as `http://127.0.0.1:4318`; the rest is said by variables.
+    /// An export to the collector at this address, such as `http://127.0.0.1:4318`; variables configure the rest.
     pub fn to(endpoint: impl Into<String>) -> Self {
         Self::new(Some(endpoint.into()))
     }
@@ -98,9 +101,9 @@ impl Otlp {
         Self { endpoint, resource, spans, tracer, meter: Mutex::new(None) }
     }
 
-    /// The layer by which spans of the log become spans of a trace: those of toolcrib, from the level info
-    /// on, whatever else is logged. What ends before [`start`](Self::start) is not told. Traces that callers
-    /// name are gone on with (W3C Trace Context).
+    /// The layer that turns the log's spans into spans of a trace: those of toolcrib, from level info on, whatever else
+    /// is logged. Spans that end before [`start`](Self::start) are not exported. Traces that callers name are continued
+    /// (W3C Trace Context).
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -111,7 +114,7 @@ impl Otlp {
         tracing_opentelemetry::layer().with_tracer(tracer).with_filter(own)
     }
 
-    /// Begins to tell, from threads of its own.
+    /// Starts the export on its own threads.
     pub fn start(&self, backend: impl Backend) -> Result<(), OtlpError> {
         let backend: Arc<dyn Backend> = Arc::new(backend);
         let client = Arc::new(Exporter::new()?);
@@ -133,13 +136,14 @@ impl Otlp {
         Ok(())
     }
 
-    /// Tells what is left, and ends. Blocks for some seconds at most; not to be called on a runtime.
+    /// Exports what is left, and stops. Blocks for a few seconds at most; do not call it on a runtime.
     pub fn finish(&self) {
         let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = meter.map_or(Ok(()), |meter| meter.shutdown());
         for ended in [ended, self.tracer.shutdown()] {
             if let Err(error) = ended {
-                tracing::warn!(%error, "the OpenTelemetry collector has not heard everything");
+                tracing::warn!(%error, "some telemetry was not sent to the OpenTelemetry \
+                                        collector");
             }
         }
     }
@@ -151,17 +155,17 @@ impl fmt::Debug for Otlp {
     }
 }
 
-/// Makes a span a child of the one that a caller has named.
+/// Makes a span a child of the caller's span.
 fn follow(span: &Span, trace: RemoteTrace<'_>) {
     let mut named = HashMap::from([("traceparent".to_owned(), trace.parent.to_owned())]);
     if let Some(state) = trace.state {
         named.insert("tracestate".to_owned(), state.to_owned());
     }
-    // One that has begun, or that is not told, stays where it is.
+    // A span that has begun, or that is not exported, stays unchanged.
     let _ = span.set_parent(TraceContextPropagator::new().extract(&named));
 }
 
-/// Who tells: what the variables say, `toolcrib` where they say nothing.
+/// The name and attributes of this service from the variables, with `toolcrib` as the default name.
 fn resource() -> Resource {
     let builder = Resource::builder();
     let is_named = std::env::var_os("OTEL_SERVICE_NAME").is_some()

@@ -1,4 +1,4 @@
-//! What a collector hears: a real one's side of HTTP, and what arrives, decoded.
+//! A test collector: a real HTTP server that decodes what arrives.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -21,12 +21,12 @@ use toolcrib_otlp::Otlp;
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError, tool_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Takes what is sent to it: the path, and the body.
+/// Receives requests: the path and the body.
 fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (told, heard) = channel();
-    // It ends with the test: whoever hears is gone then, and so is the process.
+    // It ends with the test, when the receiver is dropped.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let told = told.clone();
@@ -43,7 +43,7 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
     (endpoint, heard)
 }
 
-/// One request; none once the other side has closed.
+/// One request; `None` once the other side has closed.
 fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
     let mut line = String::new();
     stream.read_line(&mut line).ok()?;
@@ -95,7 +95,7 @@ fn text<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_collector_hears_of_every_call_and_of_the_numbers() {
+fn a_collector_receives_every_call_and_the_metrics() {
     let (endpoint, heard) = collector();
     let otlp = Otlp::to(&endpoint);
     let executor = executor();
@@ -113,7 +113,7 @@ fn a_collector_hears_of_every_call_and_of_the_numbers() {
 
     let (mut spans, mut metrics) = (Vec::<Span>::new(), Vec::<Metric>::new());
     let mut services = Vec::new();
-    // All was sent before `finish` has returned.
+    // Everything was sent before `finish` returned.
     while let Ok((path, body)) = heard.try_recv() {
         let resource = match path.as_str() {
             "/v1/traces" => {
@@ -174,7 +174,7 @@ fn a_collector_hears_of_every_call_and_of_the_numbers() {
     assert_eq!(tools.data_points.len(), 2);
 }
 
-/// The spans that were told so far, by their names.
+/// The spans received so far, sorted by name.
 fn spans(heard: &Receiver<(String, Vec<u8>)>) -> Vec<Span> {
     let traces = heard.try_iter().filter(|(path, _)| path == "/v1/traces");
     let told = traces.map(|(_, body)| ExportTraceServiceRequest::decode(&body[..]).unwrap());
@@ -199,7 +199,7 @@ async fn post(address: SocketAddr, path: &str, head: &str, body: &str) -> String
 }
 
 #[test]
-fn a_call_goes_on_with_the_trace_that_its_client_names() {
+fn a_call_continues_the_trace_of_its_client() {
     const STATE: &str = "vendor=7";
     let (endpoint, heard) = collector();
     let otlp = Otlp::to(&endpoint);
@@ -216,7 +216,7 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo"{more}}}}}"#
         )
     };
-    // Everything on one thread, whose log this is.
+    // Everything on one thread, which uses this log.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(log, || {
         runtime.block_on(async {
@@ -239,12 +239,12 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
                 post(address, rest, &(named(8) + "idempotency-key: k\r\n"), r#"{"call_id":"8"}"#)
                     .await,
                 post(address, "/mcp", &asked(2), &call(2, "")).await,
-                // What the message says is nearer to the call than what its request says.
+                // The trace in the message is closer to the call than the one in its request.
                 post(address, "/mcp", &asked(9), &call(3, &format!(",{}", meta(3)))).await,
-                // A member that nobody knows makes it a message for the protocol library.
+                // An unknown member makes the protocol library handle the message.
                 post(address, "/mcp", &asked(9), &call(4, &format!(r#",{},"x":1"#, meta(4)))).await,
                 post(address, "/mcp", &asked(5), &call(5, r#","x":1"#)).await,
-                // What names no trace begins a new one.
+                // An invalid trace begins a new one.
                 post(address, "/mcp", &format!("traceparent: 00-not-one\r\n{both}"), &call(6, ""))
                     .await,
             ];
@@ -277,13 +277,13 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
     }
 }
 
-/// An id as the number that it is in `traceparent`.
+/// An id as the number in `traceparent`.
 fn id_of(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 #[test]
-fn a_collector_that_is_not_there_costs_no_call_and_ends_in_time() {
+fn an_unreachable_collector_affects_no_call_and_stops_in_time() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let otlp = Otlp::to(format!("http://{nobody}"));
     let executor = executor();

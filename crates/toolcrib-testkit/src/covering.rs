@@ -1,13 +1,12 @@
-//! Covering arrays: few rows in which every possible pair of values of two dimensions occurs.
+//! Covering arrays: few rows that contain every possible pair of values of two dimensions.
 //!
-//! A row is a list of numbers, one per dimension. [`product`] lists every possible row of a small
-//! product. [`Search`] finds possible rows of a product that is too large to enumerate, such as one for
-//! each possible pair. [`covering`] chooses few of the rows that together have all
-//! pairs of the others.
+//! A row is a list of numbers, one for each dimension. [`product`] lists every possible row of a small product.
+//! [`Search`] finds possible rows of a product that is too large to enumerate, such as one for each possible pair.
+//! [`covering`] chooses a few of these rows that together contain all pairs.
 
 use std::collections::HashMap;
 
-/// Declares an enumeration whose values have names: a dimension of a covering array.
+/// Declares an enumeration with named values: a dimension of a covering array.
 ///
 /// ```
 /// toolcrib_testkit::dimension! {
@@ -36,7 +35,7 @@ macro_rules! dimension {
     };
 }
 
-/// Declares a row of a covering array: a value for each of some [dimensions](crate::dimension).
+/// Declares a row of a covering array: one value for each [dimension](crate::dimension).
 ///
 /// ```
 /// use toolcrib_testkit::{combination, dimension};
@@ -69,14 +68,14 @@ macro_rules! combination {
             /// The names of the dimensions, in the same order.
             pub(crate) const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// The row of these numbers; the first value of each dimension where one is missing.
+            /// The row with these numbers; a missing number stands for the first value.
             pub(crate) fn of(values: &[usize]) -> Self {
                 let mut values = values.iter();
                 Self { $($field: $type::ALL[values.next().copied().unwrap_or(0)]),* }
             }
 
-            /// The row that has the values with these names and the first value of every other
-            /// dimension; `None` if a name is of no value.
+            /// The row with these named values and the first value of every other dimension; `None` if a name is
+            /// unknown.
             pub(crate) fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
                 let mut row = Self { $($field: $type::ALL[0]),* };
                 for name in names {
@@ -92,7 +91,7 @@ macro_rules! combination {
                 Some(row)
             }
 
-            /// The numbers of its values, from which [`of`](Self::of) makes the row.
+            /// The numbers of its values; [`of`](Self::of) turns them back into a row.
             pub(crate) fn values(&self) -> Vec<usize> {
                 vec![$(self.$field as usize),*]
             }
@@ -102,7 +101,7 @@ macro_rules! combination {
                 [$(self.$field.name()),*].into_iter()
             }
 
-            /// The names of its values that are not the first of their dimension, which are plain.
+            /// The names of its special values, which are not the first of their dimension.
             pub(crate) fn special_names(&self) -> impl Iterator<Item = &'static str> + use<> {
                 let all = [$((self.$field == $type::ALL[0], self.$field.name())),*];
                 all.into_iter().filter(|(is_plain, _)| !is_plain).map(|(_, name)| name)
@@ -111,7 +110,7 @@ macro_rules! combination {
     };
 }
 
-/// Every row that is possible, in lexical order.
+/// Every possible row, in lexical order.
 pub fn product(sizes: &[usize], possible: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
     let mut rows = Vec::new();
     let mut row = vec![0; sizes.len()];
@@ -130,30 +129,29 @@ pub fn product(sizes: &[usize], possible: impl Fn(&[usize]) -> bool) -> Vec<Vec<
     }
 }
 
-/// Two dimensions whose values are to be covered together.
+/// Two dimensions whose values are covered together.
 pub type Couple = (usize, usize);
 
-/// A value of one dimension and a value of another one.
+/// A value of one dimension and a value of another.
 pub type Pair = ((usize, usize), (usize, usize));
 
-/// The pairs that occur in a row.
+/// The pairs in a row.
 pub fn pairs_of(row: &[usize]) -> impl Iterator<Item = Pair> + '_ {
     every_two(row.len()).into_iter().map(|(one, other)| ((one, row[one]), (other, row[other])))
 }
 
-/// Looks for possible rows of a product that is too large to enumerate; the same at every run.
+/// Searches for possible rows of a product that is too large to enumerate; deterministic.
 ///
-/// `possible` judges rows in which dimensions may still be open (`None`). It has to refuse a row as
-/// soon as no choice for the open dimensions can help; otherwise the search takes long.
+/// `possible` judges rows in which dimensions may still be open (`None`). It has to refuse a row as soon as no choice
+/// for the open dimensions can make it possible; otherwise the search takes long.
 ///
-/// The first value of each dimension is its plain one. Of 8 values that the search is free to choose,
-/// `plain` are plain ones: in a row where everything is special, one thing hides the others.
+/// The first value of each dimension is its plain one. Of 8 values that the search may choose freely, `plain` are
+/// plain: in a row of only special values, one problem hides the others.
 pub struct Search<P> {
     sizes: Vec<usize>,
     possible: P,
     plain: usize,
-    /// The dimensions, those with the most impossible pairs first: what cannot be completed is found
-    /// out early.
+    /// The dimensions, those with the most impossible pairs first, to detect dead ends early.
     order: Vec<usize>,
     dice: u64,
 }
@@ -176,18 +174,18 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
         Self { sizes: sizes.to_vec(), possible, plain, order, dice: 0x9E37_79B9_7F4A_7C15 }
     }
 
-    /// The same search, which chooses other rows: each number is an array of its own.
+    /// The same search with other choices: each seed gives a different array.
     #[must_use]
     pub fn seeded(mut self, seed: u64) -> Self {
-        // Spread over all bits; zero would stay zero.
+        // Spreads the seed over all bits; zero would stay zero.
         self.dice = (self.dice ^ seed.wrapping_mul(0xD6E8_FEB8_6659_FD93)).max(1);
         self
     }
 
-    /// At least `each` rows for every pair of values that so many possible rows have, and those pairs.
+    /// At least `each` rows for every possible pair of values, if there are so many, and those pairs.
     pub fn candidates(&mut self, each: usize) -> (Vec<Vec<usize>>, Vec<Pair>) {
         let (mut rows, mut pairs) = (Vec::new(), Vec::new());
-        // A row that was found for one pair has many others.
+        // A row found for one pair contains many others.
         let mut had: HashMap<Pair, usize> = HashMap::new();
         for (one, other) in every_two(self.sizes.len()) {
             for values in product(&[self.sizes[one], self.sizes[other]], |_| true) {
@@ -207,7 +205,7 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
         (rows, pairs)
     }
 
-    /// A possible row with each combination of values of these dimensions that there is one for.
+    /// A possible row for each possible combination of values of these dimensions.
     pub fn combinations(&mut self, dimensions: &[usize]) -> Vec<Vec<usize>> {
         let sizes: Vec<_> = dimensions.iter().map(|place| self.sizes[*place]).collect();
         let all = product(&sizes, |_| true).into_iter();
@@ -215,7 +213,7 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
         all.filter_map(|values| self.row_with(&set(values))).collect()
     }
 
-    /// A possible row with these values of dimensions; `None` if there is none.
+    /// A possible row with these values; `None` if there is none.
     pub fn row_with(&mut self, values: &[(usize, usize)]) -> Option<Vec<usize>> {
         let mut row = vec![None; self.sizes.len()];
         for (place, value) in values {
@@ -227,7 +225,7 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
     fn completed(&mut self, row: &mut Vec<Option<usize>>) -> Option<Vec<usize>> {
         let mut open = self.order.iter().copied().filter(|place| row[*place].is_none());
         let Some(place) = open.next() else { return row.iter().copied().collect() };
-        // A dimension without a value left ends the search here, however late it would be its turn.
+        // Ends the search as soon as any dimension has no value left.
         if !open.all(|place| self.has_value(row, place)) {
             return None;
         }
@@ -261,11 +259,11 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
     }
 }
 
-/// The places of those of `all` that together have every pair of values that `all` has in the couples
-/// of dimensions: greedy, and the same at every run.
+/// The indexes of a subset of `all` that contains every pair of values in the given couples of dimensions: greedy and
+/// deterministic.
 ///
-/// Rows are taken by how many new pairs they bring. What a row brings only falls, so a row waits in
-/// the bucket of what it last would have brought, and the buckets are emptied from the highest.
+/// Rows are chosen by the number of new pairs they add. That number only decreases, so a row waits in the bucket of its
+/// last count, and the buckets are emptied from the highest.
 pub fn covering(all: &[Vec<usize>], couples: &[Couple]) -> Vec<usize> {
     let mut numbers: HashMap<(usize, usize, usize), usize> = HashMap::new();
     let pairs: Vec<Vec<usize>> = all
@@ -280,7 +278,7 @@ pub fn covering(all: &[Vec<usize>], couples: &[Couple]) -> Vec<usize> {
         .collect();
     let mut missing = vec![true; numbers.len()];
     let mut chosen = Vec::new();
-    // Scattered, so that what does not matter for the pairs differs from row to row.
+    // Shuffled, so that values that do not matter for the pairs differ between rows.
     let scattered = |row: usize| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7;
     let mut buckets: Vec<Vec<usize>> = vec![Vec::new(); couples.len() + 1];
     buckets[couples.len()] = (0..all.len()).collect();
@@ -303,7 +301,7 @@ pub fn covering(all: &[Vec<usize>], couples: &[Couple]) -> Vec<usize> {
     chosen
 }
 
-/// Every two of so many dimensions.
+/// All couples of this many dimensions.
 pub fn every_two(dimensions: usize) -> Vec<Couple> {
     (0..dimensions).flat_map(|one| (one + 1..dimensions).map(move |other| (one, other))).collect()
 }

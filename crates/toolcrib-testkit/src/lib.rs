@@ -1,11 +1,10 @@
-//! Record and replay of tool calls for tests, and what toolcrib's own tests, benches and fuzz targets
-//! share.
+//! Record and replay of tool calls for tests, and code shared by toolcrib's own tests, benches and fuzz targets.
 //!
-//! - [`recording`]: what tools really answered, kept as text beside a test and played back without
-//!   running anything.
-//! - [`search_tool`]: one ordinary tool of a fixed size, and registries of any number of copies,
-//!   so that every measurement speaks of the same work.
-//! - [`covering`]: covering arrays, for tests of every pair of circumstances.
+//! - [`recording`]: records what tools really answered as text beside a test, and plays it back without running
+//!   anything.
+//! - [`search_tool`]: one ordinary tool of a fixed size, and registries of any number of copies, so that all
+//!   measurements are comparable.
+//! - [`covering`]: covering arrays, for tests of every pair of conditions.
 //! - [`fuzzing`]: the bodies of the fuzz targets as plain functions, so that a test can run the
 //!   committed seeds without a fuzzer.
 //!

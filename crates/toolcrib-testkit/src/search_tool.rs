@@ -1,8 +1,8 @@
 //! One ordinary tool: five parameters (a string, an integer, a boolean, one of three words, and
 //! an object that holds arrays), a schema of 790 bytes and arguments of 301.
 //!
-//! The sizes are those of a middling real tool. All benches use this one, ours and peers', so that
-//! their numbers can be held against each other.
+//! The sizes are those of an average real tool. All benches use this tool, for our code and for others', so that their
+//! numbers are comparable.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub const ARGUMENTS: &str = concat!(
     r#""sizes":[1,1048576]}}"#,
 );
 
-/// The arguments as an owned type: what a tool's author writes.
+/// The arguments as an owned type, as a tool author would write it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SearchArguments {
     /// Folder to search.
@@ -32,25 +32,25 @@ pub struct SearchArguments {
     pub max_results: u32,
     /// Whether folders below are searched.
     pub recursive: bool,
-    /// What the patterns are held against.
+    /// What the patterns are matched against.
     pub r#match: MatchOn,
-    /// Which files are looked at.
+    /// Which files are searched.
     pub filter: SearchFilter,
 }
 
-/// What patterns are held against.
+/// What patterns are matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchOn {
     /// The file's name.
     Name,
-    /// What is in it.
+    /// The file's content.
     Content,
     /// Either.
     Both,
 }
 
-/// Which files are looked at.
+/// Which files are searched.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SearchFilter {
     /// Patterns one of which must match.
@@ -61,7 +61,7 @@ pub struct SearchFilter {
     pub sizes: [u64; 2],
 }
 
-/// The arguments as a type that borrows from the text: the least a parse can cost.
+/// The arguments as a type that borrows from the text: the lowest possible cost of parsing.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct BorrowedSearchArguments<'a> {
     /// Folder to search.
@@ -70,14 +70,14 @@ pub struct BorrowedSearchArguments<'a> {
     pub max_results: u32,
     /// Whether folders below are searched.
     pub recursive: bool,
-    /// What the patterns are held against.
+    /// What the patterns are matched against.
     pub r#match: MatchOn,
-    /// Which files are looked at.
+    /// Which files are searched.
     #[serde(borrow)]
     pub filter: BorrowedSearchFilter<'a>,
 }
 
-/// Which files are looked at, borrowed from the text.
+/// Which files are searched, borrowed from the text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct BorrowedSearchFilter<'a> {
     /// Patterns one of which must match.
@@ -93,9 +93,9 @@ pub struct BorrowedSearchFilter<'a> {
 /// Whether the tools of a registry share one schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schemas {
-    /// All have the same: one validator serves all.
+    /// All have the same schema: one validator serves all.
     Shared,
-    /// Each has its own, which differs in one bound: as many validators as tools.
+    /// Each has its own, which differs in one bound: one validator for each tool.
     Distinct,
 }
 
@@ -108,7 +108,7 @@ impl Schemas {
         }
     }
 
-    /// The schema of the tool of that number. [`ARGUMENTS`] fit it.
+    /// The schema of the tool with this number. [`ARGUMENTS`] fit it.
     pub fn schema(self, number: usize) -> Value {
         let mut schema = schema();
         if self == Self::Distinct {
@@ -161,12 +161,12 @@ pub fn schema() -> Value {
     })
 }
 
-/// The name of the tool of that number: unique, and of an ordinary length.
+/// The name of the tool with this number: unique, and of an ordinary length.
 pub fn name(number: usize) -> String {
     format!("search_files_{number:06}")
 }
 
-/// The tool of that number. It answers with the path it was given.
+/// The tool with this number. It returns the path from its arguments.
 pub fn entry(number: usize, schemas: Schemas) -> ToolEntry {
     let body = tool_fn(|args: SearchArguments, _| std::future::ready(args.path));
     entry_of(number, schemas, Arc::new(body))
@@ -177,7 +177,7 @@ pub fn entry_in_place(number: usize, schemas: Schemas) -> ToolEntry {
     entry_of(number, schemas, Arc::new(InPlace))
 }
 
-/// What `#[tool]` makes of a function whose arguments borrow.
+/// The equivalent of a `#[tool]` function with borrowed arguments.
 #[derive(Debug)]
 struct InPlace;
 
@@ -193,7 +193,7 @@ impl Tool for InPlace {
         })
     }
 
-    // As `#[tool]` says of a tool without a check of its own.
+    // As in a `#[tool]` without a check.
     fn validates(&self) -> bool {
         false
     }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sizes_are_what_the_benches_say() {
+    fn the_sizes_match_the_benches() {
         assert_eq!(ARGUMENTS.len(), 301);
         assert_eq!(schema().to_string().len(), 790);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toolcrib_testkit::fuzzing::TARGETS;
 
-/// As many as make a set of seeds worth its name.
+/// Every target must have at least this many seeds.
 const FEWEST_SEEDS: usize = 20;
 
 #[test]
@@ -20,7 +20,7 @@ fn every_seed_of_every_target_keeps_the_promises() {
         files.sort();
         assert!(files.len() >= FEWEST_SEEDS, "{target} has {} seeds", files.len());
         for file in files {
-            // Named before it runs: a panic below must say whose it is.
+            // Printed before it runs, so that a panic below shows which seed it is.
             println!("{target}: {}", file.display());
             body(&fs::read(&file).expect("a readable seed"));
         }
@@ -36,9 +36,9 @@ fn every_target_takes_what_is_no_text_at_all() {
     }
 }
 
-/// A manifest that the loader refuses early would leave most of the body above unused.
+/// If the loader refused a manifest early, most of the target's body would stay untested.
 #[test]
-fn the_good_manifests_among_the_seeds_are_good() {
+fn the_good_manifest_seeds_load_without_errors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/load_manifest");
     for file in [
         "minimal.yaml",

@@ -38,7 +38,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::Exit;
 use crate::options::{Options, ServerFlags};
 
-/// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
+/// The guarded tool crib for LLM agents: manages tools, checks every call, serves them over MCP.
 #[derive(Debug, Parser)]
 #[command(
     name = "toolcrib",
@@ -67,11 +67,11 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the tools, and with --all also those that cannot be called and why
+    /// List the tools; with --all also unavailable ones, with the reasons
     List(list::ListOptions),
-    /// Show one tool: what it says, what it takes, where it comes from
+    /// Show one tool: its description, its parameters and its source
     Show(show::ShowOptions),
-    /// Say who owns a name, who wants it, and why a tool cannot be called
+    /// Show who owns a name, which other sources declare it, and why a tool is unavailable
     Why(why::WhyOptions),
     /// Find tools by words
     Search(search::SearchOptions),
@@ -79,45 +79,45 @@ pub(crate) enum Command {
     Call(call::CallOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
-    /// Make a first manifest of a tool, with comments and tests
+    /// Create a manifest for a new tool, with comments and tests
     New(new::NewOptions),
-    /// Run the tests that stand in manifests
+    /// Run the tests in manifests
     Test(test::TestCommand),
-    /// Accept the tools as they are declared now, or see what has changed since they were accepted
+    /// Record the current tools in the lock file, or show what changed since they were recorded
     Lock(lock::LockOptions),
     /// Accept the changed definition of a tool of another MCP server
     Accept(accept::AcceptOptions),
-    /// Vouch for tools that may do more than the workspace allows
+    /// Trust tools that may do more than the workspace allows
     Trust(trust::TrustOptions),
     /// Serve MCP on standard input and output
     Mcp(mcp::StdioOptions),
     /// Serve the HTTP API, and MCP over HTTP
     Serve(serve::ServeOptions),
-    /// Make a token for a client of the server
+    /// Create a token for a client of the server
     Token(token::TokenOptions),
-    /// Show the servers that run, their files and what they have
+    /// Show the running servers, their files and their tools
     Status(status::StatusOptions),
-    /// Have running servers read the config and the manifests again
+    /// Make running servers read the config and the manifests again
     Reload(reload::ReloadOptions),
-    /// Show what the tools of the servers that run have done
+    /// Show statistics of the tools of running servers
     Stats(stats::StatsOptions),
     /// List, show, approve and deny calls that wait for approval in running servers
     Approvals(approvals::ApprovalsOptions),
-    /// End the reservation of a name in the servers that run
+    /// End the reservation of a name in the running servers
     Release(release::ReleaseOptions),
-    /// End the pause of a tool that timed out repeatedly, in the servers that run
+    /// End the pause of a tool that timed out repeatedly, in the running servers
     Reset(reset::ResetOptions),
     /// Print the tools in a provider's format
     Export(export::ExportOptions),
-    /// Show the settings that are in effect, and where each is from
+    /// Show the settings in effect, and where each comes from
     Config(config::ConfigOptions),
-    /// Say what this machine offers, and which promises do not hold here and why
+    /// Check this machine: what it can enforce, which promises do not hold, and how to fix that
     Doctor(doctor::DoctorOptions),
     /// Print the JSON Schema of manifests or of the config file
     Schema(schema::SchemaOptions),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions(completions::CompletionOptions),
-    /// Print the manual page, or write a page per command
+    /// Print the manual page, or write one page for each command
     Man(man::ManOptions),
 }
 

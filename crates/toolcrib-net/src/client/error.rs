@@ -9,23 +9,23 @@ use super::resolve::Refused;
 use crate::address::AddressKind;
 use crate::target::{Target, UrlRefusal};
 
-/// Why there is no answer.
+/// Why there is no response.
 ///
-/// The texts name hosts, and nothing else of a URL: paths and queries can hold secrets.
+/// The texts contain hosts, and nothing else of a URL: paths and queries may contain secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL's text is refused.
+    /// The URL was refused.
     #[error(transparent)]
     Url(#[from] UrlRefusal),
-    /// The host is an address, or every address of its name is one, that must not be connected to.
+    /// The host is a forbidden address, or every address of its name is forbidden.
     #[error("{}", address_text(host, *address, *kind))]
     Address {
-        /// The host as the URL names it.
+        /// The host as in the URL.
         host: String,
-        /// An address of it.
+        /// One of its addresses.
         address: IpAddr,
-        /// What keeps it from being public.
+        /// Why it is not public.
         kind: AddressKind,
     },
     /// The name has no address.
@@ -33,17 +33,17 @@ pub enum Error {
     Unresolved {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// There is no connection, TLS included.
+    /// The connection failed, including TLS.
     #[error("cannot connect to {origin}: {cause}")]
     Connect {
         /// Scheme, host and port.
         origin: String,
         /// The innermost reason.
         cause: String,
-        /// The whole of it.
+        /// The complete error.
         source: reqwest::Error,
     },
     /// It took too long.
@@ -51,39 +51,39 @@ pub enum Error {
     Timeout {
         /// The limit that passed.
         after: Duration,
-        /// Whether no connection was there yet.
+        /// Whether the connection was not established yet.
         connecting: bool,
     },
-    /// A redirect that is not followed.
-    #[error("{from} redirects, and that is not followed: {reason}")]
+    /// A redirect was not followed.
+    #[error("a redirect from {from} was not followed: {reason}")]
     Redirect {
-        /// Who redirects: scheme, host and port.
+        /// The origin of the redirect: scheme, host and port.
         from: String,
-        /// Why it is not followed.
+        /// Why it was not followed.
         reason: RedirectRefusal,
     },
-    /// The body is larger than is taken.
-    #[error("the answer is larger than {limit} bytes")]
+    /// The body exceeds the limit.
+    #[error("the response is larger than {limit} bytes")]
     TooLarge {
-        /// How many bytes are taken.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The answer is not one, or broke off.
-    #[error("the answer of {origin} is broken: {cause}")]
+    /// The response is not valid HTTP, or ended early.
+    #[error("the response from {origin} is invalid: {cause}")]
     Broken {
         /// Scheme, host and port.
         origin: String,
         /// The innermost reason.
         cause: String,
-        /// The whole of it.
+        /// The complete error.
         source: reqwest::Error,
     },
-    /// One of these happened after redirects.
+    /// One of these errors happened after redirects.
     #[error("after {redirects} redirect(s): {source}")]
     Redirected {
-        /// How many were followed.
+        /// How many redirects were followed.
         redirects: u32,
-        /// What happened.
+        /// The error.
         source: Box<Error>,
     },
     /// The client could not be set up.
@@ -95,31 +95,31 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedirectRefusal {
-    /// There were too many before.
+    /// Too many redirects were followed before.
     #[error("it is redirect number {}", .0 + 1)]
     TooMany(u32),
-    /// `Location` is no URL.
-    #[error("its `Location` is no URL")]
+    /// `Location` is not a URL.
+    #[error("its `Location` is not a URL")]
     Unreadable,
     /// The URL it names is refused.
     #[error(transparent)]
     Url(UrlRefusal),
-    /// It would give up encryption.
+    /// It leads from https to http.
     #[error("it leads from https to {to}, which is not encrypted")]
     Downgrade {
-        /// Where it leads.
+        /// Its target.
         to: String,
     },
-    /// It would hand the request's body to somebody else.
+    /// It would send the request's body to another server.
     #[error("it would send the request's body to {to}, another server")]
     BodyElsewhere {
-        /// Where it leads.
+        /// Its target.
         to: String,
     },
 }
 
 impl Error {
-    /// Whether the server cannot have seen the request, so that sending it again repeats nothing.
+    /// Whether the server cannot have received the request, so that sending it again is safe.
     pub fn nothing_was_sent(&self) -> bool {
         match self {
             Self::Url(_)
@@ -135,7 +135,7 @@ impl Error {
         }
     }
 
-    /// What a failure of the client below means. It names the URL, so that its text is not used.
+    /// Translates an error of the underlying client. Its text contains the URL, so it is not used.
     pub(super) fn of(error: reqwest::Error, target: &Target, connect: Duration) -> Self {
         let error = error.without_url();
         if let Some(refused) = sources(&error).find_map(|error| error.downcast_ref::<Refused>()) {
@@ -153,15 +153,15 @@ impl Error {
     }
 }
 
-/// What is behind an error, innermost last.
+/// The sources of an error, innermost last.
 fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(error.source(), |error| (*error).source())
 }
 
 fn address_text(host: &str, address: IpAddr, kind: AddressKind) -> String {
     if host == address.to_string() {
-        format!("{host} is {kind}, which is not connected to")
+        format!("{host} is {kind}; connections to it are not allowed")
     } else {
-        format!("`{host}` is at {address}, {kind}, which is not connected to")
+        format!("`{host}` has the address {address}, {kind}; connections to it are not allowed")
     }
 }

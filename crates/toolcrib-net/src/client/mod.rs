@@ -1,4 +1,4 @@
-//! The client: every URL, every address and every redirect is checked before anything is dialled.
+//! The client: every URL, address and redirect is checked before a connection is made.
 
 mod error;
 mod redirect;
@@ -25,15 +25,15 @@ pub use request::Request;
 pub use resolve::{BoxFuture, Resolver, SystemResolver};
 pub use response::Response;
 
-/// How long a request may take and how much it may bring.
+/// Limits on time and size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// For resolving a name, connecting and the TLS handshake together. Default 10 s.
+    /// For resolving the name, connecting and the TLS handshake together. Default 10 s.
     pub connect: Duration,
-    /// For everything, redirects and the whole body included. Default 20 s.
+    /// For the whole request, including redirects and the body. Default 20 s.
     pub total: Duration,
-    /// Bytes of a body, counted after decompression. Default 5 MiB.
+    /// Bytes of the body after decompression. Default 5 MiB.
     pub bytes: usize,
     /// Redirects that are followed. Default 5.
     pub redirects: u32,
@@ -52,16 +52,15 @@ impl Default for Limits {
 
 /// An HTTP client that connects only where its [`AddressPolicy`] allows. Cloning it is cheap.
 ///
-/// The guard is where the connection is made: names are resolved by a hook that hands on checked
-/// addresses and no others, so that the address that was checked is the one that is dialled, and
-/// literal addresses are checked before. Each redirect is such a request of its own. Nothing comes
-/// from the environment (no proxy), and nothing is remembered but open connections (no cookies).
+/// The check is made where connections are made: names are resolved by a hook that returns only checked addresses, so
+/// the checked address is the one that is dialled. Literal addresses are checked before. Each redirect is a separate
+/// request with the same checks. The environment is ignored (no proxy), and only open connections are remembered (no
+/// cookies).
 ///
-/// Connections are shared by the requests of one client and its clones only: what one policy opened,
-/// another does not use.
+/// Connections are shared only between a client and its clones: a connection that one policy allowed is never used
+/// under another.
 ///
-/// Dropping the future of [`send`](Self::send) ends the request. It needs a tokio runtime with time
-/// and I/O.
+/// Dropping the future of [`send`](Self::send) ends the request. Needs a tokio runtime with time and I/O.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -69,7 +68,7 @@ struct Inner {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
     limits: Limits,
-    /// Made at the first request: reading the machine's root certificates takes milliseconds.
+    /// Made at the first request, because reading the machine's root certificates takes milliseconds.
     http: OnceCell<reqwest::Client>,
 }
 
@@ -87,7 +86,7 @@ impl Client {
         Self::builder().build()
     }
 
-    /// Starts with the public internet, the system's resolver and the default [`Limits`].
+    /// A builder with the public internet, the system's resolver and the default [`Limits`].
     pub fn builder() -> ClientBuilder {
         ClientBuilder {
             policy: AddressPolicy::public(),
@@ -96,24 +95,23 @@ impl Client {
         }
     }
 
-    /// Sends a request, follows its redirects and reads the answer whole.
+    /// Sends a request, follows its redirects and reads the whole response.
     ///
-    /// Every status is an answer, not an error. A redirect is followed with the method and the body
-    /// that browsers use, and without credentials, the same host included; one that leads from https
-    /// to http, or takes a body to another server, is refused.
+    /// Every status is a response, not an error. A redirect is followed with the method and body that browsers use, and
+    /// always without credentials, even to the same host. A redirect from https to http, or one that takes a body to
+    /// another server, is refused.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let total = request.timeout.unwrap_or(self.0.limits.total);
         let ended = tokio::time::timeout(total, self.follow(request)).await;
         ended.unwrap_or(Err(Error::Timeout { after: total, connecting: false }))
     }
 
-    /// The HTTP client itself, for one server and a protocol that needs more than whole answers:
-    /// streams of events that last as long as a session.
+    /// The HTTP client itself, for one server and a protocol that needs more than complete responses: event streams
+    /// that last as long as a session.
     ///
-    /// It connects only where the policy allows, as [`send`](Self::send) does: a target that is a
-    /// literal address is checked here, and names are by its resolver. It follows no redirects and
-    /// has no limit of total time or size: both are for the protocol to keep. Use it for this target
-    /// only; addresses in other URLs would not be checked.
+    /// Like [`send`](Self::send), it connects only where the policy allows: a literal address is checked here, and
+    /// names are checked by its resolver. It follows no redirects and has no limit on total time or size; the protocol
+    /// has to enforce both. Use it only for this target, because addresses in other URLs are not checked.
     pub async fn of_server(&self, target: &Target) -> Result<reqwest::Client, Error> {
         self.check_literal(target)?;
         self.0.http.get_or_try_init(|| self.0.connectable()).await.cloned()
@@ -159,7 +157,7 @@ impl Client {
         }
     }
 
-    /// One request, its literal address checked; the resolver checks those of names.
+    /// Sends one request after checking its literal address; the resolver checks those of names.
     async fn request(&self, hop: &Hop) -> Result<reqwest::Response, Error> {
         self.check_literal(&hop.target)?;
         let http = self.0.http.get_or_try_init(|| self.0.connectable()).await?;
@@ -168,14 +166,14 @@ impl Client {
         if let Some(body) = &hop.body {
             request = request.body(body.clone());
         } else if [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
-            // Without a word on its length some servers wait for a body, or ask for the length (411).
+            // Without a length some servers wait for a body, or demand the length (411).
             request = request.header(CONTENT_LENGTH, 0);
         }
         request.send().await.map_err(|error| Error::of(error, &hop.target, self.0.limits.connect))
     }
 }
 
-/// What comes of one request.
+/// The next step after one request.
 enum Step {
     Done(Response),
     Next(Hop),
@@ -204,21 +202,21 @@ impl Inner {
 }
 
 impl ClientBuilder {
-    /// Sets where connections may go.
+    /// Sets which addresses may be connected to.
     #[must_use]
     pub fn addresses(mut self, policy: AddressPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets who resolves names. What it says is checked like what the system says.
+    /// Sets the resolver. Its results are checked like those of the system.
     #[must_use]
     pub fn resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
         self.resolver = resolver;
         self
     }
 
-    /// Sets how long requests may take and how much they may bring.
+    /// Sets the limits on time and size.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

@@ -1,4 +1,4 @@
-//! Redirects: what the next request is, if there may be one.
+//! Redirects: builds the next request, if it is allowed.
 
 use reqwest::header::{
     ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE,
@@ -24,21 +24,20 @@ impl Hop {
     }
 }
 
-/// Headers that are credentials, marked so or not.
+/// Headers that are credentials, whether marked as sensitive or not.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
-/// Headers that describe the request and not its sender: another server may see them.
+/// Headers that describe the request and not the sender: another server may see them.
 const ANYBODYS: [HeaderName; 6] =
     [ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
-/// Headers that go with a body.
+/// Headers that belong to a body.
 const OF_BODIES: [HeaderName; 3] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE];
 
-/// Whether a status with a `Location` sends the client elsewhere.
+/// Whether a status with a `Location` is a redirect.
 pub(super) fn follows(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The request after a redirect. `first` is the host of the first request: whoever named it, a
-/// server may name it again.
+/// The request after a redirect. `first` is the host of the first request, to which a server may redirect again.
 pub(super) fn next(
     hop: &Hop,
     status: StatusCode,
@@ -46,7 +45,7 @@ pub(super) fn next(
     first: &str,
 ) -> Result<Hop, Error> {
     let refuse = |reason| Err(hop.refuse(reason));
-    // Characters that a parser drops or turns into others; spaces it encodes, and servers send them.
+    // Characters that a parser drops or rewrites. Spaces are encoded instead, because servers do send them.
     let text = std::str::from_utf8(location).ok().filter(|text| {
         text.chars().all(|character| character == ' ' || forbidden(character).is_none())
     });
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_credential_is_in_any_redirect_and_no_own_header_goes_elsewhere() {
+    fn redirects_carry_no_credentials_and_custom_headers_only_to_the_same_server() {
         let from = hop(Method::PUT, "https://a.example/x", true);
         let same = step(&from, 307, "/y").unwrap();
         assert_eq!(names(&same), ["accept", "content-type", "x-tenant"]);
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_redirect_may_not_do_is_refused() {
+    fn forbidden_redirects_are_refused() {
         let get = hop(Method::GET, "https://a.example/x", false);
         let put = hop(Method::PUT, "https://a.example/x", true);
         for (from, location, expected) in [
@@ -179,7 +178,7 @@ mod tests {
             let refusal = format!("{:?}", step(from, 307, location).unwrap_err());
             assert!(refusal.starts_with(expected), "{location}: {refusal}");
         }
-        // The operator's own name is known already; a space is encoded.
+        // The operator's own name is accepted again; a space is encoded.
         let inside = hop(Method::GET, "http://tickets/x", false);
         let to = step(&inside, 302, "http://tickets/a b").unwrap();
         assert_eq!(to.target.url().as_str(), "http://tickets/a%20b");

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Requests.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use super::redirect::Hop;
 use crate::Target;
 
-/// A request, to be sent once.
+/// A request that can be sent once.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub(super) hop: Hop,
@@ -18,7 +18,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without headers of its own and without a body.
+    /// A request without custom headers and without a body.
     pub fn new(method: Method, target: Target) -> Self {
         let hop = Hop { method, target, headers: reqwest::header::HeaderMap::new(), body: None };
         Self { hop, timeout: None, max_bytes: None, kept: Vec::new() }
@@ -26,10 +26,10 @@ impl Request {
 
     /// Sets a header.
     ///
-    /// One that is [marked sensitive](HeaderValue::set_sensitive), and `Authorization`, `Cookie` and
-    /// `Proxy-Authorization` in any case, is a credential: it goes to the first URL and is left out
-    /// of every redirect. The others go along to the same server, and to another only where they say
-    /// nothing of the caller (`Accept`, `Content-Type` and the like).
+    /// A header that is [marked sensitive](HeaderValue::set_sensitive), and always `Authorization`, `Cookie` and
+    /// `Proxy-Authorization`, is a credential: it is sent to the first URL and left out of every redirect. Other
+    /// headers are sent again to the same server, and to another server only if they reveal nothing about the caller
+    /// (`Accept`, `Content-Type` and similar).
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.hop.headers.insert(name, value);
@@ -43,21 +43,21 @@ impl Request {
         self
     }
 
-    /// Sets how long everything may take, in place of the client's limit.
+    /// Sets the total time limit, instead of the client's.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how many bytes of the answer are taken, in place of the client's limit.
+    /// Sets the limit on the response's size, instead of the client's.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Takes this status for an answer even if it is a redirect.
+    /// Accepts this status as the response even if it is a redirect.
     #[must_use]
     pub fn keep(mut self, status: StatusCode) -> Self {
         self.kept.push(status);

@@ -1,4 +1,4 @@
-//! Resolving names, and handing on no address that may not be dialled.
+//! Resolves names, and returns only addresses that may be dialled.
 
 use std::fmt;
 use std::future::Future;
@@ -12,16 +12,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::error::Error;
 use crate::address::{AddressKind, AddressPolicy};
 
-/// A future on the heap.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Turns names into addresses. It decides nothing: whatever it returns is checked.
+/// Resolves names to addresses. Its results are always checked.
 pub trait Resolver: Send + Sync + 'static {
     /// The addresses of a name, best first.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The machine's own resolver: its hosts file, then DNS, as other programs see them.
+/// The machine's own resolver: the hosts file, then DNS, as for other programs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -34,10 +34,10 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// More addresses than this of one name are not tried.
+/// At most this many addresses of a name are tried.
 const TRIED: usize = 16;
 
-/// The client's only way to addresses of names: the connection is made to what this returns.
+/// The client's only source of addresses for names: connections are made to what it returns.
 pub(super) struct GuardedResolver(Arc<Guard>);
 
 struct Guard {
@@ -55,8 +55,8 @@ impl Guard {
     async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, Refused> {
         let refused = |why| Refused { host: name.to_owned(), why };
         let found = self.resolver.resolve(name).await;
-        let found =
-            found.map_err(|error| refused(Why::Unresolved(error.kind(), error.to_string())))?;
+        let found = found
+            .map_err(|error| refused(RefusalReason::Unresolved(error.kind(), error.to_string())))?;
         let mut allowed = Vec::new();
         let mut first_refused = None;
         for address in found {
@@ -68,10 +68,10 @@ impl Guard {
         allowed.truncate(TRIED);
         match first_refused {
             _ if !allowed.is_empty() => Ok(allowed),
-            Some((address, kind)) => Err(refused(Why::Address(address, kind))),
+            Some((address, kind)) => Err(refused(RefusalReason::Address(address, kind))),
             None => {
                 let nothing = "it has no address".to_owned();
-                Err(refused(Why::Unresolved(io::ErrorKind::NotFound, nothing)))
+                Err(refused(RefusalReason::Unresolved(io::ErrorKind::NotFound, nothing)))
             }
         }
     }
@@ -87,15 +87,15 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Why a name leads nowhere; travels through the client below as a source of its error.
+/// RefusalReason a name has no allowed address; it is a source in the error of the underlying client.
 #[derive(Debug)]
 pub(super) struct Refused {
     host: String,
-    why: Why,
+    why: RefusalReason,
 }
 
 #[derive(Debug)]
-enum Why {
+enum RefusalReason {
     Unresolved(io::ErrorKind, String),
     Address(IpAddr, AddressKind),
 }
@@ -104,10 +104,12 @@ impl Refused {
     pub(super) fn to_error(&self) -> Error {
         let host = self.host.clone();
         match &self.why {
-            Why::Unresolved(kind, text) => {
+            RefusalReason::Unresolved(kind, text) => {
                 Error::Unresolved { host, source: io::Error::new(*kind, text.clone()) }
             }
-            Why::Address(address, kind) => Error::Address { host, address: *address, kind: *kind },
+            RefusalReason::Address(address, kind) => {
+                Error::Address { host, address: *address, kind: *kind }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers, read whole and not beyond their limit.
+//! Responses, read completely and within their limit.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use super::error::Error;
 use super::redirect::Hop;
 use crate::Target;
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response {
@@ -19,14 +19,14 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Its body, decompressed.
     pub body: Vec<u8>,
-    /// Whose answer it is: the URL after the last redirect.
+    /// The URL after the last redirect.
     pub target: Target,
     /// How many redirects were followed.
     pub redirects: u32,
 }
 
 impl Response {
-    /// An answer that was written down, as that of a target's server. Nothing was sent for it.
+    /// A recorded response of a target's server, for which nothing was sent.
     pub fn recorded(
         target: Target,
         status: StatusCode,
@@ -54,21 +54,21 @@ impl Response {
     }
 }
 
-/// Reads the body of the answer to `hop`.
+/// Reads the body of the response to `hop`.
 pub(super) async fn read(
     hop: &Hop,
     mut answer: reqwest::Response,
     limit: usize,
     redirects: u32,
 ) -> Result<Response, Error> {
-    // The answer to HEAD states the length of a body that does not come.
+    // The response to HEAD states the length of a body that does not follow.
     let stated = answer.content_length().filter(|_| hop.method != Method::HEAD);
     if stated.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(Error::TooLarge { limit });
     }
     let mut body = Vec::new();
     loop {
-        // A piece is decompressed when it is asked for, so that what is counted is all there is.
+        // Pieces are decompressed on demand, so the count covers all decompressed bytes.
         let piece = answer.chunk().await;
         let piece = piece.map_err(|error| Error::of(error, &hop.target, Duration::ZERO))?;
         let Some(piece) = piece else { break };

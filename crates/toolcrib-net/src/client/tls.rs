@@ -6,13 +6,13 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::error::Error;
 
-/// The roots, read once for the process: every client trusts the same.
+/// The root certificates, read once per process: every client trusts the same.
 static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
 
-/// The settings of a client. Reads files at the first call.
+/// The TLS settings of a client. Reads files at the first call.
 ///
-/// The provider is named here and not installed for the process: a host may have its own. Without a
-/// single root every handshake fails, which its error says (`UnknownIssuer`); plain http works.
+/// The provider is passed explicitly and not installed for the process, because a host may have its own. Without any
+/// root certificate every handshake fails with `UnknownIssuer`; plain http works.
 pub(super) fn config() -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider)
@@ -24,7 +24,7 @@ pub(super) fn config() -> Result<ClientConfig, Error> {
 
 fn roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // A certificate that cannot be read is one less to trust, not a reason to trust none.
+    // Skip an unreadable certificate; the others stay trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }

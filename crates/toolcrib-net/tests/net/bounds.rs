@@ -1,4 +1,4 @@
-//! Bounds of time and size, and what happens when somebody breaks them.
+//! Limits on time and size, and servers that exceed them.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::server::{Server, answer, get, local};
 
 const MIB: usize = 1024 * 1024;
 
-/// A server that sends these bytes to whoever connects, then nothing, and keeps the connection open
-/// until its peer closes it; tells when that happens.
+/// A server that sends these bytes to every client, then nothing, and keeps the connection open until the client closes
+/// it; reports when that happens.
 async fn raw(bytes: &'static [u8]) -> (String, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -41,7 +41,7 @@ fn within(total: Duration) -> Client {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_given_up_at_the_limit() {
+async fn a_silent_server_times_out() {
     for bytes in [
         &b""[..],
         b"HTTP/1.1 200 OK\r\n",
@@ -59,9 +59,9 @@ async fn a_server_that_never_answers_is_given_up_at_the_limit() {
     }
 }
 
-/// A byte now and then keeps a connection alive, and not the request.
+/// Single bytes keep a connection alive, but not the request.
 #[tokio::test]
-async fn a_server_that_drips_is_given_up_at_the_limit() {
+async fn a_server_that_drips_bytes_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -103,7 +103,7 @@ async fn redirects_share_the_time_of_one_request() {
 }
 
 #[tokio::test]
-async fn a_body_may_have_the_limit_and_not_a_byte_more() {
+async fn a_body_may_reach_the_limit_but_not_exceed_it() {
     let server = Server::start(|asked| async move {
         let size: usize = asked.trim_start_matches('/').parse().unwrap();
         answer(200, &[], vec![b'x'; size])
@@ -122,9 +122,9 @@ async fn a_body_may_have_the_limit_and_not_a_byte_more() {
     assert!(matches!(client.send(small).await, Err(Error::TooLarge { limit: 10 })));
 }
 
-/// Without a stated length nothing is known before it is there.
+/// Without a stated length the size is known only at the end.
 #[tokio::test]
-async fn a_body_without_an_end_is_given_up_at_the_limit_of_bytes() {
+async fn an_endless_body_is_ended_at_the_size_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let sent = tokio::spawn(async move {
@@ -147,7 +147,7 @@ async fn a_body_without_an_end_is_given_up_at_the_limit_of_bytes() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_counts_as_what_it_becomes() {
+async fn a_compressed_body_counts_by_its_decompressed_size() {
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     for _ in 0..100 {
         bomb.write_all(&vec![0; MIB]).unwrap();
@@ -171,7 +171,7 @@ async fn a_compressed_body_counts_as_what_it_becomes() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_or_breaks_off_is_said_without_the_url() {
+async fn malformed_or_truncated_http_is_reported_without_the_url() {
     for (bytes, broken) in [
         (&b"SSH-2.0-OpenSSH_9.6\r\n"[..], true),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\ncontent-encoding: gzip\r\n\r\nnot gzip!", true),
@@ -190,9 +190,9 @@ async fn what_is_no_http_or_breaks_off_is_said_without_the_url() {
     assert!(error.nothing_was_sent());
 }
 
-/// TLS is there, and trusts nobody it cannot verify.
+/// TLS is available, and trusts no server that it cannot verify.
 #[tokio::test]
-async fn https_to_a_server_that_speaks_none_is_no_connection() {
+async fn https_to_a_plain_http_server_fails_to_connect() {
     let (url, _closed) = raw(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
     let url = url.replace("http://", "https://");
     let error = get(&within(Duration::from_secs(2)), &url).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn https_to_a_server_that_speaks_none_is_no_connection() {
 }
 
 #[tokio::test]
-async fn a_wish_to_wait_is_read_in_both_notations() {
+async fn retry_after_is_parsed_in_both_notations() {
     let at = std::time::SystemTime::now() + Duration::from_secs(60);
     let date = httpdate::fmt_http_date(at);
     let server = Server::start(move |asked| {

@@ -1,13 +1,13 @@
-//! Names: what they resolve to decides, each time anew, and nothing else is dialled.
+//! Names: every resolution is checked anew, and only checked addresses are dialled.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_net::{AddressKind, AddressPolicy, Client, Error, Limits};
 
-use crate::server::{Script, Server, answer, get, local, quick};
+use crate::server::{ScriptedResolver, Server, answer, get, local, quick};
 
-/// Whether somebody connects within a moment.
+/// Whether nobody connects within a short time.
 async fn nobody_connects(listener: &tokio::net::TcpListener) -> bool {
     tokio::time::timeout(Duration::from_millis(200), listener.accept()).await.is_err()
 }
@@ -15,7 +15,7 @@ async fn nobody_connects(listener: &tokio::net::TcpListener) -> bool {
 #[tokio::test]
 async fn a_name_that_resolves_to_an_allowed_address_is_reached_by_its_name() {
     let server = Server::start(|_| async { answer(200, &[], "here") }).await;
-    let script = Script::new(&[&["127.0.0.1"]]);
+    let script = ScriptedResolver::new(&[&["127.0.0.1"]]);
     let client = local().resolver(Arc::clone(&script) as _).build();
     let url = format!("http://tickets.example:{}/a?b=c", server.address.port());
     let response = get(&client, &url).await.unwrap();
@@ -32,29 +32,32 @@ async fn a_name_that_resolves_to_a_private_address_is_never_dialled() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     for address in ["127.0.0.1", "::ffff:127.0.0.1", "::1", "0.0.0.0", "::"] {
-        let client = Client::builder().resolver(Script::new(&[&[address]])).limits(quick()).build();
+        let client = Client::builder()
+            .resolver(ScriptedResolver::new(&[&[address]]))
+            .limits(quick())
+            .build();
         let error = get(&client, &format!("http://rebind.example:{port}/")).await.unwrap_err();
         let Error::Address { host, kind, .. } = &error else { panic!("{address}: {error:?}") };
         assert_eq!((host.as_str(), *kind), ("rebind.example", AddressKind::Loopback), "{address}");
         assert!(error.nothing_was_sent());
     }
     assert!(nobody_connects(&listener).await);
-    let client = Client::builder().resolver(Script::new(&[&["10.0.0.7"]])).build();
+    let client = Client::builder().resolver(ScriptedResolver::new(&[&["10.0.0.7"]])).build();
     let error = get(&client, "http://rebind.example/").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`rebind.example` is at 10.0.0.7, a private address, which is not connected to"
+        "`rebind.example` has the address 10.0.0.7, a private address; connections to it are not allowed"
     );
 }
 
-/// The second answer is what an attacker's DNS gives once the check is over. There is no second
-/// question: the connection goes to the address that was checked, which here answers nobody.
+/// The second answer is what an attacker's DNS returns after the check. It is never requested: the connection goes to
+/// the checked address, which does not answer here.
 #[tokio::test]
 async fn a_name_that_rebinds_between_check_and_connection_gains_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let script = Script::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
-    // 127.0.0.2 stands for the public address, 127.0.0.1 for the private one.
+    let script = ScriptedResolver::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    // 127.0.0.2 represents the public address, 127.0.0.1 the private one.
     let policy = AddressPolicy::public().allow("127.0.0.2/32".parse().unwrap());
     let client = Client::builder()
         .addresses(policy)
@@ -65,7 +68,7 @@ async fn a_name_that_rebinds_between_check_and_connection_gains_nothing() {
     let first = get(&client, &url).await.unwrap_err();
     assert!(matches!(first, Error::Connect { .. }), "{first}");
     assert_eq!(script.asked().len(), 1, "one request resolves once");
-    // The next request sees the private address, and is refused before it dials.
+    // The next request gets the private address, and is refused before it dials.
     for _ in 0..3 {
         let next = get(&client, &url).await.unwrap_err();
         assert!(matches!(next, Error::Address { .. }), "{next}");
@@ -74,11 +77,11 @@ async fn a_name_that_rebinds_between_check_and_connection_gains_nothing() {
 }
 
 #[tokio::test]
-async fn of_a_mixed_answer_only_the_checked_addresses_are_dialled() {
+async fn only_the_checked_addresses_of_a_mixed_answer_are_dialled() {
     let private = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = private.local_addr().unwrap().port();
     let policy = AddressPolicy::public().allow("127.0.0.2/32".parse().unwrap());
-    let script = Script::new(&[&["127.0.0.1", "::1", "127.0.0.2", "10.0.0.1"]]);
+    let script = ScriptedResolver::new(&[&["127.0.0.1", "::1", "127.0.0.2", "10.0.0.1"]]);
     let client = Client::builder().addresses(policy).resolver(script).limits(quick()).build();
     let error = get(&client, &format!("http://mixed.example:{port}/")).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error}");
@@ -90,7 +93,7 @@ async fn a_redirect_to_a_name_that_turned_private_is_refused() {
     let server =
         Server::start(|_| async { answer(302, &[("location", "http://b.example/")], "") }).await;
     let policy = AddressPolicy::public().allow("127.0.0.1/32".parse().unwrap());
-    let script = Script::new(&[&["127.0.0.1"], &["169.254.169.254"]]);
+    let script = ScriptedResolver::new(&[&["127.0.0.1"], &["169.254.169.254"]]);
     let client = Client::builder().addresses(policy).resolver(script).limits(quick()).build();
     let error =
         get(&client, &format!("http://a.example:{}/", server.address.port())).await.unwrap_err();
@@ -104,8 +107,8 @@ async fn a_redirect_to_a_name_that_turned_private_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_without_addresses_is_told_from_one_that_is_refused() {
-    let client = Client::builder().resolver(Script::new(&[&[]])).build();
+async fn a_name_without_addresses_differs_from_a_refused_one() {
+    let client = Client::builder().resolver(ScriptedResolver::new(&[&[]])).build();
     let error = get(&client, "https://nowhere.example/").await.unwrap_err();
     assert!(matches!(error, Error::Unresolved { .. }));
     assert_eq!(
@@ -125,9 +128,9 @@ async fn the_systems_resolver_is_checked_like_any_other() {
     assert_eq!(response.unwrap().body, b"here");
 }
 
-/// A resolver that never answers costs the time to connect and no more.
+/// A resolver that never answers takes the connect timeout and no longer.
 #[tokio::test]
-async fn a_resolver_that_hangs_is_given_up() {
+async fn a_hanging_resolver_times_out() {
     struct Hanging;
     impl toolcrib_net::Resolver for Hanging {
         fn resolve<'a>(

@@ -1,4 +1,4 @@
-//! The guarded client against real sockets on loopback, and URLs that try to get past it.
+//! Tests the guarded client with real sockets on loopback, and with URLs that try to bypass it.
 #![cfg(feature = "client")]
 #![cfg_attr(feature = "client", expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 

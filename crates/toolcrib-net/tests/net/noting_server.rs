@@ -1,5 +1,4 @@
-//! A real HTTP server on loopback that notes what it is asked. The tests of other crates use this file,
-//! too.
+//! A real HTTP server on loopback that records its requests. The tests of other crates use this file, too.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 
-/// A request as the server saw it.
+/// A request as the server received it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -17,14 +16,14 @@ pub(crate) struct Seen {
     pub(crate) body: String,
 }
 
-/// A server that runs until the test's runtime ends, and notes what it is asked.
+/// A server that runs until the test's runtime ends, and records its requests.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Server {
-    /// Starts a server that answers by `answer`, which gets the path and the query.
+    /// Starts a server that answers with `answer`, which gets the path and the query.
     pub(crate) async fn start<A, F>(answer: A) -> Self
     where
         A: Fn(String) -> F + Clone + Send + Sync + 'static,
@@ -53,13 +52,13 @@ impl Server {
         Self { address, seen }
     }
 
-    /// What was asked so far.
+    /// The requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 }
 
-/// An answer with this status, these headers and this body.
+/// A response with this status, these headers and this body.
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {
     let mut answer = Response::builder().status(status);
     for (name, value) in headers {

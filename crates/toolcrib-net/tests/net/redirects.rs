@@ -1,4 +1,4 @@
-//! Redirects over real sockets: followed a little, checked each, never with credentials.
+//! Redirects over real sockets: limited in number, checked each time, never with credentials.
 
 use toolcrib_net::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use toolcrib_net::{
@@ -32,7 +32,7 @@ async fn five_redirects_are_followed_and_the_sixth_is_not() {
 }
 
 #[tokio::test]
-async fn credentials_go_to_the_first_url_and_into_no_redirect() {
+async fn credentials_are_sent_to_the_first_url_only() {
     let other = Server::start(|_| async { answer(200, &[], "other") }).await;
     let elsewhere = other.url("/landed");
     let server = Server::start(move |asked| {
@@ -117,7 +117,7 @@ async fn a_body_is_never_taken_to_another_server() {
 }
 
 #[tokio::test]
-async fn redirects_into_the_network_are_refused_by_name_and_by_address() {
+async fn redirects_into_the_local_network_are_refused_by_name_and_by_address() {
     for (location, expected) in [
         ("http://169.254.169.254/latest/meta-data/", "link-local"),
         ("http://[::1]:80/", "loopback"),
@@ -128,11 +128,11 @@ async fn redirects_into_the_network_are_refused_by_name_and_by_address() {
         ("file:///etc/passwd", "not `file`"),
         ("gopher://127.0.0.1:6379/_FLUSHALL", "not `gopher`"),
         ("http://user@127.0.0.1/", "user name"),
-        ("//\\127.0.0.1/", "`Location` is no URL"),
+        ("//\\127.0.0.1/", "`Location` is not a URL"),
     ] {
         let server =
             Server::start(move |_| async move { answer(301, &[("location", location)], "") }).await;
-        // This very server and nothing else.
+        // Only this server.
         let policy = AddressPolicy::public().allow("127.0.0.1/32".parse().unwrap());
         let client = Client::builder().addresses(policy).limits(quick()).build();
         let error = get(&client, &server.url("/")).await.unwrap_err();
@@ -142,7 +142,7 @@ async fn redirects_into_the_network_are_refused_by_name_and_by_address() {
 }
 
 #[tokio::test]
-async fn a_redirect_that_was_asked_for_is_an_answer() {
+async fn an_expected_redirect_is_the_response() {
     let server = Server::start(|_| async { answer(302, &[("location", "/x")], "see /x") }).await;
     let target = Target::parse(&server.url("/"), NamedBy::Operator).unwrap();
     let request = Request::new(Method::GET, target).keep(StatusCode::FOUND);

@@ -1,4 +1,4 @@
-//! Clients that may reach a server on loopback, and names that lead where a test wants.
+//! Clients that may connect to a server on loopback, and names that resolve as a test wants.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,34 +18,33 @@ impl Server {
     }
 }
 
-/// A client that may reach loopback.
+/// A client that may connect to loopback.
 pub(crate) fn local() -> ClientBuilder {
     let policy = AddressPolicy::public().allow("127.0.0.0/8".parse().unwrap());
     Client::builder().addresses(policy).limits(quick())
 }
 
-/// Limits that a failing test does not wait long for.
+/// Short limits, so that a failing test does not take long.
 pub(crate) fn quick() -> Limits {
     let mut limits = Limits::default();
     limits.total = std::time::Duration::from_secs(5);
     limits
 }
 
-/// Gets a URL that the operator wrote.
+/// Requests a URL that the operator wrote.
 pub(crate) async fn get(client: &Client, url: &str) -> Result<Response, Error> {
     let target = Target::parse(url, NamedBy::Operator).unwrap();
     client.send(Request::new(Method::GET, target)).await
 }
 
-/// A resolver that says what it is told to, one list after the other, and counts how often it was
-/// asked.
-pub(crate) struct Script {
+/// A resolver that returns one list of addresses after the other, and counts its calls.
+pub(crate) struct ScriptedResolver {
     answers: Mutex<Vec<Vec<IpAddr>>>,
     asked: Mutex<Vec<String>>,
 }
 
-impl Script {
-    /// The answers in their order; the last one stays.
+impl ScriptedResolver {
+    /// The answers in order; the last one repeats.
     pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
         let list =
             |addresses: &&[&str]| addresses.iter().map(|text| text.parse().unwrap()).collect();
@@ -54,13 +53,13 @@ impl Script {
         Arc::new(Self { answers: Mutex::new(answers), asked: Mutex::default() })
     }
 
-    /// The names that were asked for.
+    /// The resolved names.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-impl Resolver for Script {
+impl Resolver for ScriptedResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         self.asked.lock().unwrap().push(name.to_owned());
         let mut answers = self.answers.lock().unwrap();

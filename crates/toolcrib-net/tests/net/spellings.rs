@@ -1,21 +1,21 @@
-//! Spellings of URLs: which are refused as text, which as addresses, and which may go out.
+//! Spellings of URLs: which are refused by their text, which by their address, and which are allowed.
 
 use std::sync::Arc;
 
 use toolcrib_net::{AddressKind, Client, Error, Host, NamedBy, Request, Target};
 
-use crate::server::{Script, quick};
+use crate::server::{ScriptedResolver, quick};
 
-/// What becomes of a URL that anybody may have named.
+/// What happens to a URL that anybody may have chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Refused as text, before anything is parsed or resolved.
+enum Verdict {
+    /// Refused by its text, before anything is parsed or resolved.
     Text,
-    /// Refused for the name of its host.
+    /// Refused by its host name.
     Name,
-    /// Refused for its literal address.
+    /// Refused by its literal address.
     Literal(AddressKind),
-    /// Its host's name is resolved, and the address decides.
+    /// Its host name is resolved, and the address decides.
     Resolved,
     /// A literal address of the public internet.
     Public,
@@ -24,9 +24,9 @@ enum Fate {
 use AddressKind::{
     LinkLocal, Loopback, Metadata, Multicast, Private, Reserved, Shared, Translated,
 };
-use Fate::{Literal, Name, Public, Resolved, Text};
+use Verdict::{Literal, Name, Public, Resolved, Text};
 
-const URLS: &[(&str, Fate)] = &[
+const URLS: &[(&str, Verdict)] = &[
     // Schemes.
     ("file:///etc/passwd", Text),
     ("FILE:///etc/passwd", Text),
@@ -49,7 +49,7 @@ const URLS: &[(&str, Fate)] = &[
     ("http:", Text),
     ("HTTP://example.com/", Resolved),
     ("hTTpS://example.com/", Resolved),
-    // Slashes that parsers add, drop or turn.
+    // Slashes that parsers add, drop or convert.
     ("http:example.com", Text),
     ("http:/example.com", Text),
     ("http://", Text),
@@ -90,7 +90,7 @@ const URLS: &[(&str, Fate)] = &[
     ("http://example.com/\u{3000}", Text),
     ("\u{feff}http://example.com/", Text),
     ("http://example.com/%0d%0aX-Injected:%201", Resolved),
-    // Hosts that no parser takes.
+    // Hosts that every parser rejects.
     ("http://[::1/", Text),
     ("http://[::1]x/", Text),
     ("http://[fe80::1%25eth0]/", Text),
@@ -164,7 +164,7 @@ const URLS: &[(&str, Fate)] = &[
     ("http://100.100.100.200/", Literal(Shared)),
     ("http://168.63.129.16/", Literal(Metadata)),
     ("http://192.0.0.192/", Literal(Reserved)),
-    // The rest of what is not public.
+    // Other addresses that are not public.
     ("http://192.0.2.1/", Literal(Reserved)),
     ("http://198.18.0.1/", Literal(Reserved)),
     ("http://198.51.100.1/", Literal(Reserved)),
@@ -204,7 +204,7 @@ const URLS: &[(&str, Fate)] = &[
     ("http://wiki.corp/", Name),
     ("http://example..com/", Name),
     ("http://.example.com/", Name),
-    // What may go out; names that resolve to something private are refused when they do.
+    // Allowed; names that resolve to something private are refused after resolution.
     ("http://example.com", Resolved),
     ("http://example.com./", Resolved),
     ("https://example.com:8443/a/../b?c=d#e", Resolved),
@@ -224,7 +224,7 @@ const URLS: &[(&str, Fate)] = &[
 ];
 
 #[tokio::test]
-async fn every_spelling_has_the_fate_it_deserves() {
+async fn every_spelling_gets_its_expected_verdict() {
     assert!(URLS.len() >= 150);
     for (url, fate) in URLS {
         let target = match Target::parse(url, NamedBy::Anybody) {
@@ -238,13 +238,13 @@ async fn every_spelling_has_the_fate_it_deserves() {
             }
         };
         if *fate == Public {
-            // Nothing here goes out to the internet; that it may is what the policy says.
+            // Nothing here connects to the internet; the policy shows that it would be allowed.
             let address = target.literal_address().unwrap();
             assert_eq!(toolcrib_net::AddressPolicy::public().check(address), Ok(()), "{url:?}");
             continue;
         }
-        // Every name resolves to where a model must not get.
-        let script = Script::new(&[&["169.254.169.254"]]);
+        // Every name resolves to a forbidden address.
+        let script = ScriptedResolver::new(&[&["169.254.169.254"]]);
         let client = Client::builder().resolver(Arc::clone(&script) as _).limits(quick()).build();
         let request = Request::new(toolcrib_net::Method::GET, target.clone());
         let error = client.send(request).await.unwrap_err();
@@ -264,13 +264,15 @@ async fn every_spelling_has_the_fate_it_deserves() {
     }
 }
 
-/// The operator may name a host of the local network; its addresses are checked all the same.
+/// The operator may name a host of the local network, but its addresses are still checked.
 #[tokio::test]
-async fn an_operators_name_is_taken_and_its_address_is_not() {
+async fn an_operators_name_is_accepted_but_its_address_is_checked() {
     for url in ["http://tickets/", "http://vault.internal/", "http://printer.local/"] {
         let target = Target::parse(url, NamedBy::Operator).unwrap();
-        let client =
-            Client::builder().resolver(Script::new(&[&["10.0.0.9"]])).limits(quick()).build();
+        let client = Client::builder()
+            .resolver(ScriptedResolver::new(&[&["10.0.0.9"]]))
+            .limits(quick())
+            .build();
         let request = Request::new(toolcrib_net::Method::GET, target);
         let error = client.send(request).await.unwrap_err();
         assert!(matches!(error, Error::Address { kind: Private, .. }), "{url}: {error}");

@@ -1,4 +1,4 @@
-//! TLS: whom the client trusts, and that nothing is sent to anybody else.
+//! TLS: which servers the client trusts, and that nothing is sent to others.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use toolcrib_net::Error;
 
 use crate::server::{get, local};
 
-/// A certificate for `localhost` and 127.0.0.1 that nobody vouches for but itself.
+/// A self-signed certificate for `localhost` and 127.0.0.1.
 const CERTIFICATE: &[u8] = include_bytes!("nobodys.crt.der");
 const KEY: &[u8] = include_bytes!("nobodys.key.der");
 
 #[tokio::test]
-async fn a_certificate_that_no_root_vouches_for_is_no_connection() {
+async fn an_untrusted_certificate_fails_the_connection() {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
     let config =
         ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

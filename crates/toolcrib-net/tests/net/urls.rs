@@ -1,9 +1,9 @@
-//! Properties of URL checks and of encoding, over texts made to hurt.
+//! Properties of URL checks and of encoding, over hostile texts.
 
 use proptest::prelude::*;
 use toolcrib_net::{Host, NamedBy, Target, encode_component};
 
-/// Pieces that mean something to some reader of URLs.
+/// Pieces with a special meaning for some URL parser.
 fn hurtful() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("http://"),
@@ -47,10 +47,10 @@ fn hurtful() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..Default::default() })]
 
-    /// A text that passes has one host for every reader: what a plain reading of RFC 3986 finds
-    /// between `//` and the next `/`, `?` or `#`.
+    /// An accepted text has one host for every parser: the text between `//` and the next `/`, `?` or `#`, as in RFC
+    /// 3986.
     #[test]
-    fn what_passes_means_the_same_to_a_plain_reader(text in hurtful()) {
+    fn accepted_urls_mean_the_same_to_a_naive_parser(text in hurtful()) {
         let Ok(target) = Target::parse(&text, NamedBy::Anybody) else { return Ok(()) };
         let url = target.url();
         prop_assert!(["http", "https"].contains(&url.scheme()));
@@ -63,12 +63,12 @@ proptest! {
             let written = authority.split(':').next().unwrap();
             prop_assert_eq!(written.to_ascii_lowercase(), name);
         }
-        // What is used passes again, as the same.
+        // An accepted URL is accepted again, unchanged.
         let again = Target::parse(url.as_str(), NamedBy::Anybody);
         prop_assert_eq!(again.as_ref().map(|again| again.url().as_str()), Ok(url.as_str()));
     }
 
-    /// Whatever the value, scheme, host, port, the other segments and the query stay what they are.
+    /// Whatever the value, scheme, host, port, the other segments and the query stay unchanged.
     #[test]
     fn an_encoded_value_is_one_segment_or_one_value(value in hurtful()) {
         let encoded = encode_component(&value);

@@ -1,16 +1,15 @@
-//! The second opinion on what is JSON: `serde_json`, made to refuse duplicate keys.
+//! An independent JSON parser: `serde_json`, changed to refuse duplicate keys.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Levels after which reading ends, well beyond what anything accepts: an oracle without an end
-/// would run out of stack on a text that is nothing but brackets.
+/// The deepest nesting that is read, well beyond what our parser accepts: without a limit, a text of brackets would
+/// overflow the stack.
 const LEVELS: usize = 192;
 
-/// Reads a text as `serde_json` does, up to 192 levels deep instead of 127, and refuses duplicate
-/// keys beyond that.
+/// Parses a text as `serde_json` does, up to 192 levels deep instead of 127, and refuses duplicate keys.
 pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
@@ -28,7 +27,7 @@ pub(super) fn depth(value: &Value) -> usize {
     }
 }
 
-/// Reads a value of at most so many levels.
+/// Parses a value of at most this many levels.
 #[derive(Clone, Copy)]
 struct Reader {
     levels: usize,

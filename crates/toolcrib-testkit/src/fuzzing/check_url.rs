@@ -1,17 +1,17 @@
-//! URLs from any text: refused, or the same to every reader and on the way to nobody's inside.
+//! URLs from any text: refused, or read alike by every parser and never leading to an internal host.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use toolcrib_net::{AddressPolicy, Host, NamedBy, Target, encode_component};
 
-/// Any bytes as a URL, and as a value that is put into one. Promises:
+/// Any bytes as a URL, and as a value that is inserted into one. Promises:
 ///
-/// - What passes is `http` or `https`, has a host and no user name, and holds nothing that readers
-///   drop, trim or rewrite; a plain reading of its text finds the same host.
-/// - What a model may name is a public name or an address, and the address is not private however it
-///   is spelt: a table of its own says so.
-/// - What passes passes again, as the same; what the operator may not write, a model may not either.
-/// - A value is one segment and one value of a query, whatever is in it.
+/// - An accepted URL is `http` or `https`, has a host and no user name, and contains nothing that parsers drop, trim or
+///   rewrite; a naive reading of its text finds the same host.
+/// - A host that a model may name is a public name or an address, and the address is not private however it is spelt,
+///   by an independent table.
+/// - An accepted URL is accepted again, unchanged; a URL that the operator may not write is refused for a model, too.
+/// - A value is one segment and one value of a query, whatever it contains.
 pub fn check_url(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let by_operator = Target::parse(text, NamedBy::Operator);
@@ -32,7 +32,7 @@ pub fn check_url(data: &[u8]) {
     assert_component(text);
 }
 
-/// What a reader finds who knows nothing but where an authority begins and ends.
+/// The host that a naive parser finds, which knows only where an authority begins and ends.
 fn assert_plain(text: &str, target: &Target) {
     let forbidden = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
     assert!(!text.contains(forbidden), "{text:?} passes");
@@ -54,15 +54,14 @@ fn assert_public_name(target: &Target) {
     let name = name.trim_end_matches('.');
     assert!(name.contains('.'), "{name} is a name of the local network");
     let inside = ["local", "internal", "localhost", "svc", "lan", "home.arpa"];
-    // Whole labels: `chome.arpa` is somebody else's.
+    // Whole labels: `chome.arpa` is a different domain.
     let ends = |end: &&str| {
         name.strip_suffix(*end).is_some_and(|rest| matches!(rest.chars().last(), None | Some('.')))
     };
     assert!(!inside.iter().any(ends), "{name} is a name of a network inside");
 }
 
-/// A literal address is public exactly if the standard library's own words for what is not say so, as
-/// far as it has any.
+/// A literal address is public exactly if the standard library's methods say so, as far as it has any.
 fn assert_address(target: &Target) {
     let Some(address) = target.literal_address() else { return };
     let allowed = AddressPolicy::public().check(address).is_ok();

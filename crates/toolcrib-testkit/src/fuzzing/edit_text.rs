@@ -2,14 +2,14 @@
 
 use toolcrib_edit::{Edit, Level, Refusal, apply};
 
-/// What stands between the file, the source and the target.
+/// Separates the file, the source and the target.
 const CUT: &[u8] = b"\n%%%%\n";
 
-/// Panics if an edit changes what it does not say, is made where the source does not stand, or is
-/// refused with places or texts that are not there.
+/// Panics if an edit changes anything else, is made where the source does not occur, or is refused with positions or
+/// texts that do not exist.
 ///
-/// The input is a file, a source and a target, with `%%%%` on lines of their own between them. A
-/// target that begins with `*` replaces all places.
+/// The input is a file, a source and a target, with `%%%%` on lines of their own between them. A target that begins
+/// with `*` replaces all places.
 pub fn edit_text(data: &[u8]) {
     let mut parts = split(data);
     let file = parts.remove(0);
@@ -66,16 +66,16 @@ fn split(data: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Whether two texts are the same to a level, or to a plainer eye that looks through more.
+/// Whether two texts are equal at a level, or for a simpler comparison that ignores more.
 fn is_same(place: &[u8], source: &[u8], level: Level) -> bool {
-    // A mark of the byte order at its beginning is no part of a source.
+    // A byte order mark at its beginning is not part of a source.
     let source = source.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source);
     let shown = |text: &[u8]| -> Vec<u8> {
         text.iter().copied().filter(|byte| !byte.is_ascii_whitespace() && *byte != 0x0b).collect()
     };
     match level {
         Level::Exact => place.ends_with(source),
-        // Of what is not ASCII more than blanks may differ.
+        // Outside ASCII more than blanks may differ.
         Level::Folded if !place.is_ascii() || !source.is_ascii() => true,
         _ => shown(place) == shown(source),
     }

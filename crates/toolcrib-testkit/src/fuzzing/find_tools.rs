@@ -1,13 +1,12 @@
-//! Any text as what is asked for, and as the tools it is asked of.
+//! Any text as a query or question, and as the tools that are searched.
 
 use toolcrib_search::{Document, Index, Searchable};
 use toolcrib_search::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
 
-/// Panics if a name is suggested that was not meant or is missed that only case and separators keep
-/// from the query, or if a search finds what has none of the words, or in another order than it says.
+/// Panics if an unrelated name is suggested, if a name is missed that differs from the query only in case and
+/// separators, or if a search finds a tool without any of the words, or returns a wrong order.
 ///
-/// The first line is the query or question; each further one a tool: its name, and after a blank what
-/// it does.
+/// The first line is the query or question. Each further line is a tool: its name, and after a blank its description.
 pub fn find_tools(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.lines();
@@ -26,7 +25,7 @@ fn near(query: &str, names: &[&str]) {
     assert_eq!(found, near_names(query, names.iter().rev().copied()), "in any order");
     assert!(found.len() <= MAX_SUGGESTIONS && !found.contains(&query));
     assert!(found.iter().all(|name| names.contains(name)));
-    // As somebody would say it who knows nothing of distances.
+    // A naive comparison without distances.
     let plain = |text: &str| -> Vec<u8> {
         let counts = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
         text.bytes().filter(counts).map(|byte| byte.to_ascii_lowercase()).collect()

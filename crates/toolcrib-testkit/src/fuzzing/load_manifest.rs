@@ -1,4 +1,4 @@
-//! Manifests from any text: taken whole or not at all, with every problem at a place in the text.
+//! Manifests from any text: accepted completely or not at all, with every problem at a position in the text.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use toolcrib_manifest::{Diagnostic, Loaded, load_str};
 
 /// Any bytes as a manifest, read as YAML and as TOML. Promises:
 ///
-/// - An error means no declarations.
-/// - Every place named lies inside the text, on character boundaries; problems come in the order
-///   of the text; and each can be shown to people and to programs.
-/// - What is declared can be used: names differ, schemas compile, and every argument a command
-///   refers to is declared; nothing is cached, tried again or run for ever that must not be.
-/// - The same text is answered alike each time, and a byte order mark changes nothing.
+/// - An error means that there are no declarations.
+/// - Every position lies inside the text, on character boundaries; problems are in the order of the text; and each can
+///   be rendered for people and for programs.
+/// - Declarations are usable: names differ, schemas compile, and every argument that a command refers to is declared;
+///   nothing is cached, retried or without a time limit that must not be.
+/// - The same text always gives the same result, and a byte order mark changes nothing.
 pub fn load_manifest(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for file in ["fuzzed.yaml", "fuzzed.toml"] {
@@ -75,7 +75,7 @@ fn assert_declarations(declarations: &[Declaration]) {
     }
 }
 
-/// What the executor is asked to do about a tool's calls is what it may do.
+/// The policies of a tool's calls are allowed for the tool.
 fn assert_promises(declaration: &Declaration) {
     let definition = &declaration.definition;
     let annotations = definition.annotations();
@@ -106,7 +106,7 @@ fn assert_promises(declaration: &Declaration) {
     }
 }
 
-/// Which server a request goes to is plain, and nobody's but the author's credentials are sent.
+/// The server of a request is unambiguous, and only the author's credentials are sent.
 fn assert_server(http: &HttpSpec) {
     let origin = &http.url.origin;
     let (scheme, host) = origin.split_once("://").unwrap_or_default();
@@ -125,7 +125,7 @@ fn assert_server(http: &HttpSpec) {
     assert!(!sent.into_iter().flat_map(Template::references).any(chosen), "a model chooses");
 }
 
-/// Every argument the command or the request of a tool refers to.
+/// Every argument to which the command or the request of a tool refers.
 fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
     let mut arguments = HashSet::new();
     arguments

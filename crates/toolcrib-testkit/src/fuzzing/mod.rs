@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets: each takes any bytes and panics if a promise is broken.
 //!
-//! A body holds the code against something written independently of it (another parser, a model
-//! in a few lines), not only against "it did not crash".
+//! A body compares the code with an independent implementation (another parser, a short model), instead of only
+//! checking that nothing crashes.
 
 mod ambiguity;
 mod check_url;

@@ -1,5 +1,5 @@
-//! Arguments from any text: the parser against `serde_json`, preparation against a model, and
-//! the whole call against a validator that reads a `serde_json::Value`.
+//! Arguments from any text: compares the parser with `serde_json`, preparation with a model, and whole calls with a
+//! validator that reads a `serde_json::Value`.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,7 @@ use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntr
 use super::ambiguity;
 use super::preparation_model::{definition, prepared, with_whole_numbers};
 
-/// The definition under test and everything made from it once.
+/// The tested definition, and everything that is made from it once.
 struct Subject {
     preparation: Preparation,
     validator: Validator,
@@ -57,12 +57,12 @@ fn turn(definition: ToolDefinition) -> Turn {
 
 /// Any bytes as the arguments of a call. Promises:
 ///
-/// - The parser accepts exactly the JSON texts `serde_json` accepts, less duplicate keys and more
-///   than [`MAX_DEPTH`] levels, and its tape says what `serde_json` reads.
-/// - A rewritten text parses, is rewritten no further, and means what the model says.
-/// - A call succeeds as it stands exactly if the model's value fits the schema by a validator that
-///   reads it as a `Value`, and the tool then sees that value. Otherwise it is refused, or mended
-///   into arguments that fit and the result says so.
+/// - The parser accepts exactly the JSON texts that `serde_json` accepts, except duplicate keys and more than
+///   [`MAX_DEPTH`] levels, and its tape contains what `serde_json` reads.
+/// - A rewritten text parses, is not rewritten again, and has the model's meaning.
+/// - A call succeeds unchanged exactly if the model's value fits the schema by a validator that reads it as a `Value`,
+///   and the tool then sees that value. Otherwise it is refused, or corrected to arguments that fit, and the result
+///   says so.
 pub fn parse_arguments(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let theirs = ambiguity::read(text);
@@ -91,7 +91,7 @@ pub fn parse_arguments(data: &[u8]) {
     assert_call(text, &expected);
 }
 
-/// The tape under a cursor says what `serde_json` reads.
+/// The tape under a cursor contains what `serde_json` reads.
 fn assert_same(cursor: Cursor<'_>, value: &Value) {
     let same = match (cursor.kind(), value) {
         (Kind::Null, Value::Null)
@@ -159,8 +159,7 @@ fn assert_call(text: &str, expected: &Value) {
     }
 }
 
-/// What a call came to whose arguments do not fit as they stand: refused, or mended into some that
-/// fit, and said so.
+/// The outcome of a call whose arguments do not fit unchanged: refused, or corrected and reported.
 fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
     match outcome {
         Ok(seen) => {
@@ -181,7 +180,7 @@ fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
     }
 }
 
-/// What the echo saw, and whether the result says that the text was mended.
+/// What the echo received, and whether the result says that the text was corrected.
 #[derive(Debug)]
 struct Seen {
     arguments: Value,

@@ -1,5 +1,5 @@
-//! What preparing arguments should come to, written over `serde_json::Value` in the plainest way:
-//! the model the real code, which works on text, is held against.
+//! The model for preparing arguments, written in the simplest way over `serde_json::Value`: the real code, which works
+//! on text, is compared with it.
 
 use serde_json::{Value, json};
 use toolcrib_tool::{Injection, ToolDefinition};
@@ -11,7 +11,7 @@ const INJECTED: &str = "project_id";
 const DECLARED_PRIVATE: &str = "_trace";
 const EMPTY_AS_ABSENT: &str = "label";
 
-/// A tool whose definition asks for everything preparation and validation can do.
+/// A tool whose definition uses every feature of preparation and validation.
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition::builder("fuzzed")
         .description("Answers with its arguments.")
@@ -55,7 +55,7 @@ pub(super) fn definition() -> ToolDefinition {
         .expect("a valid definition")
 }
 
-/// The arguments as the tool should see them.
+/// The arguments as the tool should get them.
 pub(super) fn prepared(arguments: &Value) -> Value {
     let mut arguments = arguments.clone();
     if let Some(root) = arguments.as_object_mut() {
@@ -80,7 +80,7 @@ pub(super) fn prepared(arguments: &Value) -> Value {
     with_whole_numbers(arguments)
 }
 
-/// Whole numbers within ±2^53 that are held as doubles, held as integers.
+/// Replaces doubles that are whole numbers within ±2^53 with integers.
 pub(super) fn with_whole_numbers(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(with_whole_numbers).collect(),

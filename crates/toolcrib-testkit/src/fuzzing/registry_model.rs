@@ -1,5 +1,4 @@
-//! Who should own which name, written in the plainest way: all declarations in one list, every rule
-//! a scan over it.
+//! The model for name ownership, written in the simplest way: all declarations in one list, every rule a scan over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +16,23 @@ pub(super) struct Declared {
     rank: Option<u32>,
     position: u64,
     pub(super) name: &'static str,
-    /// Tells the versions of a unit apart.
+    /// Distinguishes the versions of a unit.
     pub(super) description: String,
 }
 
-/// Everything that was ever said to a registry, and what follows from it.
+/// Everything that was ever registered, and its consequences.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) declared: Vec<Declared>,
-    /// Owners, fallbacks apart.
+    /// Owners, without fallbacks.
     pub(super) owners: BTreeMap<&'static str, Unit>,
     pub(super) reserved: BTreeMap<&'static str, Layer>,
-    /// `unit:name` that may take the place of a fallback.
+    /// `unit:name` that may replace a fallback.
     pub(super) allowed: Vec<String>,
     registered: u64,
 }
 
-/// A tool of that name from that unit.
+/// A tool with this name from this unit.
 pub(super) fn entry(unit: &Unit, name: &str, description: &str) -> ToolEntry {
     let definition =
         ToolDefinition::builder(name).description(description).build().expect("a valid definition");
@@ -52,7 +51,7 @@ impl Model {
         self.declared.retain(|declared| declared.unit != *unit || declared.name != name);
     }
 
-    /// Whether a set of changes makes sense.
+    /// Whether a set of changes is consistent.
     pub(super) fn accepts(changes: &[Change]) -> bool {
         let (mut units, mut from_units, mut to_units) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -70,7 +69,7 @@ impl Model {
         })
     }
 
-    /// Renames first, all at once; then replacements and removals.
+    /// Applies renames first, all at once; then replacements and removals.
     pub(super) fn change(&mut self, changes: &[Change]) {
         let before = self.declared.clone();
         let owners = self.owners.clone();
@@ -139,7 +138,7 @@ impl Model {
             || self.allowed.contains(&format!("{}:{}", declared.unit.1, declared.name))
     }
 
-    /// The first of a name among those that are wanted.
+    /// The first declaration of a name that satisfies `wanted`.
     fn first(&self, name: &str, wanted: impl Fn(&Declared) -> bool) -> Option<Unit> {
         let all = self.declared.iter().filter(|declared| declared.name == name);
         let able = all.filter(|declared| self.may_have(declared) && wanted(declared));
@@ -151,7 +150,7 @@ impl Model {
         .map(|declared| declared.unit.clone())
     }
 
-    /// Decides every name anew, from what was decided before.
+    /// Decides the owner of every name again, from the previous owners.
     pub(super) fn decide(&mut self) {
         for name in super::registry_operations::NAMES {
             let holder = self.owners.remove(name);
@@ -174,7 +173,7 @@ impl Model {
         }
     }
 
-    /// The declaration that answers to a name.
+    /// The declaration that owns a name.
     pub(super) fn answering(&self, name: &str) -> Option<&Declared> {
         let of = |unit: &Unit| {
             let mine = self.declared.iter().filter(|d| d.name == name && d.unit == *unit);
@@ -190,7 +189,7 @@ impl Model {
         })
     }
 
-    /// The same declarations, loaded by a program that has just started.
+    /// A registry with the same declarations, built from scratch.
     pub(super) fn fresh(&self) -> RegistryBuilder {
         let mut builder = RegistryBuilder::new().allow_override(self.allowed.clone());
         let entry =
@@ -220,7 +219,7 @@ impl Model {
     }
 }
 
-/// The rank is a function of the name here, so that nobody needs to ask for it.
+/// The rank is a function of the name here, so it need not be stored.
 pub(super) fn rank_of(unit: &SourceUnit) -> u32 {
     u32::from(unit.name() < "c")
 }

@@ -1,4 +1,4 @@
-//! Any sequence of operations on a registry, held against a model in a few scans.
+//! Any sequence of operations on a registry, compared with a simple model.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use toolcrib_tool::{Layer, Source, ToolEntry};
 
 use super::registry_model::{Model, Unit, entry, rank_of};
 
-/// The names there are; the last one may have a fallback.
+/// The names; the last one may have a fallback.
 pub(super) const NAMES: [&str; 4] = ["x", "y", "z", "new_task"];
 const LAYERS: [Layer; 3] = [Layer::Host, Layer::Manifest, Layer::Upstream];
 const UNITS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Operations one input may have: enough for every interplay, and an end.
+/// The most operations of one input.
 const OPERATIONS: usize = 64;
 
-/// Any bytes as operations on a registry. Promises, after each operation:
+/// Any bytes as operations on a registry. Promises after each operation:
 ///
-/// - Owners, reserved names and what each tool says are as the model has them.
-/// - A live owner has kept its name if its unit still declares it.
-/// - The order of the changes of a set has made no difference.
-/// - Every declared entry is an owner, a conflict, or a fallback whose place is taken.
-/// - What would differ after a restart is what a registry built afresh has otherwise.
+/// - Owners, reserved names and descriptions are the same as in the model.
+/// - A live owner keeps its name as long as its unit declares it.
+/// - The order of the changes in a set makes no difference.
+/// - Every declared entry is an owner, a conflict, or a replaced fallback.
+/// - The reported differences after a restart are those of a newly built registry.
 pub fn registry_operations(data: &[u8]) {
     let mut bytes = data.iter().copied();
     let mut model = Model::default();
@@ -61,7 +61,7 @@ pub fn registry_operations(data: &[u8]) {
     }
 }
 
-/// The name, as the model knows it.
+/// The name, as the model stores it.
 pub(super) fn known(name: &str) -> &'static str {
     NAMES.into_iter().find(|known| *known == name).expect("one of the names")
 }
@@ -71,7 +71,7 @@ fn pick<T: Copy>(items: &[T], code: u8) -> T {
 }
 
 fn unit(code: u8) -> SourceUnit {
-    // One in sixteen is a unit nobody may change.
+    // One in sixteen is a unit that nobody may change.
     let layer = if code >= 0xf0 { Layer::Native } else { pick(&LAYERS, code / 4) };
     let unit = SourceUnit::new(layer, pick(&UNITS, code));
     let rank = rank_of(&unit);
@@ -96,7 +96,7 @@ fn change(next: &mut impl FnMut() -> u8, version: usize) -> Change {
             let declares = (0..5).filter(|bit| set >> bit & 1 == 1);
             let entries = declares.map(|bit| {
                 let of = (unit.layer(), unit.name().to_owned());
-                // The fifth is a second one of the first's name.
+                // The fifth has the same name as the first.
                 entry(&of, NAMES[bit % 4], &format!("{bit} of {unit} at {version}"))
             });
             Change::Replace { entries: entries.collect(), unit }
@@ -128,8 +128,8 @@ fn apply(registry: &Registry, model: &mut Model, changes: &[Change]) {
     model.change(changes);
     let renamed = model.clone();
     model.decide();
-    // An owner keeps its name as long as its unit, by whatever name, declares it; but permission to
-    // take a fallback's place is the old name's.
+    // An owner keeps its name as long as its unit, under any name, declares it; but permission to replace a fallback
+    // belongs to the old name.
     for name in before.owners.keys() {
         let holder = &renamed.owners[name];
         let mut declared = renamed.declared.iter();
@@ -186,7 +186,7 @@ fn assert_owners_stayed(before: &Model, after: &Model, snapshot: &RegistrySnapsh
     }
 }
 
-/// The snapshot is as the model has it.
+/// The snapshot agrees with the model.
 fn check(snapshot: &RegistrySnapshot, model: &Model) {
     for name in NAMES {
         let found = snapshot
@@ -202,7 +202,7 @@ fn check(snapshot: &RegistrySnapshot, model: &Model) {
     expected.sort_unstable();
     assert_eq!(reserved, expected);
 
-    // Nothing that is declared is out of sight, and nothing else is in sight.
+    // Every declared entry is visible, and nothing else is.
     let conflicts = snapshot.conflicts().iter().map(|conflict| &conflict.loser);
     let seen = snapshot.entries().chain(conflicts).chain(snapshot.overridden());
     let mut seen: Vec<_> = seen

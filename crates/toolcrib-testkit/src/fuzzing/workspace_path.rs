@@ -1,4 +1,4 @@
-//! Paths of file tools from any text: nothing outside is reached, by any way of looking them up.
+//! Paths of file tools from any text: nothing outside the project is reached, by any implementation of the lookup.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,18 +6,18 @@ use std::path::Path;
 
 use toolcrib_sandbox::{LockTable, Workspace, WorkspaceBuilder, WorkspaceError};
 
-/// What every file inside begins with, and none outside.
+/// The beginning of every file inside, and of none outside.
 const INSIDE: &[u8] = b"inside";
-/// Stands in an input for the path of the project, which nobody can know before.
+/// Represents the path of the project in an input, because it is not known beforehand.
 const ROOT: &str = "{root}";
 
-/// Any bytes as a path (the first line) in a project with links, of which two lead where the second
-/// and the third line say. Promises, for the lookup by the kernel, the one in steps and the portable one:
+/// Any bytes as a path (the first line) in a project with links, two of which have the second and the third line as
+/// targets. Promises for the kernel's lookup, the stepwise one and the portable one:
 ///
-/// - What is read is inside, and nothing outside is changed, made or taken away.
-/// - All lookups give the same answers.
-/// - No answer depends on what there is outside.
-/// - What was written is what is read then; a path is shown in one way, which leads to the same.
+/// - Files that are read are inside, and nothing outside is changed, created or removed.
+/// - All lookups give the same results.
+/// - No result depends on the files outside.
+/// - Written content can be read back; a path has one displayed form, which leads to the same file.
 pub fn workspace_path(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.splitn(3, '\n');
@@ -25,27 +25,27 @@ pub fn workspace_path(data: &[u8]) {
     let targets = [lines.next(), lines.next()];
     let scratch = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let scratch = scratch.unwrap_or_else(|error| panic!("a temporary folder: {error}"));
-    // One place for all of them: a path may hold a part of its name.
+    // One folder for all of them, because a path may contain part of its name.
     let home = scratch.path().join("home");
     let answers = |surroundings, lookup: fn(WorkspaceBuilder) -> WorkspaceBuilder| {
         let _ = fs::remove_dir_all(&home);
         Trial::new(&home, targets, surroundings, lookup).answers(path)
     };
-    let by_kernel = answers(Surroundings::Something, |builder| builder);
+    let by_kernel = answers(OutsideFiles::Something, |builder| builder);
     for lookup in [WorkspaceBuilder::in_steps, WorkspaceBuilder::portably] {
-        assert_eq!(by_kernel, answers(Surroundings::Something, lookup), "they differ: {text:?}");
+        assert_eq!(by_kernel, answers(OutsideFiles::Something, lookup), "they differ: {text:?}");
     }
-    let alone = answers(Surroundings::Nothing, |builder| builder);
+    let alone = answers(OutsideFiles::Nothing, |builder| builder);
     assert_eq!(by_kernel, alone, "{text:?} tells what there is outside");
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Surroundings {
+enum OutsideFiles {
     Something,
     Nothing,
 }
 
-/// A project in its surroundings.
+/// A project with its environment.
 struct Trial<'h> {
     home: &'h Path,
     workspace: Workspace,
@@ -55,7 +55,7 @@ impl<'h> Trial<'h> {
     fn new(
         home: &'h Path,
         targets: [Option<&str>; 2],
-        surroundings: Surroundings,
+        surroundings: OutsideFiles,
         lookup: fn(WorkspaceBuilder) -> WorkspaceBuilder,
     ) -> Self {
         build(home, targets, surroundings).unwrap_or_else(|error| panic!("the project: {error}"));
@@ -65,7 +65,7 @@ impl<'h> Trial<'h> {
         Self { home, workspace }
     }
 
-    /// What each operation comes to.
+    /// The result of each operation.
     fn answers(&self, path: &str) -> Vec<String> {
         let before = surroundings(self.home);
         let path = path.replace(ROOT, &self.workspace.root().to_string_lossy());
@@ -98,7 +98,7 @@ impl<'h> Trial<'h> {
     }
 }
 
-/// What came of it, or the kind of the refusal.
+/// The result, or the kind of the refusal.
 fn said<T>(outcome: Result<T, WorkspaceError>, text: impl FnOnce(T) -> String) -> String {
     match outcome {
         Ok(value) => format!("ok {}", text(value)),
@@ -112,14 +112,14 @@ fn said<T>(outcome: Result<T, WorkspaceError>, text: impl FnOnce(T) -> String) -
 fn build(
     home: &Path,
     targets: [Option<&str>; 2],
-    surroundings: Surroundings,
+    surroundings: OutsideFiles,
 ) -> std::io::Result<()> {
     let root = home.join("project");
     fs::create_dir_all(root.join("sub/deep"))?;
     for file in ["a.txt", "sub/b.txt", "sub/deep/c.txt"] {
         fs::write(root.join(file), [INSIDE, b" ", file.as_bytes()].concat())?;
     }
-    if surroundings == Surroundings::Something {
+    if surroundings == OutsideFiles::Something {
         fs::create_dir(home.join("outside"))?;
         fs::write(home.join("outside/secret"), "secret")?;
         fs::write(home.join("beside.txt"), "beside")?;
@@ -144,14 +144,14 @@ fn build(
     for (link, target) in ["one", "sub/two"].into_iter().zip(targets) {
         if let Some(target) = target {
             let target = target.replace(ROOT, &root.to_string_lossy());
-            // Not every text can be what a link says.
+            // Not every text can be the target of a link.
             let _ = symlink(target, root.join(link));
         }
     }
     Ok(())
 }
 
-/// Everything beside the project, and what is in it.
+/// Everything beside the project, with its content.
 fn surroundings(home: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![home.to_owned()];

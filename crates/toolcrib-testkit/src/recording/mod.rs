@@ -1,4 +1,4 @@
-//! Calls that really ran, kept, and played back without running anything.
+//! Records real calls, and plays them back without running anything.
 
 mod recorder;
 mod replay;
@@ -15,9 +15,9 @@ use toolcrib_tool::{
 pub use recorder::Recorder;
 pub use replay::Replay;
 
-/// What tools were asked and what they answered, in the order in which they answered.
+/// Recorded calls and answers, in the order of the answers.
 ///
-/// As text it is one JSON object a line, to be kept beside a test.
+/// As text it is one JSON object per line, for a file beside a test.
 ///
 /// ```
 /// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
@@ -63,11 +63,11 @@ fn form() -> u32 {
     FORM
 }
 
-/// A [`RecordedCall`] as a line has it.
+/// A [`RecordedCall`] as one line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<T, A, O> {
-    /// The version of the format; lines of version 1 need not say it.
+    /// The version of the format; optional in version 1.
     #[serde(default = "form")]
     form: u32,
     tool: T,
@@ -81,7 +81,7 @@ struct Line<T, A, O> {
 enum RecordedOutcome {
     Done(ToolOutput),
     Failed(ToolError),
-    /// By the tool's own check: it did not run.
+    /// Refused by the tool's own check; it did not run.
     Refused(ToolError),
     NeedsInput {
         message: String,
@@ -102,11 +102,10 @@ impl Recording {
         &self.calls
     }
 
-    /// The recording as text: a JSON object a line, keys in order, so that equal recordings are equal
-    /// texts.
+    /// The recording as text: one JSON object per line with sorted keys, so equal recordings are equal texts.
     pub fn to_jsonl(&self) -> String {
         self.calls.iter().fold(String::new(), |mut text, call| {
-            // Plain data with text keys: there is nothing that JSON could not say.
+            // Plain data with text keys: JSON can represent all of it.
             let line = Line {
                 form: FORM,
                 tool: &call.tool,
@@ -120,7 +119,7 @@ impl Recording {
         })
     }
 
-    /// Reads [`to_jsonl`](Self::to_jsonl)'s text; empty lines are passed over.
+    /// Parses the text of [`to_jsonl`](Self::to_jsonl); empty lines are skipped.
     pub fn from_jsonl(text: &str) -> Result<Self, RecordingError> {
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let calls = lines
@@ -151,12 +150,12 @@ impl RecordedCall {
         &self.tool
     }
 
-    /// The arguments the tool got, rounded to what a [`Value`] holds ([`Data::value`]).
+    /// The tool's arguments, rounded to what a [`Value`] holds ([`Data::value`]).
     pub fn arguments(&self) -> &Value {
         self.arguments.value()
     }
 
-    /// The arguments with every number as it was written.
+    /// The arguments with every number as written.
     pub fn exact_arguments(&self) -> &Data {
         &self.arguments
     }
@@ -167,7 +166,7 @@ impl RecordedCall {
 }
 
 impl RecordedOutcome {
-    /// `None` for an outcome this version does not know how to keep.
+    /// `None` for an outcome that this version cannot record.
     fn of(outcome: &Result<ToolOutcome, ToolError>) -> Option<Self> {
         Some(match outcome {
             Ok(ToolOutcome::Done(output)) => Self::Done(output.clone()),
@@ -198,7 +197,7 @@ impl RecordedOutcome {
     }
 }
 
-/// A line that is no recorded call.
+/// A line that is not a recorded call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordingError {
     /// From 1.
@@ -209,7 +208,7 @@ pub struct RecordingError {
 impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, problem } = self;
-        write!(f, "line {line} of the recording is no recorded call: {problem}; record it again")
+        write!(f, "line {line} of the recording is not a recorded call: {problem}; record it again")
     }
 }
 

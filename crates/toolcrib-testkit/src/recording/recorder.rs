@@ -1,4 +1,4 @@
-//! Keeping what tools answer while they run for real.
+//! Records the answers of tools while they really run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,26 +11,25 @@ use toolcrib_tool::{
 
 use super::{RecordedCall, RecordedOutcome, Recording};
 
-/// Keeps every call of the tools it has wrapped, with its arguments and its outcome. All clones are
-/// one recorder.
+/// Records every call of the wrapped tools, with its arguments and its outcome. Clones share one recording.
 ///
-/// What is kept is what the tool returned: before limits cut it, and without what it set through its
-/// context. Calls that never reached the tool, were cancelled, or are run by the client are not kept.
+/// The recording contains what the tool returned: before limits cut it, and without results set through the context.
+/// Calls that never reached the tool, were cancelled, or are run by the client are not recorded.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     calls: Arc<Mutex<Vec<RecordedCall>>>,
 }
 
 impl Recorder {
-    /// Has kept nothing yet.
+    /// An empty recorder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A copy of a snapshot, for a registry of its own, in which every call is kept.
+    /// A copy of a snapshot for a separate registry in which every call is recorded.
     pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
         snapshot.with_bodies(|entry| {
-            // A tool that cannot run here is not made to.
+            // An unavailable tool stays unavailable.
             entry.unavailable_reason().is_none().then(|| self.body(&entry.body))
         })
     }
@@ -50,7 +49,7 @@ impl Recorder {
         Arc::new(Recorded { tool, recorder: self.clone() })
     }
 
-    /// What was kept so far.
+    /// The calls recorded so far.
     pub fn recording(&self) -> Recording {
         Recording { calls: self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone() }
     }

@@ -1,4 +1,4 @@
-//! Answering from a recording: no tool runs.
+//! Answers calls from a recording, without running a tool.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,31 +8,30 @@ use toolcrib_tool::{Arguments, Body, BoxFuture, CallContext, Tool, ToolError, To
 
 use super::{RecordedOutcome, Recording};
 
-/// Answers calls with what was recorded for the same tool and arguments, in the order in which it was
-/// recorded. A call that was not recorded, or not as often, fails with kind `unavailable` and says
-/// which it is. All clones are one replay.
+/// Answers calls with the recorded answers for the same tool and arguments, in the recorded order. A call that was not
+/// recorded, or not as often, fails with kind `unavailable`, and the message names it. Clones share one replay.
 ///
-/// Arguments are the same if they mean the same: neither the order of keys nor blanks count.
+/// Arguments are compared by meaning: the order of keys and blanks make no difference.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    rest: Arc<Mutex<Rest>>,
+    rest: Arc<Mutex<RemainingAnswers>>,
 }
 
-/// Tool and canonical arguments → the answers that are left.
-type Rest = HashMap<(String, String), VecDeque<RecordedOutcome>>;
+/// Tool and canonical arguments → the remaining answers.
+type RemainingAnswers = HashMap<(String, String), VecDeque<RecordedOutcome>>;
 
 impl Replay {
-    /// Plays this recording, from its beginning.
+    /// Plays this recording from its beginning.
     pub fn new(recording: Recording) -> Self {
-        let mut rest = Rest::new();
+        let mut rest = RemainingAnswers::new();
         for call in recording.calls {
             rest.entry(call.key()).or_default().push_back(call.outcome);
         }
         Self { rest: Arc::new(Mutex::new(rest)) }
     }
 
-    /// A copy of a snapshot, for a registry of its own, in which every tool answers from the
-    /// recording, those that could not run here too. Tools the client runs stay with the client.
+    /// A copy of a snapshot for a separate registry in which every tool answers from the recording, including
+    /// unavailable tools. Tools that the client runs stay with the client.
     pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
         snapshot.with_bodies(|entry| match entry.body {
             Body::Client => None,
@@ -40,7 +39,7 @@ impl Replay {
         })
     }
 
-    /// The calls nobody has made: tool, arguments as JSON, and how often; sorted.
+    /// The unused answers: tool, arguments as JSON, and how many; sorted.
     pub fn unused(&self) -> Vec<(String, String, usize)> {
         let rest = self.rest();
         let left = rest.iter().filter(|(_, answers)| !answers.is_empty());
@@ -51,11 +50,11 @@ impl Replay {
         unused
     }
 
-    fn rest(&self) -> MutexGuard<'_, Rest> {
+    fn rest(&self) -> MutexGuard<'_, RemainingAnswers> {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next answer, if it is one that is wanted here.
+    /// The next answer, if it is of the wanted kind.
     fn next(
         &self,
         arguments: &Arguments,

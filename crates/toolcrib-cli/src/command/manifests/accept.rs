@@ -24,12 +24,12 @@ const DIGITS: usize = 12;
   toolcrib accept github_get_issue                    show what the server says now, and ask
   toolcrib accept github_get_issue@3f1c0d9a77be       accept this definition, and no other
 
-A tool of another MCP server is pinned when it is first seen. When its definition changes it is
-disabled until it is accepted here, or, where toolcrib.lock has the tool, with `toolcrib lock`. Only
-the definition that was shown is accepted, whatever the server says meanwhile. Running servers with
+A tool of another MCP server is pinned when it is first seen. If its definition changes, it is
+disabled until you accept the change here or, if toolcrib.lock contains the tool, with `toolcrib lock`.
+Exactly the definition that was shown is accepted, even if the server has changed it since. Running servers with
 the same state folder notice by themselves.")]
 pub(crate) struct AcceptOptions {
-    /// The tools' names; with a digest (12 digits or more) nothing is asked
+    /// The tools' names; with a digest (12 digits or more) no confirmation is needed
     #[arg(required = true, value_name = "NAME[@DIGEST]")]
     names: Vec<String>,
     #[command(flatten)]

@@ -18,39 +18,38 @@ use crate::{Exit, runtime, startup, upstream_wait};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib lock --diff                 what has changed since it was accepted
-  toolcrib lock                        accept it
-  toolcrib lock --take-over NAME       accept, too, that another file or server owns NAME now
-  toolcrib lock --check                fail if something was not accepted, as in CI
-  toolcrib lock --check --connect      the same, and ask other MCP servers what they offer now
+  toolcrib lock --diff                 what has changed since it was recorded
+  toolcrib lock                        record the current tools
+  toolcrib lock --take-over NAME       also record that another file or server owns NAME now
+  toolcrib lock --check                fail if the lock is out of date, as in CI
+  toolcrib lock --check --connect      the same, and query other MCP servers
 
-What files declare is accepted (tools, other MCP servers, prompts, resources), and what these servers
-offer: to write or compare the lock they are started and asked, with --check only if --connect says so.
-Of one that is not there the lock keeps what it has.
+The lock records what files declare (tools, other MCP servers, prompts, resources) and what these servers
+offer. To write or compare the lock, toolcrib starts and queries them; with --check only if --connect is
+given. If a server is unavailable, the lock keeps its existing entries.
 
-A name that the lock gives to one source is handed to another only with --take-over; without it nothing
-is written.
+A name in the lock gets another owner only with --take-over; without it nothing is written.
 
-Exit code 0: the lock is up to date, or was written. 1: --check or --diff found that it is not, or a name
-would have gone to another source.
+Exit code 0: the lock is up to date, or was written. 1: --check or --diff found changes, or a name would
+have changed its owner.
 
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct LockOptions {
-    /// Write nothing; fail if the lock is not what would be written
+    /// Write nothing; fail if the lock is out of date
     #[arg(long)]
     check: bool,
-    /// Write nothing; show what has changed, field by field
+    /// Write nothing; show the changes field by field
     #[arg(long, conflicts_with = "check")]
     diff: bool,
     /// Hand this name to the source that declares it now; repeat it for several names
     #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "diff"])]
     take_over: Vec<String>,
-    /// Ask no other MCP servers: of their tools the lock keeps what it has
+    /// Do not contact MCP servers; keep their existing lock entries
     #[arg(long)]
     offline: bool,
-    /// With --check: ask other MCP servers, too
+    /// With --check: also contact MCP servers
     #[arg(long, conflicts_with = "offline")]
     connect: bool,
     #[command(flatten)]

@@ -22,14 +22,14 @@ use crate::{Exit, startup};
   toolcrib new pick_file --template client --file tools.d/editor.yaml
   toolcrib new word_count --template worker             a tool whose program stays, with that program
 
-Files are made anew, and an existing one is never touched.")]
+Existing files are never overwritten.")]
 pub(crate) struct NewOptions {
-    /// The tool's name; of an upstream, what its tools' names begin with
+    /// The tool's name; for an upstream, the prefix of its tools' names
     name: String,
-    /// What kind of tool
+    /// The kind of tool
     #[arg(long, value_enum, default_value = "command")]
     template: Template,
-    /// The file to make [default: NAME.yaml in the first of the config's directories]
+    /// The file to create [default: NAME.yaml in the first of the config's directories]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -40,15 +40,15 @@ pub(crate) struct NewOptions {
 enum Template {
     /// Runs a program
     Command,
-    /// Runs a script, which is made beside the file
+    /// Runs a script; a sample is created beside the manifest
     Script,
-    /// Is answered by a program that keeps running, which is made beside the file
+    /// A long-running worker program; a sample is created beside the manifest
     Worker,
     /// Sends a request over HTTP
     Http,
     /// Is run by the client
     Client,
-    /// Takes the tools of another MCP server
+    /// Imports the tools of another MCP server
     Upstream,
 }
 

@@ -14,7 +14,7 @@ use crate::{Exit, screen};
 Editors with the YAML language server check and complete a file that begins with
   # yaml-language-server: $schema=manifest.schema.json")]
 pub(crate) struct SchemaOptions {
-    /// Of what
+    /// The kind of file
     #[arg(value_enum)]
     of: Subject,
 }

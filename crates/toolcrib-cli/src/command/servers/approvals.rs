@@ -47,13 +47,13 @@ pub(crate) struct ApprovalsOptions {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
-    /// List the calls that wait, the oldest first (the default)
+    /// List the waiting calls, oldest first (the default)
     List(ListOptions),
     /// Show one call: arguments, injected values, the rule that asked, and what the call would do
     Show(ShowOptions),
-    /// Let a call run
+    /// Approve a call, which then runs
     Approve(ApproveOptions),
-    /// Refuse a call
+    /// Deny a call
     Deny(DenyOptions),
 }
 
@@ -65,7 +65,7 @@ struct ListOptions {
 
 #[derive(Debug, Args)]
 struct ShowOptions {
-    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
+    /// The id from `toolcrib approvals`, or a unique prefix of it
     id: String,
     #[command(flatten)]
     output: JsonOutput,
@@ -73,9 +73,9 @@ struct ShowOptions {
 
 #[derive(Debug, Args)]
 struct ApproveOptions {
-    /// The id, as `toolcrib approvals` lists it, or at least 12 characters of its beginning
+    /// The id from `toolcrib approvals`, or a prefix of at least 12 characters
     id: String,
-    /// Run the call with these arguments instead: a JSON object, checked like any
+    /// Run the call with these arguments instead: a JSON object, checked like any other arguments
     #[arg(long, value_name = "JSON", value_parser = object)]
     arguments: Option<Value>,
     #[command(flatten)]
@@ -84,9 +84,9 @@ struct ApproveOptions {
 
 #[derive(Debug, Args)]
 struct DenyOptions {
-    /// The id, as `toolcrib approvals` lists it, or at least 12 characters of its beginning
+    /// The id from `toolcrib approvals`, or a prefix of at least 12 characters
     id: String,
-    /// Why, for the model that made the call
+    /// The reason, for the model that made the call
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
     #[command(flatten)]

@@ -14,11 +14,11 @@ use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
 /// Help of every command that asks servers.
-pub(in crate::command) const WHICH: &str = "Servers are found by the config: each has a private socket for its owner in the state folder \
-     (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with another state folder \
-     leaves a link there and in the default state folder; otherwise name its folder with --set \
-     state.dir=FOLDER. A broken config does not matter.\n\nExit code 1: no server runs, or one \
-     refused.";
+pub(in crate::command) const WHICH: &str = "The config determines where servers are found: each has a private socket for its owner in the \
+     state folder (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with \
+     another state folder leaves a link there and in the default state folder; otherwise name its folder \
+     with --set state.dir=FOLDER. The command works even if the config is broken.\n\nExit code 1: no \
+     server runs, or one refused the request.";
 
 /// Stands for mistakes of the config that were shown.
 const SHOWN_ABOVE: &str = "the mistakes shown above";

@@ -18,7 +18,7 @@ use crate::startup::{self, Started};
   toolcrib mcp
   toolcrib mcp --toolset reader      only the tools of one toolset of the config
 
-Asked to stop (Ctrl-C, SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
+On Ctrl-C or SIGTERM it accepts no new calls and waits up to 5 s for running ones.")]
 pub(crate) struct StdioOptions {
     #[command(flatten)]
     toolset: ToolsetChoice,

@@ -11,7 +11,7 @@ use crate::options::{JsonOutput, Options};
 #[derive(Debug, Args)]
 #[command(after_help = WHICH)]
 pub(crate) struct ReleaseOptions {
-    /// The name that its owner gave up
+    /// The reserved name
     name: String,
     #[command(flatten)]
     output: JsonOutput,

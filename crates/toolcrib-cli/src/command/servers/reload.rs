@@ -13,9 +13,9 @@ use crate::Exit;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{WARNING, count};
 
-const RELOADED: &str = "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \
-     `rate` and `concurrent`; a revoked token's requests and sessions end. Other settings need a \
-     restart and are named. A config that cannot be used changes nothing. SIGHUP does the same.";
+const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `manifests.trusted`, and the tokens, `toolset`, \
+     `rate` and `concurrent` of `server`; a revoked token's requests and sessions end. Changed settings \
+     that need a restart are listed. An invalid config changes nothing. SIGHUP does the same.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{RELOADED}\n\n{WHICH}"))]

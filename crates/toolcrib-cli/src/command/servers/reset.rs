@@ -11,7 +11,7 @@ use crate::options::{JsonOutput, Options};
 #[derive(Debug, Args)]
 #[command(after_help = WHICH)]
 pub(crate) struct ResetOptions {
-    /// The tool that is paused
+    /// The paused tool
     name: String,
     #[command(flatten)]
     output: JsonOutput,

@@ -20,9 +20,8 @@ use crate::startup;
   toolcrib serve --listen unix:$XDG_RUNTIME_DIR/toolcrib.sock      only for programs of this user
   toolcrib serve --no-auth                             only on a loopback address or a socket
 
-Without a token of yours a new one is made and printed at every start; `toolcrib token` makes those of
-clients. Asked to stop (Ctrl-C,
-SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
+If you set no token, a new one is created and printed at every start; `toolcrib token` creates tokens for
+clients. On Ctrl-C or SIGTERM it accepts no new calls and waits up to 5 s for running ones.")]
 pub(crate) struct ServeOptions {
     #[command(flatten)]
     server: ServerFlags,

@@ -17,14 +17,14 @@ use crate::screen::{self, FAINT};
   toolcrib token ci --hash < ci.token      the entry of a token that there is
   toolcrib token ci --json | jq -r .hash
 
-The token is shown once and kept nowhere. The config holds its hash, with which nobody gets in, so that
-the config may be read by others. Tokens that people make up can be guessed from their hash: let this
-command make them.")]
+The token is shown once and stored nowhere. The config contains only its hash, which gives no access, so
+others may read the config. Tokens that people invent can be guessed from their hash: let this command
+create them.")]
 pub(crate) struct TokenOptions {
     /// The client's name: letters, digits, - and _
     #[arg(value_parser = name)]
     name: String,
-    /// Read a token from standard input instead of making one
+    /// Read a token from standard input instead of creating one
     #[arg(long)]
     hash: bool,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) struct ConfigOptions {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Show the settings that are in effect, and where each is from
+    /// Show the settings in effect, and where each comes from
     Show(ShowOptions),
 }
 
@@ -41,7 +41,7 @@ Later ones win: built-in defaults, the config file, variables TOOLCRIB__SECTION_
 mappings are written as YAML in brackets: --set 'manifests.dirs=[a, b]'. Tokens and the values of
 `secrets` are hidden. The output is a config file.")]
 struct ShowOptions {
-    /// Say of every value where it is from, defaults too
+    /// Show where every value comes from, including defaults
     #[arg(long)]
     origins: bool,
     #[command(flatten)]

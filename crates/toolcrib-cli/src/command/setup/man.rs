@@ -12,7 +12,7 @@ use crate::{Exit, screen};
   toolcrib man | man -l -
   toolcrib man ~/.local/share/man/man1     toolcrib.1, toolcrib-list.1, …")]
 pub(crate) struct ManOptions {
-    /// A directory for a page per command; it must be there
+    /// Write one page for each command to this directory, which must exist
     directory: Option<PathBuf>,
 }
 

@@ -29,17 +29,17 @@ A tool that a format cannot express without a change of meaning is left out and 
 error; then the exit code is 1. Nothing is started: the tools of other MCP servers are named on standard
 error, as they are pinned, and exported with --connect.")]
 pub(crate) struct ExportOptions {
-    /// The tools [default: all that can be called]
+    /// The tools [default: all available tools]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The format
     #[arg(long, value_parser = formats())]
     format: String,
-    /// The output is JSON already, that of the format `prompt` apart: accepted for uniformity
+    /// Accepted for uniformity: all formats except `prompt` are JSON already
     #[arg(long)]
     json: bool,
-    /// Say on standard error what the format tells differently; with the format `prompt`, say of tools that
-    /// they fail often, as the servers that run have seen it
+    /// Show on standard error what the format changes; with the format `prompt`, add a note to tools that fail often in
+    /// the running servers
     #[arg(long)]
     notes: bool,
     #[command(flatten)]

@@ -22,13 +22,13 @@ Words are looked for in names, titles, categories, tags, descriptions and parame
 order; a whole sentence will do. The best tool comes first. Nothing is started: of other MCP servers the
 pinned tools are searched by their names alone; --connect asks the servers. Exit code 1: nothing was found.")]
 pub(crate) struct SearchOptions {
-    /// What the tool is for
+    /// Words that describe the tool
     #[arg(required = true)]
     words: Vec<String>,
-    /// How many tools to show at most
+    /// The maximum number of tools to show
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
-    /// Show descriptions whole, however wide the lines become
+    /// Do not shorten descriptions
     #[arg(long)]
     wide: bool,
     #[command(flatten)]

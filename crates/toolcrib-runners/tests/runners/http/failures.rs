@@ -120,7 +120,7 @@ async fn a_name_with_a_private_address_is_denied() {
     // If the name cannot be resolved, the error differs, but no connection is made.
     if error.kind() == ErrorKind::Denied {
         assert!(
-            error.message().contains("a loopback address, which is not connected to"),
+            error.message().contains("a loopback address; connections to it are not allowed"),
             "{error}"
         );
         assert_eq!(error.hints(), ["No argument can change that: tell the user."]);

@@ -20,12 +20,12 @@ use crate::{Exit, screen, startup};
   toolcrib check --fix tools.d              mend what has only one right edit
   toolcrib check --format sarif > out.sarif for code scanning
 
-The last line counts every manifest in these directories, those of `available` included, which no server
-loads, and no built-in tools: `toolcrib list` has what can be called.
+The last line counts all manifests in these directories, including those in `available`, which servers
+never load, but no built-in tools: `toolcrib list` shows the tools that can be called.
 
-Errors come first, then warnings, then hints. An error keeps a file from being loaded. What a warning
-tells of is probably not meant. A hint never fails a check: a program that is not installed here is one,
-because it may be on the machine of the server; a script that is missing beside its manifest is a
+Errors come first, then warnings, then hints. An error keeps a file from being loaded. A warning
+marks a probable mistake. A hint never fails a check. For example, a program that is not installed here is
+a hint, because the server's machine may have it; a script that is missing beside its manifest is a
 warning.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct CheckOptions {
@@ -34,19 +34,19 @@ pub(crate) struct CheckOptions {
     /// Let warnings fail the check
     #[arg(long)]
     strict: bool,
-    /// Edit the files where only one edit is right, and show what was edited
+    /// Apply unambiguous fixes and print the changes
     #[arg(long)]
     fix: bool,
-    /// How to answer
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Show at most so many problems as text; 0 shows all
+    /// Show at most this many problems as text; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
-    /// Also say what the models of some provider are told in other words
+    /// Also show where a provider's schema format changes a definition
     #[arg(long)]
     providers: bool,
     /// Leave out hints

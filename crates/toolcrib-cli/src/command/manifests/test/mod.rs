@@ -26,28 +26,28 @@ use crate::{Exit, runtime, screen, startup};
   toolcrib test --mock                     start nothing: argument vectors and refusals only
   toolcrib test --strict --junit out.xml   for a build: skipped tests fail, too
 
-A test calls its tool as anybody would, with the context that the test names and nobody to ask for
-approval. Tests of tools that are unavailable here are skipped, and say why.
+A test calls its tool like any caller, with the context that the test names. Nobody is asked for approval,
+so calls that need it fail. Tests of unavailable tools are skipped, with the reason.
 
-Exit code 0: all tests passed. 1: one failed, or a file is broken; with --strict also where one was skipped,
-and where there is none at all.")]
+Exit code 0: all tests passed. 1: a test failed, or a file is broken; with --strict also if a test was
+skipped, or if there are no tests.")]
 pub(crate) struct TestCommand {
     /// Manifests, or directories of them [default: the config's directories]
     paths: Vec<PathBuf>,
-    /// Only the tests of this tool (may be repeated)
+    /// Only run the tests of this tool (may be repeated)
     #[arg(long, value_name = "NAME")]
     tool: Vec<String>,
-    /// Start nothing: check argument vectors and refusals, and skip what only a run can tell
+    /// Start nothing: check argument vectors and refusals, and skip tests that need a run
     #[arg(long)]
     mock: bool,
-    /// Fail if a test is skipped, or if there is none
+    /// Fail if a test is skipped, or if there are no tests
     #[arg(long, visible_alias = "no-skip")]
     strict: bool,
-    /// Run so many tests at once
+    /// Run this many tests at once
     #[arg(long, value_name = "NUMBER", default_value_t = TestOptions::default().concurrency,
           value_parser = at_least_one)]
     jobs: usize,
-    /// Also write an XML report for build servers into this file
+    /// Also write an XML report for build servers to this file
     #[arg(long, value_name = "FILE", help = "Also write a JUnit report into this file")]
     junit: Option<PathBuf>,
     #[command(flatten)]

@@ -40,23 +40,23 @@ use crate::{Exit, startup};
 
 A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`, or with grants that
 reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
-whose file is outside of the manifest's folder and the workspace. What is recorded is the digest of the
+whose file is outside the manifest's folder and the workspace. The record contains the digest of the
 whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
 with the same state folder notice at once. You are shown everything that the digest covers, the
-text of its scripts (secrets by their names), and what has changed since you trusted it last.
-`manifests.trusted` in the config trusts a manifest or a tool whatever it says.")]
+text of its scripts (secrets by their names), and what has changed since you last trusted it.
+`manifests.trusted` in the config trusts a manifest or a tool whatever its content.")]
 pub(crate) struct TrustOptions {
-    /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
-    /// [default: list what could be trusted and is not]
+    /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource [default: list
+    /// what is not trusted yet]
     #[arg(value_name = "UNIT[:TOOL]", conflicts_with = "list")]
     unit: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long, conflicts_with_all = ["list", "revoke"], requires = "unit")]
     yes: bool,
     /// List what is trusted
     #[arg(long)]
     list: bool,
-    /// Trust it no longer
+    /// Revoke the trust
     #[arg(long, conflicts_with = "list", requires = "unit")]
     revoke: bool,
     #[command(flatten)]

@@ -48,8 +48,8 @@ pub(crate) struct CallOptions {
     /// Approve this one call, if it needs approval
     #[arg(long)]
     yes: bool,
-    /// Check the call and show what it would do: nothing runs, and nobody is asked for approval. If the tool
-    /// belongs to another MCP server, that server is asked for its tools
+    /// Check the call and show what it would do: nothing runs, and nobody is asked for approval. If the tool belongs to
+    /// another MCP server, that server is asked for its list of tools
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     #[command(flatten)]

@@ -31,11 +31,10 @@ use crate::{Exit, runtime, upstream_wait};
 Nothing is started: of other MCP servers it names the tools that are pinned. With --connect they are
 started and waited for, 5 s at most.")]
 pub(crate) struct ListOptions {
-    /// Also list tools that are unavailable, blocked or lost their name, reserved names, and what is
-    /// to be known of the others, with the reason
+    /// Also list unavailable, blocked and shadowed tools and reserved names, each with the reason
     #[arg(long)]
     all: bool,
-    /// Show descriptions and sources whole, however wide the lines become
+    /// Do not shorten descriptions and sources
     #[arg(long)]
     wide: bool,
     #[command(flatten)]

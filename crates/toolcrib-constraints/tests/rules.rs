@@ -202,7 +202,7 @@ fn errors_in_a_rule_are_found_when_it_is_parsed() {
         ("ctx.user.matches('a')", "(", "no function `matches`", "`pattern`"),
         ("siz(ctx.user) == 1", "(", "no function `siz`", "did you mean `size`?"),
         ("now() > 5", "(", "no function `now`", "there are contains"),
-        ("Thing{a: 1} == 5", "{", "no messages here", "write a map"),
+        ("Thing{a: 1} == 5", "{", "do not support messages", "write a map"),
         ("[1].all(x, y > 1)", "y", "nothing called `y`", ""),
     ] {
         let errors = wrong(text);

@@ -116,7 +116,7 @@ async fn a_body_may_reach_the_limit_but_not_exceed_it() {
     };
     assert_eq!(size(5 * MIB).await.unwrap(), 5 * MIB);
     let error = size(5 * MIB + 1).await.unwrap_err();
-    assert_eq!(error.to_string(), "the answer is larger than 5242880 bytes");
+    assert_eq!(error.to_string(), "the response is larger than 5242880 bytes");
     let target = Target::parse(&server.url("/11"), NamedBy::Operator).unwrap();
     let small = Request::new(Method::GET, target).max_bytes(10);
     assert!(matches!(client.send(small).await, Err(Error::TooLarge { limit: 10 })));

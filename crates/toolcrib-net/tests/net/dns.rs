@@ -99,8 +99,8 @@ async fn a_redirect_to_a_name_that_turned_private_is_refused() {
         get(&client, &format!("http://a.example:{}/", server.address.port())).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "after 1 redirect(s): `b.example` is at 169.254.169.254, a link-local address, which is not \
-         connected to"
+        "after 1 redirect(s): `b.example` has the address 169.254.169.254, a link-local address; \
+         connections to it are not allowed"
     );
     assert!(!error.nothing_was_sent());
     assert_eq!(server.seen().len(), 1);

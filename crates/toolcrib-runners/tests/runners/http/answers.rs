@@ -60,7 +60,7 @@ async fn an_empty_response_shows_its_status() {
     let json = tool("url: http://HERE/", "output: {format: json}", &server.host());
     let error = call(&json, json!({"id": "x"})).await.unwrap_err();
     assert!(
-        error.message().ends_with("answered 204 No Content without the JSON expected"),
+        error.message().ends_with("answered 204 No Content without the expected JSON"),
         "{error}"
     );
 }
@@ -118,7 +118,7 @@ async fn limits_apply_after_the_selection() {
     assert_eq!(output.text(), "01234567\n[… 12 bytes omitted …]\n");
     // A body over the read limit is an error.
     let error = made(TEXT, "x".repeat(2_000), "", "limits: {transfer: 1KiB}").await.unwrap_err();
-    assert_eq!(error.message(), "the answer is larger than 1024 bytes");
+    assert_eq!(error.message(), "the response is larger than 1024 bytes");
     assert_eq!(error.hints(), ["Ask for less."]);
 }
 

@@ -32,12 +32,12 @@ async fn a_failed_status_includes_the_response_and_what_to_do_next() {
         (401, "401 Unauthorized", ErrorKind::Execution, "tell the user"),
         (403, "403 Forbidden", ErrorKind::Execution, "tell the user"),
         (404, "404 Not Found", ErrorKind::Execution, "check the arguments"),
-        (409, "409 Conflict", ErrorKind::Execution, "present state"),
+        (409, "409 Conflict", ErrorKind::Execution, "current state"),
         (422, "422 Unprocessable Entity", ErrorKind::Execution, "correct them"),
         (429, "429 Too Many Requests", ErrorKind::RateLimited, "Wait before"),
-        (500, "500 Internal Server Error", ErrorKind::Execution, "not the arguments' fault"),
+        (500, "500 Internal Server Error", ErrorKind::Execution, "arguments are not the cause"),
         (503, "503 Service Unavailable", ErrorKind::Unavailable, "Wait before"),
-        (304, "304 Not Modified", ErrorKind::Execution, "leads elsewhere"),
+        (304, "304 Not Modified", ErrorKind::Execution, "is a redirect"),
         (599, "599", ErrorKind::Execution, "The service failed"),
     ] {
         let (error, address) = failed(status, &[], READS).await;
@@ -72,11 +72,7 @@ async fn temporary_failures_are_retryable_after_a_delay() {
     }
     let (error, _) = failed(503, &[], "").await;
     assert!(!error.retryable());
-    assert!(
-        error.hints().iter().any(|hint| hint.contains("had its effect")),
-        "{:?}",
-        error.hints()
-    );
+    assert!(error.hints().iter().any(|hint| hint.contains("taken effect")), "{:?}", error.hints());
     let (error, _) = failed(500, &[], READS).await;
     assert!(!error.retryable() && error.hints().len() == 1);
 }
@@ -90,7 +86,7 @@ async fn a_failure_after_a_redirect_says_that_credentials_were_not_sent() {
     let declaration =
         tool("url: http://HERE/\nauth: {bearer: \"${secret.token}\"}", "", &server.host());
     let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
-    assert!(error.hints()[0].contains("a redirect gets no credentials"), "{:?}", error.hints());
+    assert!(error.hints()[0].contains("not sent after a redirect"), "{:?}", error.hints());
 }
 
 #[tokio::test]
@@ -166,7 +162,7 @@ async fn a_hanging_server_times_out_at_the_tools_limit() {
     let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(error.message(), format!("{address} gave no complete answer within 200ms"));
-    assert!(error.hints()[0].contains("had its effect"), "{:?}", error.hints());
+    assert!(error.hints()[0].contains("taken effect"), "{:?}", error.hints());
     // Less than the default limit of a request.
     assert!(began.elapsed() < Duration::from_secs(15));
     when_closed.recv().await.unwrap();
@@ -193,7 +189,7 @@ async fn a_truncated_response_is_outcome_unknown_unless_the_call_is_repeatable()
     let error =
         call(&tool("url: http://HERE/", "", &address), json!({"id": "x"})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
-    assert!(!error.retryable() && error.hints()[0].contains("had its effect"), "{error:?}");
+    assert!(!error.retryable() && error.hints()[0].contains("taken effect"), "{error:?}");
     let reading = tool("url: http://HERE/", READS, &address);
     let error = call(&reading, json!({"id": "x"})).await.unwrap_err();
     assert!(error.retryable() && error.hints().is_empty(), "{error:?}");

@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::{Span, without_bom};
 use crate::document::FILE_MAX_BYTES;
 use crate::lint::{Known, Remark, lint_with};
-use crate::live::{Digest, Seen, Stamp, observe};
+use crate::live::{FileVersion, Seen, observe};
 use crate::manifest::{Loaded, load_str};
 
 /// The folder within a directory of manifests that holds more of them, to be copied by whoever wants
@@ -51,17 +51,6 @@ pub struct FileLoad {
     pub rank: u32,
     /// The version of the file that this is; none if it could not be read.
     pub(crate) version: Option<FileVersion>,
-}
-
-/// Which version of a file was read.
-#[derive(Debug, Clone)]
-pub(crate) struct FileVersion {
-    pub(crate) stamp: Stamp,
-    pub(crate) digest: Digest,
-    /// Whether no other file can ever have its identity.
-    pub(crate) is_settled: bool,
-    /// Where the file really is, if it is reached through a symbolic link.
-    pub(crate) target: Option<PathBuf>,
 }
 
 impl FileLoad {
@@ -265,7 +254,7 @@ fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> Fil
             let error = io::Error::new(io::ErrorKind::ResourceBusy, "somebody is writing it");
             FileLoad { rank, ..unread(path, &error) }
         }
-        Seen::Missing | Seen::Same(_) => FileLoad { rank, ..missing(path) },
+        Seen::Missing { .. } | Seen::Same(_) => FileLoad { rank, ..missing(path) },
     }
 }
 

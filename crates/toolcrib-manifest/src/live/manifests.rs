@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::decide::{Look, UnitChange, Verdict};
 use super::report::{FileEvent, FileStatus, LookReport};
-use crate::directory::{DirectoryLoad, FileLoad, is_dead_link};
+use crate::directory::{DirectoryLoad, FileLoad};
 use crate::live::lock_files::Surroundings;
-use crate::live::observation::{Seen, Stamp, observe};
+use crate::live::observation::{Seen, observe};
 use crate::live::roots::Roots;
-use crate::live::state::{Files, Key, Known, ManifestUnit, Trouble};
+use crate::live::state::{Files, Key, Known, Trouble};
 use crate::manifest::load_str;
 
 /// How long a file that is gone may take to come back before its tools are taken away: editors and
@@ -165,16 +165,13 @@ impl std::fmt::Debug for LiveManifests {
 
 /// What a load says of a file.
 fn known(file: &FileLoad) -> Known {
-    let version = file.version.as_ref();
     let good = !file.loaded.has_errors();
     Known {
-        stamp: version.map(|version| version.stamp),
-        digest: version.map(|version| version.digest),
-        is_settled: version.is_some_and(|version| version.is_settled),
-        target: version.and_then(|version| version.target.clone()),
+        version: file.version.clone(),
         declares: good,
         tools: file.loaded.declarations.len(),
         trouble: (!good).then(|| Trouble::Load(Box::new(file.clone()))),
+        ..Known::default()
     }
 }
 
@@ -209,8 +206,7 @@ impl State {
         self.wait_anew(scope, now);
         let due = self.due(now);
         let gone = self.roots.gone(&seen, &self.files);
-        let dead = self.dead(&seen);
-        let look = Look { known: &self.files, seen: &seen, due: &due, gone: &gone, dead: &dead };
+        let look = Look { known: &self.files, seen: &seen, due: &due, gone: &gone };
         let mut verdicts = look.decide();
 
         if tells_all {
@@ -258,11 +254,10 @@ impl State {
         };
         let is_rescan = *scope == Scope::Rescan;
         for key in keys {
-            let stamp = self.files.get(&key).and_then(|known| known.stamp);
-            let found = self.see(&key, stamp.filter(|_| is_rescan).as_ref());
+            let found = if is_rescan { self.see_changed(&key) } else { self.see(&key) };
             if is_rescan
                 && let Seen::File(file) = &found
-                && file.stamp.is_fresh(SystemTime::now(), FRESH)
+                && file.version.stamp.is_fresh(SystemTime::now(), FRESH)
                 // One that was renamed is not being written.
                 && self.files.that_had(file, &key).next().is_none()
             {
@@ -277,7 +272,7 @@ impl State {
         for key in again {
             self.later.remove(&key);
             if !seen.contains_key(&key) {
-                seen.insert(key.clone(), self.see(&key, None));
+                seen.insert(key.clone(), self.see(&key));
             }
         }
         seen
@@ -290,8 +285,7 @@ impl State {
             let Some(id) = seen.get(&key).and_then(Seen::id) else { continue };
             for other in self.files.with_id(id) {
                 if !seen.contains_key(other) {
-                    let stamp = self.files.get(other).and_then(|known| known.stamp);
-                    seen.insert(other.clone(), self.see(other, stamp.as_ref()));
+                    seen.insert(other.clone(), self.see_changed(other));
                     open.push(other.clone());
                 }
             }
@@ -309,7 +303,7 @@ impl State {
             }
             let is_last = attempt + 1 == ATTEMPTS;
             for key in torn {
-                let found = if is_last { Seen::Busy } else { self.see(&key, None) };
+                let found = if is_last { Seen::Busy } else { self.see(&key) };
                 seen.insert(key, found);
             }
             self.observe_related(seen);
@@ -329,7 +323,7 @@ impl State {
         }
         // Links are usually swapped all at once, by the directory they lead through.
         let moved = |(key, found): &(&Key, &Seen)| match found {
-            Seen::File(file) => file.target.as_ref().is_some_and(|target| {
+            Seen::File(file) => file.version.target.as_ref().is_some_and(|target| {
                 fs::canonicalize(self.roots.path(key)).ok().as_ref() != Some(target)
             }),
             _ => false,
@@ -341,23 +335,22 @@ impl State {
         torn
     }
 
-    /// The places that are links to nothing.
-    fn dead(&self, seen: &BTreeMap<Key, Seen>) -> BTreeSet<Key> {
-        let missing = seen.iter().filter(|(_, found)| matches!(found, Seen::Missing));
-        let keys = missing.map(|(key, _)| key);
-        keys.filter(|key| is_dead_link(&self.roots.path(key))).cloned().collect()
-    }
-
     /// Whether the place is a symbolic link: several of them may lead to one file.
     fn is_link(&self, key: &Key, found: &Seen) -> bool {
         match found {
-            Seen::File(file) => file.target.is_some(),
-            _ => self.files.get(key).is_some_and(|known| known.target.is_some()),
+            Seen::File(file) => file.version.target.is_some(),
+            _ => self.files.get(key).is_some_and(|known| known.target().is_some()),
         }
     }
 
-    fn see(&self, key: &Key, stamp: Option<&Stamp>) -> Seen {
-        observe(&self.roots.path(key), stamp)
+    fn see(&self, key: &Key) -> Seen {
+        observe(&self.roots.path(key), None)
+    }
+
+    /// Reads the file only if its stamp is another one.
+    fn see_changed(&self, key: &Key) -> Seen {
+        let version = self.files.get(key).and_then(|known| known.version.as_ref());
+        observe(&self.roots.path(key), version.map(|version| &version.stamp))
     }
 
     /// What is heard of again may have been there in between, however late this is looked at: two
@@ -388,20 +381,18 @@ impl State {
         match verdict {
             Verdict::Wait => None,
             Verdict::Unchanged => {
-                let file = match seen {
-                    Seen::File(file) => Some(file),
-                    Seen::Same(_) | Seen::Busy => return None,
-                    Seen::Missing | Seen::Unread(_) => None,
-                };
                 let before = before?;
-                // A missing file that has moved leaves nothing behind.
-                let known = file.map(|file| Known {
-                    stamp: Some(file.stamp),
-                    is_settled: file.is_settled,
-                    target: file.target,
-                    trouble: before.trouble.clone().filter(|trouble| !trouble.is_refusal()),
-                    ..before.clone()
-                });
+                let known = match seen {
+                    Seen::File(file) => Some(Known {
+                        version: Some(file.version),
+                        lost_target: None,
+                        trouble: before.trouble.clone().filter(|trouble| !trouble.is_refusal()),
+                        ..before.clone()
+                    }),
+                    Seen::Same(_) | Seen::Busy => return None,
+                    // A missing file that has moved leaves nothing behind.
+                    Seen::Missing { .. } | Seen::Unread(_) => None,
+                };
                 Some(Outcome { key, from: None, known, event: None })
             }
             Verdict::Remove => {
@@ -414,17 +405,16 @@ impl State {
             Verdict::Keep => {
                 let trouble = match seen {
                     Seen::Unread(load) => Trouble::Load(load),
-                    Seen::Missing if is_dead_link(&self.roots.path(&key)) => {
+                    Seen::Missing { is_link: true } => {
                         Trouble::Absent("it is a link that leads to nothing")
                     }
                     _ => Trouble::Absent("its directory is gone or cannot be read"),
                 };
                 // Where it led, or leads to nothing: that is where it may come back.
-                let target = before.and_then(|before| before.target.clone());
-                let target = target.or_else(|| link_target(&self.roots.path(&key)));
-                let mut kept = self.kept(key, None, unit, trouble, tells_all);
-                kept.known = kept.known.map(|known| Known { target, ..known });
-                Some(kept)
+                let led = before.and_then(|before| before.target().cloned());
+                let lost_target = led.or_else(|| link_target(&self.roots.path(&key)));
+                let known = Known { lost_target, ..Known::default() };
+                Some(self.kept(key, None, known, trouble, tells_all))
             }
             Verdict::Take { from } => {
                 let Seen::File(file) = seen else { return None };
@@ -434,31 +424,19 @@ impl State {
                     let from = self.roots.unit(from);
                     changes.push(UnitChange::Rename { from, to: unit.clone() });
                 }
-                let (stamp, digest, target) = (file.stamp, file.digest, file.target.clone());
-                let is_settled = file.is_settled;
-                let version = |known: Known| Known {
-                    stamp: Some(stamp),
-                    digest: Some(digest),
-                    is_settled,
-                    target,
-                    ..known
-                };
+                let read = Known { version: Some(file.version.clone()), ..Known::default() };
                 if file.is_empty() && declared {
                     let trouble = Trouble::Absent("the file is empty");
-                    let mut kept = self.kept(key, from, unit, trouble, tells_all);
-                    kept.known = kept.known.map(version);
-                    return Some(kept);
+                    return Some(self.kept(key, from, read, trouble, tells_all));
                 }
                 let load = file.load(&self.roots.path(&key), key.rank, &load_str);
                 if load.loaded.has_errors() {
                     let trouble = Trouble::Load(Box::new(load));
-                    let mut kept = self.kept(key, from, unit, trouble, tells_all);
-                    kept.known = kept.known.map(version);
-                    return Some(kept);
+                    return Some(self.kept(key, from, read, trouble, tells_all));
                 }
-                let tools = load.loaded.declarations.len();
+                let known = known(&load);
+                let tools = known.tools;
                 changes.push(UnitChange::Replace { unit: unit.clone(), loaded: load.loaded });
-                let known = version(Known { declares: true, tools, ..Known::default() });
                 let from_unit = from.as_ref().map(|from| self.roots.unit(from));
                 let event = FileEvent::Loaded { unit, from: from_unit, tools };
                 Some(Outcome { key, from, known: Some(known), event: Some(event) })
@@ -466,23 +444,24 @@ impl State {
         }
     }
 
-    /// A place whose last good tools stay, if it has any.
+    /// A place in trouble, whose last good tools stay, if it has any. It is reported once, and not at
+    /// every look, unless somebody asks.
     fn kept(
         &self,
         key: Key,
         from: Option<Key>,
-        unit: ManifestUnit,
+        known: Known,
         trouble: Trouble,
         tells_all: bool,
     ) -> Outcome {
-        let base = from.as_ref().map_or_else(|| self.files.get(&key), |from| self.files.get(from));
+        let base = self.files.get(from.as_ref().unwrap_or(&key));
         let (declares, tools) = base.map_or((false, 0), |base| (base.declares, base.tools));
         let known_reason = base.and_then(|base| base.trouble.as_ref()).map(Trouble::reason);
-        // Said once, and not at every look, unless somebody asks.
         let is_news = tells_all || known_reason != Some(trouble.reason());
-        let event =
-            is_news.then(|| FileEvent::of_trouble(unit, &trouble, declares.then_some(tools)));
-        let known = Known { declares, tools, trouble: Some(trouble), ..Known::default() };
+        let event = is_news.then(|| {
+            FileEvent::of_trouble(self.roots.unit(&key), &trouble, declares.then_some(tools))
+        });
+        let known = Known { declares, tools, trouble: Some(trouble), ..known };
         Outcome { key, from, known: Some(known), event }
     }
 

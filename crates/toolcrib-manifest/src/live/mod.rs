@@ -1,11 +1,11 @@
 //! Manifests that change while they are in use.
 //!
 //! A file is the unit: it is read and checked whole, and what it declares replaces what it declared
-//! before, all at once with everything else that changed. What cannot be read or has an error keeps
-//! its last good tools and is *stale*.
+//! before, in one step with everything else that changed. A file that cannot be read or has an error
+//! keeps its last good tools and is *stale*.
 //!
-//! Three parts, so that each can be tested by itself: `observe` looks at files, `decide` says
-//! what a look means (no I/O, no clock), and [`Watch`] says when to look.
+//! Three parts can be tested separately: `observe` looks at files, `decide` determines what a look
+//! means (no I/O, no clock), and [`Watch`] determines when to look.
 
 mod decide;
 mod lock_files;
@@ -16,8 +16,7 @@ mod roots;
 mod state;
 mod watch;
 
-pub(crate) use crate::live::observation::Seen;
-pub(crate) use crate::live::observation::{Digest, Stamp, observe};
+pub(crate) use crate::live::observation::{FileVersion, Seen, observe};
 
 pub use self::decide::UnitChange;
 pub use self::manifests::{LiveManifests, Subscriber};

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::directory::{FileLoad, FileVersion, load_bytes, unread};
+use crate::directory::{FileLoad, is_dead_link, load_bytes, unread};
 use crate::document::FILE_MAX_BYTES;
 use crate::manifest::Loaded;
 
@@ -99,8 +99,8 @@ impl Digest {
 /// What was seen.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// There is nothing of that name.
-    Missing,
+    /// There is no file of that name; there may be a link that leads to nothing.
+    Missing { is_link: bool },
     /// There is something that cannot be read; why, as a diagnostic.
     Unread(Box<FileLoad>),
     /// The file is as it was: its stamp says so.
@@ -111,25 +111,31 @@ pub(crate) enum Seen {
     File(SeenFile),
 }
 
-/// A file that was read.
-#[derive(Debug)]
-pub(crate) struct SeenFile {
+/// Which version of a file was read.
+#[derive(Debug, Clone)]
+pub(crate) struct FileVersion {
     pub(crate) stamp: Stamp,
     pub(crate) digest: Digest,
     /// Whether no other file can ever have its identity.
     pub(crate) is_settled: bool,
-    pub(crate) bytes: Vec<u8>,
     /// Where the file really is, if it is reached through a symbolic link.
     pub(crate) target: Option<PathBuf>,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct SeenFile {
+    pub(crate) version: FileVersion,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Seen {
     /// The file's identity, where there is a file.
     pub(crate) fn id(&self) -> Option<FileId> {
         match self {
-            Self::Missing | Self::Unread(_) | Self::Busy => None,
+            Self::Missing { .. } | Self::Unread(_) | Self::Busy => None,
             Self::Same(stamp) => stamp.id,
-            Self::File(file) => file.stamp.id,
+            Self::File(file) => file.version.stamp.id,
         }
     }
 
@@ -137,8 +143,8 @@ impl Seen {
     pub(crate) fn only_id(&self) -> Option<FileId> {
         let stamp = match self {
             Self::Same(stamp) => stamp,
-            Self::File(file) => &file.stamp,
-            Self::Missing | Self::Unread(_) | Self::Busy => return None,
+            Self::File(file) => &file.version.stamp,
+            Self::Missing { .. } | Self::Unread(_) | Self::Busy => return None,
         };
         stamp.id.filter(|_| stamp.has_one_name())
     }
@@ -146,7 +152,7 @@ impl Seen {
 
 impl SeenFile {
     pub(crate) fn id(&self) -> Option<FileId> {
-        self.stamp.id
+        self.version.stamp.id
     }
 
     /// Whether there is nothing in it but blanks: somebody is about to write it.
@@ -161,13 +167,7 @@ impl SeenFile {
         rank: u32,
         read: &dyn Fn(&str, &str) -> Loaded,
     ) -> FileLoad {
-        let version = FileVersion {
-            stamp: self.stamp,
-            digest: self.digest,
-            is_settled: self.is_settled,
-            target: self.target,
-        };
-        FileLoad { rank, version: Some(version), ..load_bytes(path, self.bytes, read) }
+        FileLoad { rank, version: Some(self.version), ..load_bytes(path, self.bytes, read) }
     }
 }
 
@@ -192,7 +192,9 @@ impl Stamp {
 pub(crate) fn observe(path: &Path, known: Option<&Stamp>) -> Seen {
     match read(path, known) {
         Ok(seen) => seen,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Seen::Missing { is_link: is_dead_link(path) }
+        }
         Err(error) => Seen::Unread(Box::new(unread(path, &error))),
     }
 }
@@ -201,7 +203,7 @@ fn read(path: &Path, known: Option<&Stamp>) -> io::Result<Seen> {
     // Looked at before it is opened: a named pipe would block.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
-        return Ok(Seen::Missing);
+        return Ok(Seen::Missing { is_link: is_dead_link(path) });
     }
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -223,5 +225,6 @@ fn read(path: &Path, known: Option<&Stamp>) -> io::Result<Seen> {
         return Ok(Seen::Busy);
     }
     let is_settled = stamp.id.is_some_and(|id| id.is_settled(SystemTime::now()));
-    Ok(Seen::File(SeenFile { stamp, digest: Digest::of(&bytes), is_settled, bytes, target }))
+    let version = FileVersion { stamp, digest: Digest::of(&bytes), is_settled, target };
+    Ok(Seen::File(SeenFile { version, bytes }))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directory::{counts, manifests};
 use crate::live::observation::{FileId, Seen};
-use crate::live::state::{Files, Key, ManifestUnit};
+use crate::live::state::{Files, Key, Known, ManifestUnit};
 
 /// The directories and files of the configuration, in order.
 #[derive(Debug)]
@@ -28,17 +28,6 @@ struct Root {
     real_parent: Option<PathBuf>,
     /// What is next on the way from there to the directory: usually the directory.
     step: Option<PathBuf>,
-}
-
-/// Where an event's path leads.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lead {
-    /// To what is no manifest.
-    Nowhere,
-    /// To these manifests.
-    Places(BTreeSet<Key>),
-    /// To a directory, or to a link that manifests are reached through.
-    Everything,
 }
 
 impl Roots {
@@ -87,7 +76,8 @@ impl Roots {
     /// The directories that are not there, or are others and empty: a mount that is gone shows the
     /// empty directory under it. Only those in which something is missed are looked at.
     pub(super) fn gone(&mut self, seen: &BTreeMap<Key, Seen>, files: &Files) -> BTreeSet<u32> {
-        let misses = |key: &Key, seen: &Seen| matches!(seen, Seen::Missing) && files.contains(key);
+        let misses =
+            |key: &Key, seen: &Seen| matches!(seen, Seen::Missing { .. }) && files.contains(key);
         let missing: BTreeSet<u32> =
             seen.iter().filter(|(key, seen)| misses(key, seen)).map(|(key, _)| key.rank).collect();
         let is_gone = |rank: &u32| {
@@ -115,18 +105,17 @@ impl Roots {
             wanted.extend(root.real.clone());
             wanted.extend(root.real_parent.clone());
         }
-        let targets = files.iter().filter_map(|(_, known)| known.target.as_deref()?.parent());
+        let targets = files.iter().filter_map(|(_, known)| known.target()?.parent());
         wanted.extend(targets.map(Path::to_owned));
         wanted
     }
 
-    /// What an event at this path is about.
-    pub(super) fn lead(&self, files: &Files, path: &Path) -> Lead {
-        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-            return Lead::Everything;
-        };
+    /// The places that an event at this path is about; `None` if it may be about all of them, because
+    /// it is about a directory, or about a link that manifests are reached through.
+    pub(super) fn concerned(&self, files: &Files, path: &Path) -> Option<BTreeSet<Key>> {
+        let (dir, name) = (path.parent()?, path.file_name()?);
         if self.0.iter().any(|root| root.is_itself(path)) {
-            return Lead::Everything;
+            return None;
         }
         let mut keys = BTreeSet::new();
         for (rank, root) in (0..).zip(&self.0) {
@@ -134,16 +123,17 @@ impl Roots {
                 keys.insert(Key { rank, name: name.to_owned() });
             }
         }
-        let linked = files.iter().filter(|(_, known)| known.target.as_deref() == Some(path));
         // Only those who use links pay for looking for them.
         if files.links() > 0 {
+            let leads_here = |known: &Known| known.target().is_some_and(|target| target == path);
+            let linked = files.iter().filter(|(_, known)| leads_here(known));
             keys.extend(linked.map(|(key, _)| key.clone()));
-            if keys.is_empty() && fs::symlink_metadata(path).map_or(true, |found| !found.is_file())
-            {
-                return Lead::Everything;
+            let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+            if keys.is_empty() && !is_file() {
+                return None;
             }
         }
-        if keys.is_empty() { Lead::Nowhere } else { Lead::Places(keys) }
+        Some(keys)
     }
 
     fn root(&self, rank: u32) -> Option<&Root> {
@@ -197,7 +187,6 @@ fn nonempty(dir: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::state::Known;
 
     #[test]
     fn a_file_that_is_missed_in_the_current_directory_does_not_make_it_gone() {
@@ -206,7 +195,7 @@ mod tests {
         let key = Key { rank: 0, name: "Cargo.toml".into() };
         let mut files = Files::default();
         files.insert(key.clone(), Known::default());
-        let seen = BTreeMap::from([(key, Seen::Missing)]);
+        let seen = BTreeMap::from([(key, Seen::Missing { is_link: false })]);
         assert_eq!(roots.gone(&seen, &files), BTreeSet::new());
     }
 }

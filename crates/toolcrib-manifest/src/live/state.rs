@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::diagnostic::Severity;
 use crate::directory::FileLoad;
-use crate::live::observation::{Digest, FileId, SeenFile, Stamp};
+use crate::live::observation::{Digest, FileId, FileVersion, SeenFile};
 
 /// A manifest as a registry's unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,20 +35,32 @@ pub(super) struct Key {
 /// What is known of a place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    /// None as long as the file cannot be read.
-    pub(super) stamp: Option<Stamp>,
-    /// Of the last text that was checked, good or not.
-    pub(super) digest: Option<Digest>,
-    /// Whether no other file can ever have its identity.
-    pub(super) is_settled: bool,
-    /// Where the file really is, if a symbolic link leads to it.
-    pub(super) target: Option<PathBuf>,
+    /// The last text that was checked, good or not; `None` as long as the file cannot be read.
+    pub(super) version: Option<FileVersion>,
+    /// Where a symbolic link led or leads to that leads to nothing now.
+    pub(super) lost_target: Option<PathBuf>,
     /// Whether it is a unit of the registry: it had no errors once, and has not been removed.
     pub(super) declares: bool,
     /// Tools of the last text without errors.
     pub(super) tools: usize,
     /// What is wrong with the file as it stands.
     pub(super) trouble: Option<Trouble>,
+}
+
+impl Known {
+    pub(super) fn id(&self) -> Option<FileId> {
+        self.version.as_ref()?.stamp.id()
+    }
+
+    pub(super) fn has(&self, digest: Digest) -> bool {
+        self.version.as_ref().is_some_and(|version| version.digest == digest)
+    }
+
+    /// Where the file really is, if a symbolic link leads to it.
+    pub(super) fn target(&self) -> Option<&PathBuf> {
+        let target = self.version.as_ref().and_then(|version| version.target.as_ref());
+        target.or(self.lost_target.as_ref())
+    }
 }
 
 /// Why a file's last good tools are kept, or why it has none.
@@ -117,12 +129,12 @@ impl Files {
 
     /// Whether there is something that could not be read.
     pub(super) fn is_unread(&self, key: &Key) -> bool {
-        self.get(key).is_some_and(|known| known.stamp.is_none())
+        self.get(key).is_some_and(|known| known.version.is_none())
     }
 
     /// Whether any of them could not be read.
     pub(super) fn has_unread(&self) -> bool {
-        self.known.values().any(|known| known.stamp.is_none())
+        self.known.values().any(|known| known.version.is_none())
     }
 
     /// The places that have a file, hard links among them.
@@ -134,15 +146,16 @@ impl Files {
     pub(super) fn that_had(&self, file: &SeenFile, here: &Key) -> impl Iterator<Item = &Key> {
         let had = file.id().map(|id| self.with_id(id)).unwrap_or_default();
         had.iter().filter(move |key| {
-            let is_it = |known: &Known| known.is_settled || known.digest == Some(file.digest);
-            *key != here && self.get(key).is_some_and(is_it)
+            let is_it =
+                |version: &FileVersion| version.is_settled || version.digest == file.version.digest;
+            *key != here && self.get(key).and_then(|own| own.version.as_ref()).is_some_and(is_it)
         })
     }
 
     pub(super) fn insert(&mut self, key: Key, known: Known) {
         self.remove(&key);
-        self.links += usize::from(known.target.is_some());
-        if let Some(id) = known.stamp.and_then(|stamp| stamp.id()) {
+        self.links += usize::from(known.target().is_some());
+        if let Some(id) = known.id() {
             self.by_id.entry(id).or_default().push(key.clone());
         }
         self.known.insert(key, known);
@@ -150,8 +163,8 @@ impl Files {
 
     pub(super) fn remove(&mut self, key: &Key) -> Option<Known> {
         let known = self.known.remove(key)?;
-        self.links -= usize::from(known.target.is_some());
-        if let Some(id) = known.stamp.and_then(|stamp| stamp.id())
+        self.links -= usize::from(known.target().is_some());
+        if let Some(id) = known.id()
             && let Some(keys) = self.by_id.get_mut(&id)
         {
             keys.retain(|other| other != key);

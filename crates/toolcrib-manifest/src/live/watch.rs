@@ -16,7 +16,6 @@ use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::manifests::{LiveManifests, SETTLE, Scope};
-use crate::live::roots::Lead;
 use crate::live::state::Key;
 
 /// The safety net under events: everything whose stamp has changed is looked at this often.
@@ -190,18 +189,16 @@ impl Watcher {
                 }
                 heard.all();
             }
-            match manifests.with_places(|roots, files| roots.lead(files, path)) {
-                Lead::Nowhere => {}
-                Lead::Everything if matches!(meaning, Meaning::Written | Meaning::Closed) => {}
+            match manifests.with_places(|roots, files| roots.concerned(files, path)) {
+                Some(keys) => self.hear_of(keys, path, meaning, heard),
+                None if matches!(meaning, Meaning::Written | Meaning::Closed) => {}
                 // Rights to a directory come and go rarely; only where something could not be read does
                 // it matter that they have come.
-                Lead::Everything
-                    if meaning == Meaning::Permitted
-                        && !manifests.with_places(|roots, files| {
-                            !roots.unreadable().is_empty() || files.has_unread()
-                        }) => {}
-                Lead::Everything => heard.all(),
-                Lead::Places(keys) => self.hear_of(keys, path, meaning, heard),
+                None if meaning == Meaning::Permitted
+                    && !manifests.with_places(|roots, files| {
+                        !roots.unreadable().is_empty() || files.has_unread()
+                    }) => {}
+                None => heard.all(),
             }
         }
         Ok(())

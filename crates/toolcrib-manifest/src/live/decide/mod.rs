@@ -61,8 +61,6 @@ pub(super) struct Look<'a> {
     pub(super) due: &'a BTreeSet<Key>,
     /// Ranks whose directory cannot be read, or is another, empty one.
     pub(super) gone: &'a BTreeSet<u32>,
-    /// Places that are links to nothing: what they lead to may come back.
-    pub(super) dead: &'a BTreeSet<Key>,
 }
 
 impl Look<'_> {
@@ -82,17 +80,16 @@ impl Look<'_> {
             Seen::Same(_) => return Verdict::Unchanged,
             Seen::Unread(_) => return Verdict::Keep,
             Seen::Busy => return Verdict::Wait,
-            Seen::Missing => {
-                let is_known_to_be_gone = known.is_some_and(|known| known.stamp.is_none());
+            Seen::Missing { is_link } => {
+                let is_known_to_be_gone = known.is_some_and(|known| known.version.is_none());
                 let is_due = self.due.contains(key) || is_known_to_be_gone;
                 return match known {
-                    _ if self.dead.contains(key) && is_due => Verdict::Keep,
-                    None if !self.dead.contains(key) => Verdict::Unchanged,
+                    // What a link leads to may come back.
+                    _ if *is_link && is_due => Verdict::Keep,
+                    None if !is_link => Verdict::Unchanged,
                     Some(_) if self.gone.contains(&key.rank) => Verdict::Keep,
                     // Where it is seen, it is taken from here.
-                    Some(known) if self.is_elsewhere(known.stamp.and_then(|s| s.id()), key) => {
-                        Verdict::Unchanged
-                    }
+                    Some(known) if self.is_elsewhere(known.id(), key) => Verdict::Unchanged,
                     Some(_) if self.due.contains(key) => Verdict::Remove,
                     None | Some(_) => Verdict::Wait,
                 };
@@ -102,9 +99,9 @@ impl Look<'_> {
         let Some(known) = known else {
             return Verdict::Take { from: self.source(seen, key) };
         };
-        let is_new = known.digest != Some(file.digest);
+        let is_new = !known.has(file.version.digest);
         let own = if is_new { Verdict::Take { from: None } } else { Verdict::Unchanged };
-        if known.stamp.and_then(|stamp| stamp.id()) == file.id() {
+        if known.id() == file.id() {
             return own;
         }
         // Without a source it was saved by writing a new file and renaming it over the old one.
@@ -112,7 +109,7 @@ impl Look<'_> {
         // One manifest lies over another. If the other is not to be seen, the two may be about to
         // exchange their names.
         let displaced = known.declares
-            && !self.is_elsewhere(known.stamp.and_then(|stamp| stamp.id()), key)
+            && !self.is_elsewhere(known.id(), key)
             && !self.due.contains(key)
             && !self.due.contains(&from);
         if displaced { Verdict::Wait } else { Verdict::Take { from: Some(from) } }
@@ -129,7 +126,7 @@ impl Look<'_> {
         let declares = |key: &Key| self.known.get(key).is_some_and(|known| known.declares);
         let left = |key: &Key| {
             self.seen.get(key).is_some_and(|seen| {
-                matches!(seen, Seen::Missing | Seen::File(_)) && seen.id() != Some(id)
+                matches!(seen, Seen::Missing { .. } | Seen::File(_)) && seen.id() != Some(id)
             })
         };
         self.known.that_had(file, here).find(|key| declares(key) && left(key)).cloned()
@@ -157,11 +154,11 @@ impl Look<'_> {
             let Some(Seen::File(file)) = self.seen.get(&key) else { continue };
             let from = verdicts.iter().find(|(other, verdict)| {
                 matches!(verdict, Verdict::Wait | Verdict::Remove)
-                    && matches!(self.seen.get(*other), Some(Seen::Missing))
+                    && matches!(self.seen.get(*other), Some(Seen::Missing { .. }))
                     && self
                         .known
                         .get(other)
-                        .is_some_and(|known| known.declares && known.digest == Some(file.digest))
+                        .is_some_and(|known| known.declares && known.has(file.version.digest))
             });
             if let Some(from) = from.map(|(key, _)| key.clone()) {
                 verdicts.insert(from.clone(), Verdict::Unchanged);

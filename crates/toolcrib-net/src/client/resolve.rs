@@ -87,7 +87,7 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// RefusalReason a name has no allowed address; it is a source in the error of the underlying client.
+/// Why a name has no allowed address; it is a source in the error of the underlying client.
 #[derive(Debug)]
 pub(super) struct Refused {
     host: String,

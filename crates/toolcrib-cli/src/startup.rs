@@ -12,7 +12,7 @@ use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
-use toolcrib::runners::{SecretSources, Secrets};
+use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
 use toolcrib::servers::{ControlPlace, NoControlPlace, running_servers};
 use toolcrib::settings::{
     Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
@@ -258,8 +258,11 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
         manifests.dirs = paths.to_vec();
         manifests.may_be_missing = false;
     }
-    let secrets = if mock { Secrets::look } else { Secrets::read };
-    build_of(loaded, secrets, |builder, _| Ok(builder))
+    if mock {
+        // Whoever checks argument vectors need not have the programs, the secrets and the trust.
+        return build_over(loaded, Secrets::look, RunnerHost::for_plans, |builder, _| Ok(builder));
+    }
+    build_of(loaded, Secrets::read, |builder, _| Ok(builder))
 }
 
 /// Builds the crib to look at: nothing is opened, nothing made, and no command is asked for a secret,
@@ -341,12 +344,22 @@ fn build_of(
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
+    build_over(loaded, secrets, |host| host, open)
+}
+
+/// As [`build_of`], with another host for the tools of manifests.
+fn build_over(
+    loaded: LoadedConfig,
+    secrets: impl FnOnce(SecretSources) -> Secrets,
+    host: impl FnOnce(RunnerHost) -> RunnerHost,
+    open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
+) -> anyhow::Result<Started> {
     let control = ControlPlace::of(&loaded);
     let mut config = loaded.into_config();
     // Found here at the next start, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     let secrets = secrets(config.secret_sources());
-    let host = config.runner_host(secrets.clone());
+    let host = host(config.runner_host(secrets.clone()));
     let mut manifests = Manifests::load(&config.manifests.dirs, host);
     if config.manifests.may_be_missing {
         manifests = manifests.without_missing();
@@ -452,14 +465,9 @@ fn refused(error: ConfigError) -> anyhow::Error {
     ShownMistakes { what: "the settings cannot be used", mistakes }.into()
 }
 
-/// Where servers are found, and what is wrong with the config.
-type FoundControl = (Result<ControlPlace, NoControlPlace>, Option<String>);
-
 /// Where the servers of this config are found, even if the config is broken: its mistakes are shown, and
 /// the servers keep the settings they have. If there are two configs here, the one that servers run with counts.
-///
-/// With the mistakes that were shown, as a server tells them too.
-pub(crate) fn control(options: &Options) -> anyhow::Result<FoundControl> {
+pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
     let warn = |error: anyhow::Error| {
         screen::note(format!(
             "{WARNING}warning{WARNING:#}: {error:#}. Running servers keep the settings they have"
@@ -483,9 +491,8 @@ pub(crate) fn control(options: &Options) -> anyhow::Result<FoundControl> {
         }
         Err(error) => return Err(error),
     };
-    let shown = problem.as_ref().map(ToString::to_string);
     if let Some(error) = problem {
         warn(refused(error));
     }
-    Ok((place, shown))
+    Ok(place)
 }

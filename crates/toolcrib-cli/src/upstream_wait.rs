@@ -1,37 +1,63 @@
 //! Other MCP servers, as commands that end by themselves use them: connected to, waited for a bounded
 //! time, and told of where they are not there.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::core::clock::{Clock as _, SystemClock};
+use toolcrib::core::{Pattern, exposed_name};
 use toolcrib::manifest::declaration::UpstreamDeclaration;
-use toolcrib::mcp::upstream::{UPSTREAM_TOOLS_MAX, UpstreamState, UpstreamStatus};
+use toolcrib::mcp::upstream::{UPSTREAM_TOOLS_MAX, UpstreamState, UpstreamStatus, Upstreams};
 use toolcrib::stores::{DatabasePins, PinnedTools};
 use toolcrib::tool::fully_visible;
+use toolcrib::tool::units::HumanDuration;
 
-use crate::screen::{FAINT, STRONG, WARNING, note};
+use crate::screen::{FAINT, STRONG, WARNING, folded_note, note};
 use crate::startup::{self, Started};
 
-/// How long a listing waits for servers that have not answered yet.
-pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(5);
-/// How long one waits for the server whose tool is asked for by name: longer than a server has to be
-/// ready, unless its manifest gives it more.
-const NAMED_WAIT: Duration = Duration::from_secs(35);
+/// After how long it is said which servers are still waited for.
+const SAID_AFTER: Duration = Duration::from_secs(5);
+/// What starting a program and shutting it down may take beside the time that a server has to be ready.
+const MARGIN: Duration = Duration::from_secs(5);
 
-/// Connects to all, and waits for them a short time.
+/// Connects to all, and waits for each as long as its manifest gives it to be ready.
 pub(crate) async fn connect(started: &Started) -> anyhow::Result<()> {
     before_programs(started)?;
-    started.crib.connect().await.settled(LISTING_WAIT).await;
+    settle(started, started.crib.connect().await).await;
     Ok(())
 }
 
-/// Connects to all, and waits for each as long as one that is asked for by name is waited for.
-pub(crate) async fn connect_patiently(started: &Started) -> anyhow::Result<()> {
-    before_programs(started)?;
-    started.crib.connect().await.settled(NAMED_WAIT).await;
-    Ok(())
+/// Waits until every server is connected or is not there, and says which ones take long.
+async fn settle(started: &Started, upstreams: &Upstreams) {
+    if upstreams.settled(SAID_AFTER).await {
+        return;
+    }
+    let connecting: Vec<String> = upstreams
+        .status()
+        .into_iter()
+        .filter(|status| is_connecting(&status.state))
+        .map(|status| status.name)
+        .collect();
+    let declared = started.manifests.files().upstreams();
+    let limits = declared.filter(|upstream| connecting.contains(&upstream.name));
+    let limit = limits.map(|upstream| upstream.connect_timeout).max().unwrap_or_default();
+    let names: Vec<_> = connecting.iter().map(|name| fully_visible(name)).collect();
+    note(folded_note(
+        &format!(
+            "{FAINT}waiting{FAINT:#} up to {} for upstream {STRONG}{}{STRONG:#} (`connect_timeout` of its \
+             manifest)",
+            HumanDuration(Some(limit)),
+            names.join(", ")
+        ),
+        4,
+    ));
+    upstreams.settled(limit.saturating_sub(SAID_AFTER) + MARGIN).await;
+}
+
+fn is_connecting(state: &UpstreamState) -> bool {
+    !matches!(state, UpstreamState::Connected | UpstreamState::Down { .. })
 }
 
 /// Connects to those that may have a tool of this name, unless somebody else has it, and to no
@@ -48,7 +74,7 @@ pub(crate) async fn connect_for(started: &Started, tool: &str) -> anyhow::Result
     }
     let upstreams = started.crib.upstreams();
     upstreams.set(asked).await;
-    upstreams.settled(NAMED_WAIT).await;
+    settle(started, upstreams).await;
     Ok(())
 }
 
@@ -109,6 +135,9 @@ pub(crate) fn records(crib: &Toolcrib) -> Value {
     crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
 }
 
+/// Tools of one server that are named in one line.
+const NAMED_MAX: usize = 8;
+
 /// The tools of an MCP server that was not asked, as they are pinned.
 pub(crate) struct Pinned {
     pub(crate) upstream: String,
@@ -117,32 +146,54 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// Names them on standard error.
+    /// Names them on standard error, or the first few of many.
     pub(crate) fn say(&self) {
-        let tools: Vec<_> = self.tools.iter().map(|tool| fully_visible(tool)).collect();
-        say_not_asked(
-            &self.upstream,
-            &format!("its tools, as pinned {} ago: {}", self.age, tools.join(", ")),
-        );
+        let tools = self.tools.iter().take(NAMED_MAX).map(|tool| fully_visible(tool));
+        let mut named = tools.collect::<Vec<_>>().join(", ");
+        if self.tools.len() > NAMED_MAX {
+            let _ = write!(named, " and {} more", self.tools.len() - NAMED_MAX);
+        }
+        say_not_asked(&self.upstream, &format!("its tools, as pinned {} ago: {named}", self.age));
+    }
+
+    /// Whose tools these are, and how long ago the last was pinned, as a clause.
+    pub(crate) fn source(&self) -> String {
+        format!("a tool of the MCP server `{}`, as pinned {} ago", self.upstream, self.age)
     }
 }
 
 fn say_not_asked(upstream: &str, line: &str) {
-    note(format!(
+    let line = format!(
         "{FAINT}not asked{FAINT:#} upstream {STRONG}{upstream}{STRONG:#}: {line}; `--connect` asks it"
-    ));
+    );
+    note(folded_note(&line, 4));
 }
 
-/// The pinned tools that are `wanted`, by the server that has them.
+/// The pinned tools that are `wanted`, by the server that has them. A tool that the manifest leaves out, and
+/// that was pinned when it did not, is none of the server's.
 pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<Pinned> {
-    let upstreams = started.manifests.files().upstreams();
     let of = |upstream: &UpstreamDeclaration| {
         let (mut tools, age) = pinned(started, &upstream.name)?;
-        tools.retain(|tool| wanted(tool));
+        tools.retain(|tool| wanted(tool) && is_included(upstream, tool));
         let upstream = upstream.name.clone();
         (!tools.is_empty()).then_some(Pinned { upstream, tools, age })
     };
-    upstreams.filter_map(of).collect()
+    started.manifests.files().upstreams().filter_map(of).collect()
+}
+
+/// Whether the manifest includes a tool, as far as its name here tells.
+fn is_included(upstream: &UpstreamDeclaration, tool: &str) -> bool {
+    let prefix = exposed_name(&upstream.name, "");
+    let Some(own) = tool.strip_prefix(prefix.as_str()) else { return true };
+    // Names here have `_` for characters that no name of a tool has.
+    let shown = |c: char| if c.is_ascii_alphanumeric() || "_-*".contains(c) { c } else { '_' };
+    let fits = |patterns: &[String]| {
+        let mut patterns = patterns
+            .iter()
+            .map(|pattern| Pattern::new(pattern.chars().map(shown).collect::<String>()));
+        patterns.any(|pattern| pattern.matches(own))
+    };
+    (upstream.include.is_empty() || fits(&upstream.include)) && !fits(&upstream.exclude)
 }
 
 /// Says of each server that was not asked which of its tools are pinned, and since when.

@@ -56,6 +56,15 @@ pub(crate) fn missing(
         return vec![NO_PROGRAMS.to_owned()];
     }
     let needs = &declaration.needs;
+    // For variables that hold secrets, the advice follows below.
+    let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
+    let unset = |name: &&String| std::env::var(name).is_err();
+    let variables = needs.env.iter().filter(plain).filter(unset).map(|name| {
+        format!("needs the environment variable `{name}`, which the server does not have")
+    });
+    if host.for_plans {
+        return variables.collect();
+    }
     let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();
     if let Some(program) = own_program(declaration)
         && !programs.contains(&program)
@@ -99,12 +108,6 @@ pub(crate) fn missing(
     let files = files.filter_map(|file| script::unchanged(file, advice).err());
     let named = declaration.command().into_iter().flat_map(|command| command.files.values());
     let named = named.filter(|_| host.pinned_scripts).filter_map(pinned_files::defect);
-    // For variables that hold secrets, the advice follows below.
-    let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
-    let unset = |name: &&String| std::env::var(name).is_err();
-    let variables = needs.env.iter().filter(plain).filter(unset).map(|name| {
-        format!("needs the environment variable `{name}`, which the server does not have")
-    });
     let secrets = needs.secrets.iter().filter_map(|name| host.secrets.check(name).err());
     let secrets = secrets.map(|missing| missing.to_string());
     programs

@@ -43,7 +43,9 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
     let (body, defect) = body(declaration, host);
     let body: Arc<dyn Tool> = Arc::new(Vouched::new(body, declaration, &digest, host));
     let mut missing = missing(declaration, host, programs);
-    if let Some(TrustDecision::Untrusted { remedy }) = word {
+    if let Some(TrustDecision::Untrusted { remedy }) = word
+        && !host.for_plans
+    {
         missing.insert(0, remedy);
     }
     missing.extend(defect);

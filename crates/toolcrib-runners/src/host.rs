@@ -35,6 +35,8 @@ pub struct RunnerHost {
     /// The operator's settings for all confined programs: whether their profiles must be enforced, and how much memory
     /// they have.
     pub confinement: ConfinementDefaults,
+    /// Whether its tools are only asked what a call would do.
+    pub(crate) for_plans: bool,
     /// What the tools of each file keep alive, by file name.
     leases: Option<Arc<BTreeMap<String, Lease>>>,
     /// What this tool keeps alive.
@@ -55,9 +57,18 @@ impl RunnerHost {
             trust: Arc::new(TrustNothing),
             sensitive: Vec::new(),
             confinement: ConfinementDefaults::default(),
+            for_plans: false,
             leases: None,
             held: None,
         }
+    }
+
+    /// Takes what tools need for granted, except variables of the environment: programs, scripts, secrets
+    /// and the operator's word. Their plans ([`Tool::plan`](toolcrib_tool::Tool::plan)) can then be looked at
+    /// on a machine that has none of these. A call of such a tool is still refused where something is missing.
+    #[must_use]
+    pub fn for_plans(self) -> Self {
+        Self { for_plans: true, ..self }
     }
 
     /// Sets the secrets.
@@ -162,8 +173,8 @@ impl ServerValues for PlanningHost<'_> {
 
     fn secret(&self, name: &str) -> Result<SecretString, String> {
         self.0.secret(name).or_else(|reason| match self.0.secrets.check(name) {
-            Ok(()) => Ok(SecretString::from("[secret]".to_owned())),
-            Err(_) => Err(reason),
+            Err(_) if !self.0.for_plans => Err(reason),
+            _ => Ok(SecretString::from("[secret]".to_owned())),
         })
     }
 }

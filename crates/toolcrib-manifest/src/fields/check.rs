@@ -91,6 +91,7 @@ pub(super) fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bo
         }
     };
     let Some(Mismatch { expected, help, fix }) = mismatch else { return true };
+    let help = help.or_else(|| suggestions::nothing(key.name, &node.value));
     let expected = format!("`{}` expects {expected}", key.name);
     findings.add(wrong_type(node, Some(entry), &expected).maybe_help(help).fix(fix));
     false
@@ -141,8 +142,22 @@ fn no_integer(key: &Key, node: &Node, raw: &str) -> Option<Mismatch> {
             let fix = Fix::replace(&node.span, digits.as_str(), format!("unquote `{digits}`"));
             Some(Mismatch::new(EXPECTED, Some(help)).fix(fix))
         }
+        NodeValue::String(word) => {
+            let number = number_meant(word);
+            Some(Mismatch::new(
+                EXPECTED,
+                number.map(|number| format!("write `{}: {number}`", key.name)),
+            ))
+        }
         _ => Some(Mismatch::new(EXPECTED, None)),
     }
+}
+
+/// A number that is written as a word.
+fn number_meant(word: &str) -> Option<usize> {
+    const WORDS: [&str; 11] =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+    WORDS.iter().position(|known| known.eq_ignore_ascii_case(word.trim()))
 }
 
 /// A value without the right unit.
@@ -197,8 +212,15 @@ fn check_texts<'n>(
             let raw = findings.text.get(node.span.clone()).unwrap_or_default();
             let scalar = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Mapping(_));
             let help = (scalar && !raw.is_empty()).then(|| format!("quote it: \"{raw}\""));
+            let empty = (node.value == NodeValue::Null).then(|| match entry {
+                Some(entry) => {
+                    format!("write `{}: \"\"` for an empty text, or remove it", entry.key)
+                }
+                None => "write \"\" for an empty text, or remove the entry".to_owned(),
+            });
+            let help = help.or(empty);
             let expected = format!("`{key}` expects texts");
-            let fix = help.is_some().then(|| Fix::quote(&node.span, raw)).flatten();
+            let fix = (scalar && !raw.is_empty()).then(|| Fix::quote(&node.span, raw)).flatten();
             findings.add(wrong_type(node, entry, &expected).maybe_help(help).fix(fix));
         }
     }

@@ -126,6 +126,16 @@ pub(super) fn choice(key: &str, written: &str, choices: &[&str]) -> Option<&'sta
     choices.contains(&meant).then_some(meant)
 }
 
+/// What to do about a key without a value.
+pub(super) fn nothing(key: &str, value: &NodeValue) -> Option<String> {
+    (*value == NodeValue::Null).then(|| {
+        format!(
+            "write the value of `{key}` behind it, or indented deeper on the lines below it; without one, \
+             remove the key"
+        )
+    })
+}
+
 /// A list of words as a manifest writes it.
 pub(crate) fn list_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let words: Vec<String> = words.map(quoted).collect();

@@ -1,6 +1,7 @@
 //! What `check` says beyond what keeps a file from loading: what is probably not meant, what could
 //! be better, and what others would make of it.
 
+mod answers;
 mod confinement;
 mod descriptions;
 mod hidden;
@@ -15,7 +16,7 @@ use crate::declaration::Declaration;
 use crate::diagnostic::position::{Lines, Span, first_line, without_bom};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
-use crate::manifest::{Loaded, load_and, look};
+use crate::manifest::{Loaded, load_and, look, look_at_texts};
 
 pub use crate::lint::surroundings::Known;
 
@@ -84,8 +85,10 @@ pub fn lint_with(
             descriptions::check(tool, findings);
             tools::check(tool, findings);
             look(tool, findings);
+            look_at_texts(tool, findings);
             shell::check(tool, findings);
             confinement::check(tool, findings);
+            answers::check(tool, findings);
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }

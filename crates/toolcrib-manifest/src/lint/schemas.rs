@@ -3,7 +3,7 @@
 use serde_json::Number;
 
 use super::shown;
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::subschemas;
 
@@ -51,28 +51,48 @@ const FORMATS: [&str; 17] = [
 /// Formats of a tool's arguments that refuse nothing, since the tool does not ask for it.
 pub(super) fn check_formats(tool: &Node, findings: &mut Findings<'_>) {
     let asserted = tool.entry("assert_formats").map(|entry| &entry.node.value);
-    if asserted != Some(&NodeValue::Bool(true))
-        && let Some(input) = tool.entry("input")
-    {
-        check_format(&input.node, findings);
+    if let Some(input) = tool.entry("input") {
+        check_format(&input.node, asserted == Some(&NodeValue::Bool(true)), findings);
     }
 }
 
-fn check_format(schema: &Node, findings: &mut Findings<'_>) {
+fn check_format(schema: &Node, is_asserted: bool, findings: &mut Findings<'_>) {
     if let Some(entry) = schema.entry("format")
         && let Some(format) = entry.node.as_str()
-        && FORMATS.contains(&format)
+        && is_of_text(schema)
         && ["pattern", "enum", "const"].iter().all(|bound| schema.entry(bound).is_none())
     {
-        let message = format!(
-            "models are told of the format {format}, and texts of other formats are not refused"
-        );
-        findings
-            .add(Diagnostic::hint("unasserted-format", &shown(entry), message).help(
-                "write `assert_formats: true` in the tool, or give the argument a `pattern`",
-            ));
+        let is_known = FORMATS.contains(&format);
+        let found = if !is_known {
+            let message = format!(
+                "no check knows the format {format}: models are told of it, and no text is refused"
+            );
+            let help = match did_you_mean(format, FORMATS.iter().copied()) {
+                Some(near) => format!("{near} Otherwise give the argument a `pattern`"),
+                None => "give the argument a `pattern`".to_owned(),
+            };
+            Some((message, help))
+        } else if !is_asserted {
+            let message = format!(
+                "models are told of the format {format}, and texts of other formats are not refused"
+            );
+            let help = "write `assert_formats: true` in the tool, or give the argument a `pattern`";
+            Some((message, help.to_owned()))
+        } else {
+            None
+        };
+        if let Some((message, help)) = found {
+            findings.add(Diagnostic::hint("unasserted-format", &shown(entry), message).help(help));
+        }
     }
-    subschemas(schema, &mut |below| check_format(below, findings));
+    subschemas(schema, &mut |below| check_format(below, is_asserted, findings));
+}
+
+/// Whether the values of a schema are texts, or may be. A format of a number says how it is stored, and
+/// is no rule about the value.
+fn is_of_text(schema: &Node) -> bool {
+    let kind = schema.entry("type").and_then(|entry| entry.node.as_str());
+    !matches!(kind, Some("integer" | "number" | "boolean"))
 }
 
 /// A lower bound above the upper one.

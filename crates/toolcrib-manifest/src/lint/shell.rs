@@ -5,6 +5,7 @@ use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 use crate::fields::shell_line;
+use crate::manifest::program::interpreters::runs_shell_text;
 use crate::manifest::program::known::base_name;
 use crate::template::{Piece, Template};
 
@@ -12,20 +13,8 @@ use crate::template::{Piece, Template};
 const OWN_SIGNS: [&str; 12] =
     ["ssh", "watch", "parallel", "expr", "test", "[", "find", "jq", "ss", "tc", "bc", "dc"];
 
-/// Programs whose arguments hold texts in which `$` and backquotes have a meaning.
-const OWN_TEXTS: [&str; 38] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "fish",
-    "csh",
-    "tcsh",
-    "su",
-    "pwsh",
+/// Programs, besides shells, whose arguments hold texts in which `$` and backquotes have a meaning.
+const OWN_TEXTS: [&str; 27] = [
     "python",
     "pypy",
     "perl",
@@ -52,6 +41,7 @@ const OWN_TEXTS: [&str; 38] = [
     "Rscript",
     "deno",
     "tclsh",
+    "envsubst",
 ];
 
 /// Programs that take names of files, which nobody expands.
@@ -121,18 +111,26 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
         .collect();
     let names: Vec<&str> = words.iter().filter_map(|word| word.as_str()).map(base_name).collect();
     let has = |list: &[&str]| names.iter().any(|name| list.contains(name));
-    let (signs, texts) = (has(&OWN_SIGNS), has(&OWN_TEXTS));
+    let signs = has(&OWN_SIGNS);
+    let texts = has(&OWN_TEXTS) || names.iter().any(|name| runs_shell_text(name));
     let program = names.first().copied().unwrap_or_default();
     let files = with_program && TAKE_FILES.contains(&program);
     for (at, word) in words.iter().enumerate() {
         let Some(text) = word.as_str() else { continue };
         let found = if at == 0 && with_program {
-            whole_line(text, words.len()).or_else(|| curly(text))
+            whole_line(text).or_else(|| curly(text))
+        } else if at == 1 && with_program && runs_shell_text(program) && is_line(text) {
+            Some(line_for_shell(program))
         } else {
             let sign = (!signs && !texts).then(|| sign(text, &words[at + 1..])).flatten();
             let expansion = || (!texts).then(|| expansion(text)).flatten();
             let glob = || (files && !texts).then(|| glob(text)).flatten();
-            sign.or_else(expansion).or_else(|| curly(text)).or_else(|| blank(text)).or_else(glob)
+            let quoted = || (files && program != "grep").then(|| straight(text)).flatten();
+            sign.or_else(expansion)
+                .or_else(|| curly(text))
+                .or_else(quoted)
+                .or_else(|| blank(text))
+                .or_else(glob)
         };
         if let Some((message, help)) = found {
             findings.add(Diagnostic::warning("shell-syntax", &word.span, message).help(help));
@@ -153,6 +151,9 @@ fn sign(text: &str, after: &[&Node]) -> Option<Said> {
             format!("exit codes that are no failure are listed: `ok_exit: [0, 1]`; {shell}"),
         )),
         "|" | "||" | "&&" | ";" | "&" | ";;" | "|&" => Some((message(), shell.to_owned())),
+        _ if (text.starts_with("<(") || text.starts_with(">(")) && text.ends_with(')') => {
+            Some((message(), shell.to_owned()))
+        }
         _ if is_redirection(text) => Some((
             message(),
             format!(
@@ -188,7 +189,15 @@ fn expansion(text: &str) -> Option<Said> {
 
 /// A tilde that a shell would replace.
 fn home(literal: &str) -> Option<Said> {
-    let tilde = literal == "~" || literal.starts_with("~/") || literal.contains("=~/");
+    let of_user = |text: &str| {
+        let name = text.strip_prefix('~').and_then(|rest| rest.split_once('/'));
+        name.is_some_and(|(name, _)| {
+            name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        })
+    };
+    let tilde = literal == "~"
+        || of_user(literal)
+        || literal.split_once('=').is_some_and(|(_, value)| of_user(value));
     tilde.then(|| {
         let message = "`~` stays as it is: no shell puts a home directory there";
         let help = "write the whole path, or \"${env.HOME}/…\", and grant it: `sandbox: {read: \
@@ -205,6 +214,11 @@ fn variable(literal: &str) -> Option<Said> {
     let name: String =
         after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     let rest = &after[name.len()..];
+    if before.is_empty() && ["?", "$", "#", "!", "@", "*", "0"].contains(&after) {
+        let message = format!("`{literal}` stays as it is: only a shell has a value for it");
+        let help = "write a shell's text: `run: {shell: sh, text: …, vars: {…}}`";
+        return Some((message, help.to_owned()));
+    }
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase())
         && !name.contains(|c: char| c.is_ascii_lowercase());
     let placed = before.is_empty() || before.ends_with(['/', '=', ':']);
@@ -224,6 +238,16 @@ fn curly(text: &str) -> Option<Said> {
     both.then(|| {
         let message = "the curly quotes are part of the text";
         (message.to_owned(), format!("write straight quotes: \"{inside}\""))
+    })
+}
+
+/// Straight quotes round a whole entry, which a shell would take off.
+fn straight(text: &str) -> Option<Said> {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!inside.is_empty() && !inside.contains(quote)).then(|| {
+        let message = "the quotes are part of the argument: no shell takes them off";
+        (message.to_owned(), format!("write the text alone: \"{inside}\""))
     })
 }
 
@@ -257,9 +281,9 @@ fn glob(text: &str) -> Option<Said> {
 }
 
 /// A program with its arguments in one entry.
-fn whole_line(text: &str, entries: usize) -> Option<Said> {
-    let line = text.contains(' ') && !text.starts_with(['/', '.']) && !text.contains("${");
-    (line && entries <= 2).then(|| {
+fn whole_line(text: &str) -> Option<Said> {
+    let line = is_line(text) && !text.contains("${");
+    line.then(|| {
         let words: Vec<String> =
             text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         let message = "the whole line is taken for the name of one program";
@@ -268,6 +292,22 @@ fn whole_line(text: &str, entries: usize) -> Option<Said> {
         }
         (message.to_owned(), format!("write an entry for each argument: [{}]", words.join(", ")))
     })
+}
+
+/// Whether a text has words of its own: the name of a file in a folder may hold blanks, an option behind one
+/// is none of the name.
+fn is_line(text: &str) -> bool {
+    let Some((_, rest)) = text.trim().split_once(' ') else { return false };
+    if text.starts_with('-') {
+        return false;
+    }
+    !text.starts_with(['/', '.']) || rest.split_whitespace().any(|word| word.starts_with('-'))
+}
+
+/// A command line where a shell expects the name of a file.
+fn line_for_shell(shell: &str) -> Said {
+    let message = format!("`{shell}` takes this line for the name of a file that it runs");
+    (message, format!("write the line as the text of a shell: `run: {{shell: {shell}, text: …}}`"))
 }
 
 /// The text without its references.

@@ -184,7 +184,9 @@ fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
         check_start(written, &script.node.span, &folder.join(written), findings);
     }
     for item in run.entry("worker").map(|worker| worker.node.items()).unwrap_or_default() {
-        let Some(written) = item.as_str() else { continue };
+        let Some(written) = item.as_str().filter(|written| !written.contains(' ')) else {
+            continue;
+        };
         let ending = Path::new(written).extension().and_then(|ending| ending.to_str());
         if ending.is_some_and(|ending| SCRIPTS.contains(&ending)) && !written.starts_with('-') {
             check_file(written, &item.span, folder, findings);
@@ -263,7 +265,15 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
     let message = format!("the file `{written}` is not there, so the tool will be unavailable");
-    let help = near.unwrap_or_else(|| {
+    let arguments = written.split_once(' ').filter(|(file, _)| folder.join(file).exists());
+    let arguments = arguments.map(|(file, rest)| {
+        let words: Vec<_> = rest.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+        format!(
+            "write the arguments beside it: `script: {file}` and `args: [{}]`",
+            words.join(", ")
+        )
+    });
+    let help = arguments.or(near).unwrap_or_else(|| {
         format!("put it into {}", beside.components().collect::<PathBuf>().display())
     });
     findings.add(Diagnostic::warning("missing-script", place, message).help(help));

@@ -15,10 +15,10 @@ use crate::document::Node;
 use crate::fields::Fields;
 use crate::manifest::tool::cases::origin;
 use crate::manifest::tool::icons::icons;
-use crate::manifest::tool::references::{Places, Scope};
+use crate::manifest::tool::references::{Places, Scope, forms};
 
 use crate::diagnostic::position::{Span, first_line};
-use crate::template::{Reference, Template};
+use crate::template::{Piece, Reference, Template};
 
 /// What a text is, where nothing is said of it.
 const PLAIN: &str = "text/plain";
@@ -262,6 +262,19 @@ fn template(
                      is written `$${`",
                 ));
             }
+        }
+    }
+    let mut places = Places::new(node);
+    for piece in &template.pieces {
+        let Piece::Literal(text) = piece else { continue };
+        let certain = forms(text, |name| known.contains(&name)).into_iter();
+        for (name, written, _) in certain.filter(|(.., is_certain)| *is_certain) {
+            let span = places.next(&written, findings.text);
+            let message = format!("`{written}` is not a reference: it stays as it is");
+            findings.add(
+                Diagnostic::warning("unreplaced-reference", &span, message)
+                    .help(format!("write ${{args.{name}}}")),
+            );
         }
     }
     Some(template)

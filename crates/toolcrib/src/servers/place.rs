@@ -107,13 +107,13 @@ impl ControlPlace {
     ) -> Result<Vec<PathBuf>, NoControlPlace> {
         let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {
             return Err(NoControlPlace(format!(
-                "the config names no `state.dir`, and {RUNTIME_DIR} is not set"
+                "`state.dir` is `none`, and {RUNTIME_DIR} is not set"
             )));
         };
         let unusable = |why: String| {
             let dir = Path::new(&dir).display();
             NoControlPlace(format!(
-                "the config names no `state.dir`, and {dir}, which {RUNTIME_DIR} names, {why}"
+                "`state.dir` is `none`, and {dir}, which {RUNTIME_DIR} names, {why}"
             ))
         };
         let own = own_dir(Path::new(&dir)).map_err(unusable)?.join("toolcrib");

@@ -68,10 +68,8 @@ impl Toolcrib {
         said.extend(undeclared_toolsets(config));
         for entry in &config.registry.allow_override {
             if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
-                said.push(format!(
-                    "`registry.allow_override` names `{entry}`, but there is no such tool: it is written \
-                     `unit:name`, as in `tools.d/own.yaml:new_task`"
-                ));
+                let missing = known.missing_override(entry);
+                said.push(format!("`registry.allow_override` names `{entry}`, but {missing}"));
             }
         }
         said
@@ -163,6 +161,21 @@ impl Known {
         false
     }
 
+    /// What is missing of an entry of `registry.allow_override`.
+    fn missing_override(&self, entry: &str) -> String {
+        let Some((unit, name)) = entry.rsplit_once(':').filter(|(unit, _)| !unit.is_empty()) else {
+            return "an entry is written `unit:name`, as in `tools.d/own.yaml:new_task`".to_owned();
+        };
+        let suffix = format!(":{name}");
+        let others = self.overrides.iter().filter(|own| own.ends_with(&suffix));
+        let others: Vec<_> = others.map(|own| format!("`{own}`")).collect();
+        if others.is_empty() {
+            format!("`{unit}` declares no tool `{name}`")
+        } else {
+            format!("`{unit}` declares no tool `{name}`; did you mean {}?", others.join(" or "))
+        }
+    }
+
     /// Whether an entry `unit:name` is about another MCP server.
     #[cfg(feature = "mcp")]
     fn is_of_upstream(&self, entry: &str) -> bool {
@@ -241,6 +254,28 @@ mod tests {
         for (said, about) in said.iter().zip(about) {
             assert!(said.contains(about), "{about}: {said}");
         }
+    }
+
+    #[test]
+    fn an_override_of_no_tool_is_told_by_what_is_wrong_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        std::fs::write(
+            &path,
+            "toolcrib: 1\ntools:\n  - {name: ping, description: Ping., run: {argv: [date]}}\n",
+        )
+        .unwrap();
+        let unit = path.display().to_string();
+        let config =
+            format!("registry: {{allow_override: [ping, '{unit}:pong', 'b.yaml:ping']}}\n");
+        let config: Config = toolcrib_manifest::decode("config.yml", &config).unwrap();
+        let host = config.runner_host(toolcrib_runners::Secrets::default());
+        let manifests = Manifests::load(&[folder.path().to_owned()], host);
+        let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
+        let said = crib.unmatched_names(&config);
+        assert!(said[0].contains("`ping`, but an entry is written `unit:name`"), "{said:#?}");
+        assert!(said[1].ends_with(&format!("`{unit}` declares no tool `pong`")), "{said:#?}");
+        assert!(said[2].ends_with(&format!("did you mean `{unit}:ping`?")), "{said:#?}");
     }
 
     #[cfg(feature = "http")]

@@ -74,7 +74,7 @@ pub(in crate::command) fn run(options: &Options, own: &LockOptions) -> anyhow::R
         return locked(&started, own);
     }
     runtime::block_on(async {
-        upstream_wait::connect_patiently(&started).await?;
+        upstream_wait::connect(&started).await?;
         let outcome = locked(&started, own);
         started.crib.shutdown(Duration::ZERO).await;
         outcome

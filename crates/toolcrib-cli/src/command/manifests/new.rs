@@ -12,7 +12,7 @@ use toolcrib::settings::Config;
 use toolcrib::tool::ToolName;
 
 use crate::options::{JsonOutput, Options};
-use crate::screen::{self, STRONG};
+use crate::screen::{self, STRONG, WARNING};
 use crate::{Exit, startup};
 
 #[derive(Debug, Args)]
@@ -87,6 +87,7 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
     }
     make_directory(&path)?;
     let taken = taken(options, own)?;
+    let is_read = is_read(options, &path)?;
     let mut text = own.template.text().replace("{{name}}", &own.name);
     let mut program = None;
     if let Some((ending, program_text)) = own.template.program() {
@@ -111,6 +112,7 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
             "name": own.name,
             "next": [check, next],
             "taken_by": taken,
+            "is_read": is_read,
         }))?;
     } else {
         screen::out(format!("{STRONG}{}{STRONG:#}", path.display()))?;
@@ -119,6 +121,12 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
         }
         let made = if program.is_some() { "both" } else { "it" };
         screen::note(format!("Edit {made}, then:\n  {check}\n  {next}"));
+        if !is_read {
+            screen::note(format!(
+                "{WARNING}warning{WARNING:#}: no server reads {shown}: it is in none of the folders of \
+                 `manifests.dirs`"
+            ));
+        }
         if let Some(owner) = taken {
             screen::note(format!(
                 "The name `{}` belongs to {owner}: this tool is not called until one of them is renamed.",
@@ -127,6 +135,17 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
         }
     }
     Ok(Exit::Success)
+}
+
+/// Whether the config's directories of manifests hold the file, so that a server reads it.
+fn is_read(options: &Options, path: &Path) -> anyhow::Result<bool> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = absolute(path).parent().map(Path::to_owned);
+    let dirs = startup::config(options)?.into_config().manifests.dirs;
+    // The default one is left out of the config while it is not there.
+    let first = first_directory(options).ok();
+    let mut dirs = dirs.iter().chain(&first).map(|dir| absolute(dir));
+    Ok(dirs.any(|dir| Some(&dir) == folder.as_ref() || dir == absolute(path)))
 }
 
 /// The first directory of manifests of the config, which need not be there yet.

@@ -181,6 +181,10 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
                 gist(&visible_json(&canonical_json(&call["arguments"]))),
             ]
         })))?;
+        screen::note(format!(
+            "{FAINT}decide with `toolcrib approvals approve ID` or `deny ID`; the first 12 characters of an id \
+             are enough{FAINT:#}"
+        ));
     }
     Ok(exit)
 }

@@ -20,9 +20,6 @@ pub(in crate::command) const WHICH: &str = "The config determines where servers 
      with --set state.dir=FOLDER. The command works even if the config is broken.\n\nExit code 1: no \
      server runs, or one refused the request.";
 
-/// Stands for mistakes of the config that were shown.
-const SHOWN_ABOVE: &str = "the mistakes shown above";
-
 /// What running servers say of a name: those that could be asked.
 pub(in crate::command) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
     answers(started, &format!("/v1/names/{}", path_segment(name))).await
@@ -52,17 +49,12 @@ pub(super) fn each(
     ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
-    let (place, servers, shown) = place_and_servers(options)?;
-    // What was shown of the config already is not repeated for each server.
-    let briefly = |text: String| match &shown {
-        Some(problem) if !problem.is_empty() => text.replace(problem.as_str(), SHOWN_ABOVE),
-        _ => text,
-    };
+    let (place, servers) = place_and_servers(options)?;
     let mut records = Vec::new();
     let mut has_failed = servers.is_empty();
     for server in &servers {
         match runtime::block_on(ask(&server.client))? {
-            Ok(mut answer) => {
+            Ok(answer) => {
                 if output.json {
                     let mut record = answer;
                     record["ok"] = json!(true);
@@ -70,9 +62,6 @@ pub(super) fn each(
                     records.push(record);
                 } else {
                     screen::out(format!("{STRONG}server {}{STRONG:#}", server.pid))?;
-                    if let Some(problem) = answer["config"]["problem"].as_str() {
-                        answer["config"]["problem"] = briefly(problem.to_owned()).into();
-                    }
                     screen::out(page(&answer).trim_end())?;
                 }
             }
@@ -82,7 +71,6 @@ pub(super) fn each(
                     let error = error.to_string();
                     records.push(json!({"pid": server.pid, "ok": false, "error": error}));
                 } else {
-                    let error = briefly(error.to_string());
                     screen::note(format!("server {}: {error}", server.pid));
                 }
             }
@@ -104,17 +92,13 @@ pub(super) fn each(
 
 /// The servers that run with this config.
 pub(in crate::command) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
-    let (_, servers, _) = place_and_servers(options)?;
+    let (_, servers) = place_and_servers(options)?;
     Ok(servers)
 }
 
-/// Where servers of this config are looked for, those that are found, and the mistakes of the config that
-/// were shown.
-fn place_and_servers(
-    options: &Options,
-) -> anyhow::Result<(ControlPlace, Vec<RunningServer>, Option<String>)> {
-    let (place, shown) = startup::control(options)?;
-    let place = match place {
+/// Where servers of this config are looked for, and those that are found.
+fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<RunningServer>)> {
+    let place = match startup::control(options)? {
         Ok(place) => place,
         Err(why) => bail!(
             "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
@@ -128,7 +112,7 @@ fn place_and_servers(
         };
         anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
     })?;
-    Ok((place, servers, shown))
+    Ok((place, servers))
 }
 
 /// The items of a list in an answer.

@@ -16,6 +16,7 @@ use crate::command::servers::{ask_servers, reset};
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
+use crate::upstream_wait::Pinned;
 use crate::{Exit, runtime, startup, upstream_wait};
 
 #[derive(Debug, Args)]
@@ -54,6 +55,10 @@ struct Facts<'a> {
     asks: Option<(String, String)>,
     /// Files that could not be used and hold the name.
     broken: Vec<String>,
+    /// Whose pinned tool it is, of the MCP servers that were not asked.
+    pinned: Option<String>,
+    /// Whether a server that runs has a tool of the name.
+    is_at_server: bool,
     near: Vec<&'a str>,
 }
 
@@ -62,7 +67,6 @@ pub(in crate::command) fn run(options: &Options, own: &WhyOptions) -> anyhow::Re
     let started = startup::look(options, connect)?;
     if !connect || started.manifests.files().upstreams().next().is_none() {
         let outcome = runtime::block_on(explained(&started, own))?;
-        upstream_wait::say_what_is_pinned_of(&started, &own.name);
         return outcome;
     }
     runtime::block_on(async {
@@ -75,8 +79,13 @@ pub(in crate::command) fn run(options: &Options, own: &WhyOptions) -> anyhow::Re
 
 async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
     let snapshot = started.crib.executor().registry().snapshot();
-    let facts = Facts::of(&own.name, &snapshot).with(started);
+    let mut facts = Facts::of(&own.name, &snapshot).with(started);
     let servers = ask_servers::why(started, &own.name).await;
+    facts.is_at_server = servers.iter().any(|(_, answer)| answer["owner"].is_string());
+    if facts.state() == "unknown" && !own.connect.connect {
+        let pinned = upstream_wait::pinned_tools(started, |tool| tool == own.name);
+        facts.pinned = pinned.first().map(Pinned::source);
+    }
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =
@@ -91,7 +100,10 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
     for line in absent.chain(upstream_wait::last_words(&started.crib)) {
         screen::note(line);
     }
-    let is_known = facts.owner.is_some() || !facts.besides.is_empty();
+    if !own.connect.connect && facts.pinned.is_none() {
+        upstream_wait::say_what_is_pinned_of(started, &own.name);
+    }
+    let is_known = facts.owner.is_some() || !facts.besides.is_empty() || facts.pinned.is_some();
     Ok(if is_known { Exit::Success } else { Exit::Failure })
 }
 
@@ -164,6 +176,8 @@ impl<'a> Facts<'a> {
             denied: None,
             asks: None,
             broken: Vec::new(),
+            pinned: None,
+            is_at_server: false,
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
     }
@@ -201,6 +215,7 @@ impl<'a> Facts<'a> {
             (Some(_), _) if self.denied.is_some() => "denied",
             (Some(_), _) => "available",
             (None, Some(_)) => "reserved",
+            (None, None) if self.pinned.is_some() => "pinned",
             (None, None) if self.besides.is_empty() => "unknown",
             (None, None) => "no tool",
         }
@@ -274,9 +289,17 @@ impl<'a> Facts<'a> {
                     own.owner.layer.as_str()
                 ),
             ),
-            (None, None) if self.besides.is_empty() => {
-                line("unknown", ERROR, "no source declares it");
-            }
+            (None, None) if self.besides.is_empty() => match &self.pinned {
+                Some(source) => line(
+                    "pinned",
+                    plain,
+                    &format!("{source}; `--connect` asks the server whether it has it now"),
+                ),
+                None if self.is_at_server => {
+                    line("not here", plain, "no manifest declares it, and the server below has it");
+                }
+                None => line("unknown", ERROR, "no source declares it"),
+            },
             (None, None) => {}
         }
         for own in &self.besides {

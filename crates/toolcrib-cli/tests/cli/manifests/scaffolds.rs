@@ -133,3 +133,13 @@ fn a_folder_that_may_not_be_written_is_told_with_what_to_do() {
     assert!(run.stderr.contains("making /sys/toolcrib"), "{run:?}");
     assert!(run.stderr.contains("`--file PATH`"), "{run:?}");
 }
+
+#[test]
+fn a_manifest_that_no_server_would_read_is_made_with_a_warning() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["new", "elsewhere", "--file", "sub/elsewhere.yaml"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("no server reads sub/elsewhere.yaml"), "{run:?}");
+    let run = crib.run(&["new", "here"]);
+    assert!(!run.stderr.contains("no server reads"), "{run:?}");
+}

@@ -110,7 +110,7 @@ fn what_does_not_hold_is_shown_with_what_was_expected_and_what_came() {
                - invalid_args
                + success
     gone
-      skipped  plain: the tool is unavailable: it needs the program `no-such-program-here`, which is not on PATH
+      skipped  plain: the tool is unavailable: needs the program `no-such-program-here`, which is not on PATH
     hello
       skipped  plain: the name `hello` belongs to manifest tools.d/a.yaml:3:11
 
@@ -150,7 +150,7 @@ fn with_mock_nothing_is_started_and_what_only_a_run_can_tell_is_skipped() {
                - invalid_args
                + a call that passes every check
     gone
-      skipped  plain: the tool is unavailable: it needs the program `no-such-program-here`, which is not on PATH
+      skipped  plain: only a run can tell
     hello
       skipped  plain: the name `hello` belongs to manifest tools.d/a.yaml:3:11
 
@@ -325,4 +325,39 @@ fn data_with_a_number_that_would_become_another_one_does_not_hold_and_is_shown_a
         assert_ne!(run.code, Some(0), "{run:?}");
         assert!(said.contains("kept exactly") && said.contains(rounded), "{said}");
     }
+}
+
+const NOTHING_IS_HERE: &str = r#"
+toolcrib: 1
+tools:
+  - name: restart
+    description: Restart one of our services. Not for other services.
+    annotations: {destructive: true}
+    input: {properties: {unit: {enum: [web, db]}}, required: [unit]}
+    run:
+      argv: [no-such-program-here, restart, "${args.unit}"]
+      env: {TOKEN: "${secret.restart_token}"}
+    sandbox: {profile: trusted}
+    tests:
+      - {name: web, args: {unit: web}, expect: {argv: [no-such-program-here, restart, web]}}
+      - {name: not ours, args: {unit: mail}, expect: {error: invalid_args}}
+"#;
+
+#[test]
+fn mock_needs_no_program_no_secret_and_no_trust() {
+    let crib = Crib::new(&[("a.yaml", NOTHING_IS_HERE)]);
+    crib.config("secrets: {restart_token: {file: nowhere}}\n");
+    let run = crib.run(&["test", "--mock", "--strict"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("2 passed, 0 failed, 0 skipped"), "{run:?}");
+
+    let wrong = NOTHING_IS_HERE.replace("here, restart, web]", "here, stop, web]");
+    crib.write("a.yaml", &wrong);
+    assert_eq!(crib.run(&["test", "--mock"]).code, Some(1), "vectors are still compared");
+
+    let run = crib.run(&["test"]);
+    assert!(
+        run.stdout.contains("2 skipped") && run.stdout.contains("the tool is unavailable: needs"),
+        "{run:?}"
+    );
 }

@@ -379,3 +379,25 @@ fn without_an_argument_it_lists_what_waits_for_the_operators_word() {
         assert_eq!(crib.run(&["trust", alone]).code, Some(2), "{alone} needs a name");
     }
 }
+
+#[test]
+fn entries_that_depend_on_the_call_are_shown_as_what_they_are() {
+    let crib = Crib::new(&[(
+        "pods.yaml",
+        r#"
+toolcrib: 1
+tools:
+  - name: pods
+    description: List the pods of a namespace, or of all. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {namespace: {enum: [web, db]}, kinds: {type: array, items: {enum: [a, b]}}}}
+    run: {argv: [kubectl, get, pods, {if: namespace, then: [-n, "${args.namespace}"]}, {each: kinds}]}
+    sandbox: {profile: trusted}
+"#,
+    )]);
+    let run = crib.run(&["trust", "tools.d/pods.yaml:pods"]);
+    let screen = run.stdout + &run.stderr;
+    let runs = r#"runs     "kubectl" "get" "pods" [if namespace: "-n" "${args.namespace}"] [each of kinds]"#;
+    assert!(screen.contains(runs), "{screen}");
+    assert!(!screen.contains(r#"\"if\""#), "no argument has this text: {screen}");
+}

@@ -291,3 +291,13 @@ fn tools_are_judged_before_the_workspace_exists_as_they_are_afterwards() {
         |said: &[String]| said.iter().any(|one| one.contains("folder of the server's PATH"));
     assert_eq!(before.each_ref().map(|said| unavailable(said)), [false, true], "{before:#?}");
 }
+
+#[test]
+fn doctor_says_where_the_token_comes_from() {
+    let crib = Crib::new(&[]);
+    crib.config("server: {listen: \"127.0.0.1:0\"}\n");
+    let mut command = crib.command(&["doctor"]);
+    let run = run(command.env("TOOLCRIB_TOKEN", "a-token-of-enough-characters-0123"));
+    let screen = run.stdout.replace("\n           ", " ");
+    assert!(screen.contains("the token of TOOLCRIB_TOKEN is asked for"), "{screen}");
+}

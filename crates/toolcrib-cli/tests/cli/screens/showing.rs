@@ -101,3 +101,10 @@ fn why_says_that_every_call_needs_approval_and_what_asks_for_it() {
     assert!(shown.contains("approval every call is denied"), "{shown}");
     assert!(shown.contains("code of this program"), "{shown}");
 }
+
+#[test]
+fn a_name_that_is_near_to_none_is_answered_with_the_command_that_lists_all() {
+    let run = Crib::new(&[]).run(&["show", "zzzzqqqq"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("(zzzzqqqq). `toolcrib list --all` names all tools"), "{run:?}");
+}

@@ -71,19 +71,35 @@ fn a_listing_has_the_tools_of_servers_and_says_which_servers_are_not_there() {
 }
 
 #[test]
-fn a_slow_server_does_not_keep_a_listing_waiting_for_long() {
-    let crib = crib("");
+fn a_listing_waits_for_a_slow_server_as_long_as_its_manifest_says() {
+    let crib = crib("    connect_timeout: 1s\n");
     let slow = json!({"tools": [], "waits": true});
     fs::write(crib.data().join("script.json"), slow.to_string()).expect("a script");
     let started = Instant::now();
     let run = crib.run(&["list", "--connect"]);
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
-    assert!(run.stderr.contains("connecting upstream notes: it has not answered yet"), "{run:?}");
+    assert!(run.stderr.contains("down upstream notes: "), "{run:?}");
     // A call of somebody else's tool does not even start it.
     let started = Instant::now();
     let run = crib.run(&["call", "calculator", "expression=1+1"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "2\n"));
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_server_that_takes_several_seconds_is_listed_and_one_is_told_of_the_wait() {
+    let crib = crib("    connect_timeout: 40s\n");
+    let slow = json!({"tools": [], "waits": true});
+    fs::write(crib.data().join("script.json"), slow.to_string()).expect("a script");
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(7));
+            say(&crib, "Read one note.");
+        });
+        crib.run(&["list", "--connect"])
+    });
+    assert!(run.stdout.contains("notes_get"), "{run:?}");
+    assert!(run.stderr.contains("waiting up to 40s for upstream notes"), "{run:?}");
 }
 
 #[test]
@@ -265,10 +281,29 @@ fn a_listing_names_what_is_pinned_of_servers_that_it_does_not_ask() {
     assert_eq!(record["pinned"][0]["tools"][0], "notes_get");
     let exported = crib.run(&["export", "--format", "openai"]);
     assert!(exported.stderr.contains("its tools, as pinned"), "{exported:?}");
+    let why = crib.run(&["why", "notes_get"]);
+    assert_eq!(why.code, Some(0), "{why:?}");
+    assert!(why.stdout.contains("pinned        a tool of the MCP server `notes`"), "{why:?}");
+    assert_eq!(crib.run(&["why", "notes_get", "--json"]).json()["state"], "pinned");
     let exported = crib.run(&["export", "--format", "openai", "--connect"]);
     assert!(exported.stdout.contains("notes_get"), "{exported:?}");
     let run = crib.run(&["show", "notes_get"]);
     assert!(run.stderr.contains("the MCP server notes has it, as pinned"), "{run:?}");
+}
+
+#[test]
+fn a_listing_names_no_pinned_tool_that_the_manifest_leaves_out() {
+    let crib = crib("");
+    assert_eq!(crib.run(&["call", "notes_get", "id=1"]).code, Some(0));
+    let path = crib.path().join("tools.d/servers.yaml");
+    let text = fs::read_to_string(&path).expect("the manifest");
+    fs::write(path, text + "    tools: {exclude: [get]}\n").expect("written");
+    let run = crib.run(&["list"]);
+    assert!(!run.stderr.contains("notes_get"), "{run:?}");
+    assert!(
+        run.stderr.contains("not asked upstream notes: none of its tools is pinned"),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Interruption {
                 ToolError::new(ErrorKind::Cancelled, message)
             }
             Self::Shutdown => {
-                let message = "the host is shutting down; it was ended";
+                let message = "the host is shutting down, and the call was ended";
                 ToolError::new(ErrorKind::Cancelled, message)
             }
             Self::Deadline => {

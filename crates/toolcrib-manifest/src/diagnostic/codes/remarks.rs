@@ -3,6 +3,12 @@
 use super::{Code, hint, warning};
 
 pub(super) const REMARKS: &[Code] = &[
+    hint(
+        "answer-in-exit-code",
+        "A program that answers with its exit code, such as `grep` without a match, in a tool that takes \
+         only 0 for success.",
+        "Write the codes that are answers: `ok_exit: [0, 1]`.",
+    ),
     warning(
         "capped-timeout",
         "A `timeout` that is longer than the config lets any call take.",
@@ -17,6 +23,12 @@ pub(super) const REMARKS: &[Code] = &[
         "cut-text",
         "A text without quotes that a comma has ended.",
         "Quote the text: inside `{}` and `[]` a comma ends a plain one.",
+    ),
+    hint(
+        "emptied-input",
+        "An argument that a call may leave out, within a text for standard input: without it the program \
+         reads nothing.",
+        "Require the argument, or give it a default.",
     ),
     warning(
         "evaluated-variable",
@@ -160,6 +172,12 @@ pub(super) const REMARKS: &[Code] = &[
         "short-description",
         "A description that does not say what the tool does and when to use it.",
         "Say what the tool does, when to use it and what it does not do.",
+    ),
+    warning(
+        "spliced-json",
+        "A value between the quotes of a JSON text, which a quote in the value ends.",
+        "Pass an argument of `type: object`, which is written as JSON, or use `worker`; in `http` write \
+         `json` instead of `text`.",
     ),
     warning(
         "test-arguments",

@@ -47,10 +47,18 @@ fn origin(
     let end = first[authority..].find(['/', '?', '#']).map(|end| authority + end);
     if let (None, Some(reference)) = (end, template.references().next()) {
         let message = "a value must not choose the scheme, the host or the port";
-        findings.add(
-            Diagnostic::error("value-chosen-host", &place_of(reference, node, findings), message)
-                .help("write them out, up to the first `/`; for several servers declare one tool for each"),
-        );
+        let help = match reference {
+            Reference::Secret(_) => format!(
+                "write them out, and keep only what follows the first `/` in the secret: \
+                 https://host/{reference}"
+            ),
+            _ => {
+                "write them out, up to the first `/`; for several servers declare one tool for each"
+                    .to_owned()
+            }
+        };
+        let place = place_of(reference, node, findings);
+        findings.add(Diagnostic::error("value-chosen-host", &place, message).help(help));
         return None;
     }
     let end = end.unwrap_or(first.len());

@@ -321,13 +321,27 @@ fn check_program(list: &Node, place: &Span, words: &[Word<'_>], findings: &mut F
         findings.add(Diagnostic::error("empty-argv", &first.span, "the program's name is empty"));
     }
     if program.template.references().any(|reference| matches!(reference, Reference::Arg(_))) {
-        findings.add(
-            Diagnostic::error(
-                "model-chosen-program",
-                &first.span,
-                "a model must not choose the program",
-            )
-            .help("name the program; for a choice among several, declare one tool for each"),
-        );
+        let is_line = matches!(program.template.pieces.first(), Some(Piece::Literal(text)) if text.contains(' '));
+        let help = if is_line {
+            line_in_entries(&program.template)
+        } else {
+            "name the program; for a choice among several, declare one tool for each".to_owned()
+        };
+        let message = "a model must not choose the program";
+        findings.add(Diagnostic::error("model-chosen-program", &first.span, message).help(help));
     }
+}
+
+/// How a command line that stands in one entry is written as several.
+fn line_in_entries(line: &Template) -> String {
+    let line = line.to_string();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_shells = |word: &&str| ["|", "||", "&&", ";", ">", ">>", "<", "&"].contains(word);
+    if words.iter().any(is_shells) || line.contains(['"', '\'', '`']) {
+        return "write one entry for each argument, the program first; a line that needs a shell is \
+                written `run: {shell: sh, text: …, vars: {…}}`"
+            .to_owned();
+    }
+    let entries: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    format!("write one entry for each argument: [{}]", entries.join(", "))
 }

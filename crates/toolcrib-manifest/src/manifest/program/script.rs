@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::environment::is_dangerous_env;
 use crate::fields::Fields;
-use crate::manifest::tool::references::{Places, Scope};
+use crate::manifest::tool::references::{Places, Scope, variable_for};
 use crate::template::{Piece, Reference, Template};
 
 /// The longest text of a shell, in bytes: it is one argument, of which the kernel takes 128 KiB.
@@ -149,10 +149,7 @@ fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
         }
         right = false;
         let span = places.next(written, findings.text);
-        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        let variable: String = name.chars().map(upper).collect();
-        let variable =
-            if is_dangerous_env(&variable) { format!("MY_{variable}") } else { variable };
+        let variable = variable_for(name);
         let message = format!("{written} stands in a shell's text, in which nothing is replaced");
         findings.add(Diagnostic::error("spliced-script", &span, message).help(format!(
             "declare `vars: {{{variable}: \"{written}\"}}` and write \"${variable}\""

@@ -95,6 +95,16 @@ pub(super) fn find(root: &Node, error: &ValidationError<'_>, text: &str) -> Opti
             let fix = Fix::replace(&place, written.as_str(), format!("unquote `{written}`"));
             Some(Diagnostic::error("bad-schema", &place, message).help(help).fix(fix))
         }
+        ("examples", NodeValue::String(_) | NodeValue::Number(_) | NodeValue::Bool(_)) => Some(
+            Diagnostic::error("bad-schema", &place, "`examples` is a list of values")
+                .help(format!("write `examples: [{}]`", shortened(raw))),
+        ),
+        ("exclusiveMinimum" | "exclusiveMaximum", NodeValue::Bool(_)) => {
+            let bound = entry.key.trim_start_matches("exclusive").to_ascii_lowercase();
+            let message = format!("`{}` is the bound itself, not a flag", entry.key);
+            let help = format!("write the number that `{bound}` has here, and remove `{bound}`");
+            Some(Diagnostic::error("bad-schema", &place, message).help(help))
+        }
         _ => None,
     }
 }

@@ -122,6 +122,45 @@ fn begins_apart(hir: &Hir, from: &str) -> bool {
     }
 }
 
+/// Whether a text that a schema takes can hold one of these characters, given as ranges, as far as its
+/// pattern says.
+pub(in crate::manifest) fn can_hold(schema: &Node, characters: &[(char, char)]) -> bool {
+    if Shape::of(schema) < Shape::Free {
+        return false;
+    }
+    let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str());
+    let Some(Ok(translated)) = pattern.map(jsonschema_regex::to_rust_regex) else { return true };
+    let Ok(hir) = regex_syntax::parse(&translated) else { return true };
+    let HirKind::Concat(parts) = hir.kind() else { return true };
+    let [first, between @ .., last] = parts.as_slice() else { return true };
+    let is = |part: &Hir, look: Look| *part.kind() == HirKind::Look(look);
+    let is_anchored = is(first, Look::Start) && is(last, Look::End);
+    !is_anchored || between.iter().any(|part| matches_one(part, characters))
+}
+
+/// Whether what matches a part can hold one of these characters.
+fn matches_one(hir: &Hir, characters: &[(char, char)]) -> bool {
+    let is_among = |start: char, end: char| {
+        characters.iter().any(|(first, last)| start <= *last && *first <= end)
+    };
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => false,
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(text) => text.chars().any(|c| is_among(c, c)),
+            Err(_) => true,
+        },
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().any(|range| is_among(range.start(), range.end()))
+        }
+        HirKind::Class(Class::Bytes(_)) => true,
+        HirKind::Repetition(repetition) => matches_one(&repetition.sub, characters),
+        HirKind::Capture(capture) => matches_one(&capture.sub, characters),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().any(|part| matches_one(part, characters))
+        }
+    }
+}
+
 /// Whether an anchored pattern only matches letters, digits, `_`, `.` and `-`, the first not `-`.
 fn is_word(pattern: &str) -> bool {
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return false };

@@ -12,7 +12,7 @@ use crate::document::{Entry, Node};
 use crate::fields::Fields;
 use crate::manifest::http;
 use crate::manifest::program::command;
-use crate::manifest::tool::references::Scope;
+use crate::manifest::tool::references::{Scope, variable_for};
 
 /// What a tool does in a call.
 pub(in crate::manifest) struct Kind {
@@ -59,7 +59,13 @@ pub(in crate::manifest) fn read(
     let listed = listed.is_some_and(|argv| !argv.node.items().is_empty());
     // A misspelt reference is told once, and not as an unused argument too.
     if (command.is_some() || listed || request.is_some()) && !scope.unclear {
-        warn_of_unused(scope, if request.is_some() { "http" } else { "run" }, findings);
+        scope.check_placeholders(findings);
+        let shell = fields.node("run").filter(|run| run.entry("shell").is_some());
+        if let Some(run) = shell {
+            scope.check_placeholders_of_shell(run, findings);
+        }
+        let section = if request.is_some() { "http" } else { "run" };
+        warn_of_unused(scope, section, shell.is_some(), findings);
     }
     let timeout = match &request {
         _ if is_client => limits.of_client(findings),
@@ -74,15 +80,19 @@ pub(in crate::manifest) fn read(
     Kind { body, timeout, is_client }
 }
 
-fn warn_of_unused(scope: &Scope, section: &str, findings: &mut Findings<'_>) {
-    for (name, argument) in &scope.arguments {
-        if !scope.used.contains(name) {
-            let message = format!("the argument `{name}` is declared, and nothing uses it");
-            findings.add(
-                Diagnostic::warning("unused-argument", &argument.span, message)
-                    .help(format!("use \"${{args.{name}}}\" in `{section}`, or remove it")),
-            );
-        }
+fn warn_of_unused(scope: &Scope, section: &str, is_shell: bool, findings: &mut Findings<'_>) {
+    for (name, argument) in scope.unused() {
+        let message = format!("the argument `{name}` is declared, and nothing uses it");
+        let help = if is_shell {
+            let variable = variable_for(name);
+            format!(
+                "hand it over in `vars: {{{variable}: \"${{args.{name}}}\"}}` and write \"${variable}\" in \
+                 the text, or remove it"
+            )
+        } else {
+            format!("use \"${{args.{name}}}\" in `{section}`, or remove it")
+        };
+        findings.add(Diagnostic::warning("unused-argument", &argument.span, message).help(help));
     }
 }
 

@@ -163,12 +163,23 @@ impl<'n> Limits<'n> {
     }
 }
 
+/// What to write instead of a size that is not allowed: the bound that it passes.
+fn within(node: &Node, least: u64, most: u64) -> String {
+    let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
+    if size.is_some_and(|size| size.0 < least) {
+        format!("write at least `{}`", ByteSize(least))
+    } else {
+        format!("write at most `{}`", ByteSize(most))
+    }
+}
+
 fn capture_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
     let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
     let size = size.map(|size| size.0).filter(|size| (1..=CAPTURE_MAX).contains(size));
     size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
         let message = "a tool keeps from 1B to 1MiB of each output stream";
-        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        let help = within(node, 1, CAPTURE_MAX);
+        findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
         CAPTURE_BYTES
     })
 }
@@ -178,7 +189,8 @@ fn memory(node: &Node, findings: &mut Findings<'_>) -> Option<u64> {
     let in_range = (MEMORY_MIN..=MEMORY_MAX).contains(&size.0);
     if !in_range {
         let message = "a program has from 16MiB to 1024GiB of memory";
-        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        let help = within(node, MEMORY_MIN, MEMORY_MAX);
+        findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
     }
     in_range.then_some(size.0)
 }
@@ -188,7 +200,8 @@ fn transfer_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
     let size = size.map(|size| size.0).filter(|size| (1..=TRANSFER_MAX).contains(size));
     size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
         let message = "a tool reads from 1B to 64MiB of an answer";
-        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        let help = within(node, 1, TRANSFER_MAX);
+        findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
         TRANSFER_BYTES
     })
 }

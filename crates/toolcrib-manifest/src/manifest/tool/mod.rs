@@ -5,6 +5,7 @@ pub(crate) mod client;
 #[cfg(feature = "cel")]
 pub(crate) mod constraints;
 pub(crate) mod icons;
+pub(crate) mod input_text;
 pub(crate) mod kind;
 pub(crate) mod limits;
 pub(crate) mod policies;

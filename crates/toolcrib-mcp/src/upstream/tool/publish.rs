@@ -208,7 +208,7 @@ impl Publisher {
             let pinned = pins.get(name).or_else(|| first_seen.get(name));
             match pinned {
                 Some(pinned) if *pinned == tool.fingerprint => *unlike_pin = None,
-                Some(pinned) => *unlike_pin = Some(changed(*pinned, tool.fingerprint)),
+                Some(pinned) => *unlike_pin = Some(changed(name, *pinned, tool.fingerprint)),
                 None if tool.refused.is_some() => {}
                 None => {
                     *unlike_pin = None;
@@ -341,11 +341,11 @@ fn offered(known: &Known) -> OfferedTool {
     OfferedTool::new(known.tool.definition.name(), (*known.tool.says).clone())
 }
 
-fn changed(pinned: Fingerprint, now: Fingerprint) -> String {
+fn changed(name: &str, pinned: Fingerprint, now: Fingerprint) -> String {
     let short = |fingerprint: Fingerprint| fingerprint.to_string()[..SHOWN].to_owned();
     format!(
         "its definition changed since it was first seen ({} then, {} now); it can be called when \
-         somebody has accepted the new one",
+         an operator has accepted the new one (`toolcrib accept {name}`)",
         short(pinned),
         short(now)
     )

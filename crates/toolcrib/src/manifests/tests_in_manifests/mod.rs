@@ -183,7 +183,7 @@ fn cannot_run(executor: &Executor, declaration: &Declaration) -> Option<String> 
     if entry.source.origin.as_ref() != Some(&declaration.origin) {
         return Some(format!("the name `{name}` belongs to {}", entry.source));
     }
-    entry.unavailable_reason().map(|reason| format!("the tool is unavailable: it {reason}"))
+    entry.unavailable_reason().map(|reason| format!("the tool is unavailable: {reason}"))
 }
 
 /// Holds what would be started or sent against what is expected of it.

@@ -216,7 +216,11 @@ impl<'c> Report<'c> {
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
         match (&self.mended, fixable) {
             (None, 1..) => {
-                screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
+                let problems = match fixable {
+                    1 => "one of them".to_owned(),
+                    several => format!("up to {several} of them"),
+                };
+                screen::note(format!("{FAINT}`--fix` mends {problems}{FAINT:#}\n"));
             }
             (Some(mended), _) if mended.is_empty() => screen::note(format!(
                 "{FAINT}`--fix` changed nothing: no problem has only one right edit{FAINT:#}\n"

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use toolcrib::manifest::declaration::{
-    Declaration, DeclaredBody, HttpSpec, NamedFile, SandboxSpec, UpstreamDeclaration,
+    ArgvEntry, Declaration, DeclaredBody, HttpSpec, NamedFile, SandboxSpec, UpstreamDeclaration,
     UpstreamTransport,
 };
 use toolcrib::manifest::lock::fields_of;
@@ -77,15 +77,14 @@ impl Shown {
         let shown = self;
         match (tool.command(), tool.worker()) {
             (Some(command), _) => {
-                let words = command.argv.iter().map(|entry| super::shown(&json!(entry)));
-                shown.words(words);
+                shown.words(command.argv.iter().map(entry));
                 shown.sandbox(&tool.sandbox, command.cwd.as_deref());
                 shown.environment(&command.env, &command.pass_env);
                 let script = command.script.iter().map(|script| &script.path);
                 shown.files(script.chain(command.files.values().map(|file| &file.path)));
             }
             (None, Some(worker)) => {
-                shown.words(worker.argv.iter().cloned());
+                shown.words(worker.argv.iter().map(|word| quoted(word)));
                 shown.sandbox(&tool.sandbox, None);
                 shown.environment(&worker.env, &worker.pass_env);
                 shown.files(worker.files.values().map(|file| &file.path));
@@ -130,7 +129,7 @@ impl Shown {
 
     fn server(&mut self, server: &UpstreamDeclaration) {
         if let UpstreamTransport::Stdio(stdio) = &server.transport {
-            self.words(stdio.argv.iter().map(|word| super::shown(&json!(word))));
+            self.words(stdio.argv.iter().map(|word| quoted(&word.to_string())));
             self.sandbox(&stdio.sandbox, stdio.cwd.as_deref());
             self.environment(&stdio.env, &stdio.pass_env);
             self.files(stdio.files.values().map(|file| &file.path));
@@ -172,8 +171,7 @@ impl Shown {
     }
 
     fn words(&mut self, words: impl Iterator<Item = String>) {
-        let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
-        self.line("runs", &words.join(" "));
+        self.line("runs", &words.collect::<Vec<_>>().join(" "));
     }
 
     fn sandbox(&mut self, sandbox: &SandboxSpec, cwd: Option<&Path>) {
@@ -225,6 +223,25 @@ impl Shown {
         }
         cut(&mut self.screen, short, length);
         cut(&mut self.whole, &text, length);
+    }
+}
+
+/// One argument, between quotes.
+fn quoted(word: &str) -> String {
+    format!("{word:?}")
+}
+
+/// An entry of an argument vector: the argument between quotes; one that depends on the call in brackets,
+/// with what it depends on.
+fn entry(entry: &ArgvEntry) -> String {
+    let word = |template: &Template| quoted(&template.to_string());
+    match entry {
+        ArgvEntry::One(template) => word(template),
+        ArgvEntry::If { condition, then } => {
+            let then: Vec<_> = then.iter().map(word).collect();
+            format!("[if {condition}: {}]", then.join(" "))
+        }
+        ArgvEntry::Each { argument } => format!("[each of {argument}]"),
     }
 }
 

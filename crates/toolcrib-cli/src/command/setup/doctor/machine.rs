@@ -112,7 +112,7 @@ fn user(findings: &mut Findings) -> bool {
         Some("0") => findings.warn(
             "user",
             "this is root, and so is every trusted program; confined ones lose its capabilities",
-            "run the server as a user that may little",
+            "run the server as a user with few rights",
         ),
         Some(id) => findings.good("user", format!("not root (user id {id})")),
         None => findings.note("user", "the user cannot be told here"),

@@ -246,9 +246,12 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
     let server = &loaded.config().server;
     let listen = &server.listen;
     let guard = match (&server.token, server.no_auth) {
-        (_, true) => "no token is asked for",
-        (Some(_), _) => "the token of the config is asked for",
-        (None, false) => "a new token is made at every start",
+        (_, true) => "no token is asked for".to_owned(),
+        (Some(_), _) => match loaded.origin(&["server", "token"]) {
+            Origin::Setting(place) => format!("the token of {place} is asked for"),
+            _ => "the token of the config is asked for".to_owned(),
+        },
+        (None, false) => "a new token is made at every start".to_owned(),
     };
     match listen.try_out() {
         Ok(()) if server.no_auth && !listen.is_local() => findings.fail(

@@ -79,6 +79,11 @@ fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
         let state = record["state"].as_str().unwrap_or("unknown");
         let text = format!("{name}{of} is {state}");
         match record["disabled"].as_u64() {
+            _ if state != "connected" => findings.warn(
+                "upstreams",
+                format!("{text}: it has not answered yet"),
+                "its tools are unavailable until it is connected",
+            ),
             None | Some(0) => findings.good("upstreams", text),
             Some(disabled) => findings.warn(
                 "upstreams",

@@ -57,7 +57,8 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
         if own.output.json {
             screen::json(&answer.to_value())?;
         } else if let Some(error) = answer.error() {
-            let near = error.hints().first().map(String::as_str).unwrap_or_default();
+            let near = error.hints().first().filter(|hint| hint.starts_with("Did you mean"));
+            let near = near.map_or("`toolcrib list --all` names all tools", String::as_str);
             screen::note(format!(
                 "{ERROR}error{ERROR:#}: {} ({}). {near}",
                 error.message(),

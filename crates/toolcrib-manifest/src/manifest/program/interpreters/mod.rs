@@ -21,23 +21,26 @@ struct Interpreter {
     loads: &'static [&'static str],
 }
 
+/// Shells.
+const SHELLS: [&str; 13] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "pwsh",
+    "rbash",
+    "powershell",
+];
+
 const INTERPRETERS: [Interpreter; 9] = [
     Interpreter {
-        names: &[
-            "sh",
-            "bash",
-            "dash",
-            "ash",
-            "zsh",
-            "ksh",
-            "mksh",
-            "fish",
-            "csh",
-            "tcsh",
-            "pwsh",
-            "rbash",
-            "powershell",
-        ],
+        names: &SHELLS,
         text: &['c'],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         loads: &["--rcfile", "--init-file", "--init-command"],
@@ -132,6 +135,12 @@ pub(in crate::manifest) fn read_stdin(words: &[Word<'_>], read: &Read<'_>) -> bo
     })
 }
 
+/// Whether the text that a program runs is a shell's, which gets its arguments as positional parameters.
+/// `name` has no folder and no version.
+pub(crate) fn runs_shell_text(name: &str) -> bool {
+    SHELLS.contains(&name) || name == "su"
+}
+
 /// Whether a program runs texts or files as programs.
 pub(in crate::manifest) fn is_interpreter(program: &str) -> bool {
     Interpreter::find(program).is_some()
@@ -156,7 +165,7 @@ pub(in crate::manifest) fn text_run<'w, 'n>(
 ) -> Option<(bool, &'w Word<'n>)> {
     let (name, interpreter) = Interpreter::find(program)?;
     match interpreter.program(name, words) {
-        Program::Text(text) => Some((passed::SHELLS.contains(&name), text)),
+        Program::Text(text) => Some((runs_shell_text(name), text)),
         Program::File(_) | Program::Stdin => None,
     }
 }

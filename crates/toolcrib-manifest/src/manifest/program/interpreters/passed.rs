@@ -2,29 +2,11 @@
 
 use super::super::argv::Word;
 use super::super::plain_text;
-use super::{Interpreter, Program};
+use super::{Interpreter, Program, runs_shell_text};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::program::known::{begins, tainted};
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
-
-/// Shells whose text gets its arguments as positional parameters.
-pub(super) const SHELLS: [&str; 14] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "fish",
-    "csh",
-    "tcsh",
-    "su",
-    "pwsh",
-    "rbash",
-    "powershell",
-];
 
 /// Modules of Python that run what they are given.
 const RUNNING_MODULES: [&str; 10] = [
@@ -46,7 +28,7 @@ pub(super) fn check(
             let after = at.map_or(words, |at| &words[at + 1..]);
             let text = script.literal().unwrap_or_default();
             // A plain word is harmless unless it stands where a program is named.
-            let is_shell = SHELLS.contains(&name);
+            let is_shell = runs_shell_text(name);
             if is_shell
                 && plain_text::may_name_a_program(text)
                 && let Some(value) = after.iter().find(|word| tainted(word, scope, Shape::Fixed))
@@ -59,7 +41,7 @@ pub(super) fn check(
                 return found;
             }
             let Some(value) = after.iter().find(free) else { return found };
-            if SHELLS.contains(&name) && !plain_text::is_plain(text) {
+            if runs_shell_text(name) && !plain_text::is_plain(text) {
                 let message = format!(
                     "the text of `{name}` may run this value: it does more than hand `\"$1\"` to a \
                      program that is known to run nothing"

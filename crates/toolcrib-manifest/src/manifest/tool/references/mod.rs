@@ -1,5 +1,6 @@
 //! What a tool's templates may refer to, and what they do refer to.
 
+mod placeholders;
 mod slips;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,9 @@ use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::template::{Reference, Template};
+
+use placeholders::Placeholder;
+pub(in crate::manifest) use placeholders::{forms, variable_for};
 
 /// Values every host may attach, without a declaration in `context`.
 pub(in crate::manifest) const HOST_VALUES: [&str; 7] =
@@ -48,6 +52,8 @@ pub(in crate::manifest) struct Scope {
     pub(in crate::manifest) env: BTreeSet<String>,
     /// Secrets that something refers to.
     pub(in crate::manifest) secrets: BTreeSet<String>,
+    /// Texts that other template languages would replace by an argument.
+    placeholders: Vec<Placeholder>,
 }
 
 impl Scope {
@@ -147,6 +153,7 @@ impl Scope {
                     refer(self, reference, &span, findings);
                 }
                 self.note_slips(&template, node, findings);
+                self.note_placeholders(&template, node, findings.text);
                 Some(template)
             }
             Err(errors) => {

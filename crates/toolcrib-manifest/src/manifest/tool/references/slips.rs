@@ -54,6 +54,11 @@ impl Scope {
         if self.arguments.contains_key(inside) {
             return format!("write ${{args.{inside}}} for the argument; {LITERAL}");
         }
+        if inside == "args" {
+            return "write ${args.name} for one argument; a program that wants all of them as one line of \
+                    JSON is a worker: `run: {worker: [program]}`"
+                .to_owned();
+        }
         let plain = |c: char| c.is_alphanumeric() || "_-".contains(c);
         let (word, rest) = inside.split_once(|c: char| !plain(c)).unwrap_or((inside, ""));
         let rest = rest.trim_start_matches(['.', '[', '\'', '"', ' ']);

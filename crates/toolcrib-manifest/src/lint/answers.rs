@@ -1,0 +1,137 @@
+//! Programs that answer with their exit code: `grep` ends with 1 where nothing matches, which is a failed
+//! call unless `ok_exit` says otherwise.
+
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Node, NodeValue};
+use crate::manifest::{Started, started};
+
+/// Exit codes that are answers.
+struct Answer {
+    programs: &'static [&'static str],
+    /// Arguments of which one must be there; with none, the program always answers this way.
+    arguments: &'static [&'static str],
+    code: u8,
+    /// When the program ends with the code.
+    when: &'static str,
+}
+
+const NO_MATCH: &str = "where nothing matches";
+const FOUND: &str = "where it finds a problem";
+const DIFFERENT: &str = "where there is a difference";
+
+const ANSWERS: [Answer; 14] = [
+    Answer {
+        programs: &["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"],
+        arguments: &[],
+        code: 1,
+        when: NO_MATCH,
+    },
+    Answer { programs: &["git"], arguments: &["grep"], code: 1, when: NO_MATCH },
+    Answer {
+        programs: &["git"],
+        arguments: &["--exit-code", "--quiet", "--no-index"],
+        code: 1,
+        when: DIFFERENT,
+    },
+    Answer {
+        programs: &["diff", "cmp", "zdiff", "zcmp", "diff3", "colordiff"],
+        arguments: &[],
+        code: 1,
+        when: DIFFERENT,
+    },
+    Answer { programs: &["kubectl"], arguments: &["diff"], code: 1, when: DIFFERENT },
+    Answer {
+        programs: &["terraform", "tofu"],
+        arguments: &["-detailed-exitcode"],
+        code: 2,
+        when: DIFFERENT,
+    },
+    Answer {
+        programs: &["pgrep", "pidof", "pkill"],
+        arguments: &[],
+        code: 1,
+        when: "where no process matches",
+    },
+    Answer {
+        programs: &["systemctl", "service"],
+        arguments: &["is-active", "status"],
+        code: 3,
+        when: "where the unit is not active",
+    },
+    Answer {
+        programs: &["systemctl"],
+        arguments: &["is-enabled", "is-failed"],
+        code: 1,
+        when: "where the answer is no",
+    },
+    Answer {
+        programs: &["test", "[", "expr"],
+        arguments: &[],
+        code: 1,
+        when: "where the condition does not hold",
+    },
+    Answer {
+        programs: &["which"],
+        arguments: &[],
+        code: 1,
+        when: "where there is no such program",
+    },
+    Answer { programs: &["getent"], arguments: &[], code: 2, when: "where there is no such entry" },
+    Answer {
+        programs: &["jq"],
+        arguments: &["-e", "--exit-status"],
+        code: 1,
+        when: "where the last result is false or null",
+    },
+    Answer {
+        programs: &["shellcheck", "yamllint", "hadolint", "flake8", "eslint", "mypy"],
+        arguments: &[],
+        code: 1,
+        when: FOUND,
+    },
+];
+
+/// Wrappers that end with the exit code of the program behind them.
+const PASS_ON: [&str; 12] = [
+    "env", "nice", "ionice", "nohup", "stdbuf", "timeout", "setsid", "sudo", "doas", "chrt",
+    "taskset", "time",
+];
+
+pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
+    let Some(run) = tool.entry("run").map(|run| &run.node) else { return };
+    let Some(argv) = run.entry("argv").filter(|_| run.entry("ok_exit").is_none()) else { return };
+    let programs = started(&argv.node, findings);
+    let program = programs.iter().find(|program| !PASS_ON.contains(&program.name.as_str()));
+    let Some((program, answer)) = program.and_then(|program| Some((program, answer(program)?)))
+    else {
+        return;
+    };
+    let Answer { code, when, .. } = answer;
+    if is_retried(run, *code) {
+        return;
+    }
+    let message = format!(
+        "`{}` ends with exit code {code} {when}, and the call is a failure then",
+        program.name
+    );
+    findings.add(
+        Diagnostic::hint("answer-in-exit-code", &program.span, message)
+            .help(format!("if that is an answer, write `ok_exit: [0, {code}]` in `run`")),
+    );
+}
+
+fn answer(program: &Started) -> Option<&'static Answer> {
+    let has = |argument: &&str| program.arguments.iter().any(|given| given == argument);
+    ANSWERS.iter().find(|answer| {
+        answer.programs.contains(&program.name.as_str())
+            && (answer.arguments.is_empty() || answer.arguments.iter().any(has))
+    })
+}
+
+/// Whether the author has thought of the code as one after which a call is tried again.
+fn is_retried(run: &Node, code: u8) -> bool {
+    let codes = run.entry("retry_exit").map(|codes| codes.node.items()).unwrap_or_default();
+    codes.iter().any(|item| {
+        matches!(&item.value, NodeValue::Number(number) if number.as_u64() == Some(u64::from(code)))
+    })
+}

@@ -1,0 +1,132 @@
+//! Texts with values of the call in them that a program or a server takes apart: JSON whose structure a value
+//! could change, and input that an absent argument leaves empty.
+
+use serde_json::Value;
+
+use super::references::{Places, Scope};
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::Node;
+use crate::manifest::schema::value_shape::can_hold;
+use crate::template::{Piece, Reference, Template};
+
+/// Characters that cannot stand as they are between the quotes of a JSON text.
+const SPECIAL_IN_JSON: [(char, char); 3] = [('\0', '\u{1f}'), ('"', '"'), ('\\', '\\')];
+
+/// Looks at what a program gets as arguments, in variables and on standard input, and at `text` of `http`.
+pub(crate) fn look_at_texts(tool: &Node, findings: &mut Findings<'_>) {
+    let mut scope = Scope::default();
+    if let Some(input) = tool.entry("input") {
+        scope.declare(&input.node);
+    }
+    let text = |section: &str, key: &str| tool.entry(section)?.node.entry(key);
+    let help = |name: &str| {
+        format!(
+            "declare one argument of `type: object` that holds `{name}` and write \"${{args.NAME}}\" for the \
+             whole text, which is passed on as JSON; or write `worker` instead of `argv`: its program reads \
+             all arguments as one line of JSON"
+        )
+    };
+    for entry in text("run", "argv").map(|argv| argv.node.items()).unwrap_or_default() {
+        let then = entry.entry("then").map(|then| then.node.items()).unwrap_or_default();
+        for word in std::iter::once(entry).chain(then) {
+            check_json(word, tool, help, findings);
+        }
+    }
+    for key in ["env", "vars"] {
+        for variable in text("run", key).map(|env| env.node.entries()).unwrap_or_default() {
+            check_json(&variable.node, tool, help, findings);
+        }
+    }
+    if let Some(stdin) = text("run", "stdin") {
+        check_json(&stdin.node, tool, help, findings);
+        check_absent(&stdin.node, &scope, findings);
+    }
+    if let Some(body) = text("http", "text") {
+        let help = |name: &str| {
+            format!(
+                "write the body as `json: {{{name}: \"${{args.{name}}}\"}}` instead of `text`: each value \
+                 stays one value there"
+            )
+        };
+        check_json(&body.node, tool, help, findings);
+    }
+}
+
+/// A text that is JSON, with values between its quotes that could end them.
+fn check_json(
+    node: &Node,
+    tool: &Node,
+    help: impl Fn(&str) -> String,
+    findings: &mut Findings<'_>,
+) {
+    let is_json = |text: &&str| text.trim_start().starts_with(['{', '[']);
+    let Some(Ok(template)) = node.as_str().filter(is_json).map(Template::parse) else { return };
+    let between_quotes = quoted(&template);
+    let properties = tool.entry("input").and_then(|input| input.node.entry("properties"));
+    let schema = |name: &str| Some(&properties?.node.entry(name)?.node);
+    let could_end =
+        |name: &&str| schema(name).is_some_and(|schema| can_hold(schema, &SPECIAL_IN_JSON));
+    let Some(name) = between_quotes.iter().copied().find(could_end) else { return };
+    let written = Reference::Arg(name.to_owned()).to_string();
+    let place = Places::new(node).next(&written, findings.text);
+    let message = format!(
+        "{written} stands between the quotes of a JSON text, and a value with a `\"` in it adds members of \
+         its own"
+    );
+    findings.add(Diagnostic::warning("spliced-json", &place, message).help(help(name)));
+}
+
+/// The arguments that stand between the quotes of a JSON text; none if the text is not JSON.
+fn quoted(template: &Template) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut text = String::new();
+    let mut is_quoted = false;
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => {
+                text.push_str(literal);
+                let mut escaped = false;
+                for c in literal.chars() {
+                    match c {
+                        '\\' if is_quoted => escaped = !escaped,
+                        '"' if !escaped => is_quoted = !is_quoted,
+                        _ => escaped = false,
+                    }
+                }
+            }
+            Piece::Reference(reference) => {
+                // A digit is a value by itself, and a character between quotes.
+                text.push('0');
+                if let (Reference::Arg(name), true) = (reference, is_quoted) {
+                    names.push(name.as_str());
+                }
+            }
+        }
+    }
+    match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Object(_) | Value::Array(_)) => names,
+        _ => Vec::new(),
+    }
+}
+
+/// An argument that a call may leave out, in a text that then is no input at all.
+fn check_absent(node: &Node, scope: &Scope, findings: &mut Findings<'_>) {
+    let Some(Ok(template)) = node.as_str().map(Template::parse) else { return };
+    if template.pieces.len() < 2 {
+        return;
+    }
+    let optional = template.references().find_map(|reference| match reference {
+        Reference::Arg(name) if scope.arguments.get(name)?.optional => Some(name),
+        _ => None,
+    });
+    let Some(name) = optional else { return };
+    let written = format!("${{args.{name}}}");
+    let place = Places::new(node).next(&written, findings.text);
+    let message = format!(
+        "a call without `{name}` hands the program no input at all, the text around included"
+    );
+    findings.add(
+        Diagnostic::hint("emptied-input", &place, message)
+            .help(format!("add `{name}` to `required` of `input`, or give it a `default`")),
+    );
+}

@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 use crate::dimensions::{Goal, Row, Tool};
 use crate::edits;
 use crate::folder::{DEEDS, Folder, Words};
-use crate::listeners::Listeners;
 use crate::others;
 use crate::possible::CODE;
 use crate::reports;
 use crate::repository;
+use crate::surfaces::listeners::Listeners;
 use crate::world::World;
 
 /// What hostile code is told: where things are, and what to leave there.

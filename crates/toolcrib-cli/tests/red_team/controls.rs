@@ -5,9 +5,9 @@ use std::process::Stdio;
 use crate::attack::facts;
 use crate::dimensions::{Files, Goal, Layout, Right, Row, Surface, Tool, User};
 use crate::folder::{Folder, Words, is_root, write};
-use crate::listeners::Listeners;
 use crate::oracle::Oracle;
-use crate::program::command;
+use crate::surfaces::listeners::Listeners;
+use crate::surfaces::program::command;
 use crate::world::Server;
 
 /// A folder in which nothing serves, with a process that stands for the server.

@@ -84,5 +84,5 @@ fn run_what_was_edited(world: &mut World, row: &Row) -> String {
 /// The operator has the server read everything again; what it said.
 pub(crate) fn reload(world: &World) -> String {
     let answer = world.operator().send("POST", "/v1/reload", &[], "");
-    answer.map_or_else(|error| error, crate::http::Answer::text)
+    answer.map_or_else(|error| error, crate::surfaces::http::Answer::text)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::dimensions::{Files, Goal, Layout, User};
-use crate::program::{Program, command};
+use crate::surfaces::program::{Program, command};
 
 pub(crate) const DEEDS: &str = include_str!("hostile/deeds.py");
 const WORKER: &str = include_str!("hostile/worker.py");

@@ -73,7 +73,7 @@ fn digest(text: &str) -> String {
 }
 
 fn run(folder: &Folder, strange: &Path, arguments: &[&str]) -> String {
-    let mut command = crate::program::command(&folder.binary());
+    let mut command = crate::surfaces::program::command(&folder.binary());
     command.current_dir(strange).env("HOME", folder.home());
     command.env("XDG_STATE_HOME", strange.join("states")).args(arguments);
     folder.as_user(&mut command);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::dimensions::{Goal, Row};
 use crate::folder::{Folder, Words, walk};
-use crate::listeners::Listeners;
+use crate::surfaces::listeners::Listeners;
 
 /// What a file is, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

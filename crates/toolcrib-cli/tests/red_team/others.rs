@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::dimensions::{Goal, Row};
 use crate::folder::Words;
-use crate::http::Client;
+use crate::surfaces::http::Client;
 use crate::world::World;
 
 /// The note stands for what is the victim's alone: the oracle knows it.
@@ -26,11 +26,13 @@ pub(crate) fn take(world: &mut World, row: &Row) -> String {
 fn post(client: &Client, path: &str, headers: &[(&str, &str)], body: &Value) -> String {
     client
         .send("POST", path, headers, &body.to_string())
-        .map_or_else(|error| error, crate::http::Answer::text)
+        .map_or_else(|error| error, crate::surfaces::http::Answer::text)
 }
 
 fn get(client: &Client, path: &str) -> String {
-    client.send("GET", path, &[], "").map_or_else(|error| error, crate::http::Answer::text)
+    client
+        .send("GET", path, &[], "")
+        .map_or_else(|error| error, crate::surfaces::http::Answer::text)
 }
 
 fn runs(victim: &Client, attacker: &Client) -> String {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::dimensions::Row;
 use crate::edits::reload;
 use crate::folder::Words;
-use crate::http::Answer;
+use crate::surfaces::http::Answer;
 use crate::world::World;
 
 /// Reports that clients may ask for.

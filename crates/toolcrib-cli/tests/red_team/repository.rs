@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::json;
 
 use crate::dimensions::Row;
-use crate::program::command;
+use crate::surfaces::program::command;
 use crate::world::World;
 
 /// The index of a repository with one file `x` of unknown content, in base64; `None` without Git.

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::dimensions::{Files, Layout, Right, Row, Surface, User};
 use crate::folder::{Folder, Words};
-use crate::http::Client;
-use crate::listeners::Listeners;
-use crate::mcp::{HttpSession, StdioSession};
 use crate::oracle::Oracle;
-use crate::program::Program;
+use crate::surfaces::http::Client;
+use crate::surfaces::listeners::Listeners;
+use crate::surfaces::mcp::{HttpSession, StdioSession};
+use crate::surfaces::program::Program;
 
 /// What servers differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::Client;
+use crate::surfaces::http::Client;
 
 const PATH: &str = "/mcp";
 const NEWEST: &str = "2026-07-28";

@@ -130,7 +130,7 @@ fn a_state_folder_that_another_user_could_replace_is_refused_with_what_to_do() {
     crib.config("state: {dir: shared/state}\n");
     let run = crib.run(&["call", "story"]);
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.contains("could put another folder in its place"), "{run:?}");
+    assert!(run.stderr.contains("who could replace the folder"), "{run:?}");
     assert!(run.stderr.contains("chmod go-w"), "{run:?}");
     let doctor = crib.run(&["doctor", "--json"]).json();
     let findings = doctor["findings"].as_array().expect("a list").iter();

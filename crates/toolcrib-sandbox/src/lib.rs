@@ -137,7 +137,7 @@ pub use process::{
 };
 pub use program::{
     Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,
-    OutputFilters, SpawnError, Status, find_program,
+    OutputFilters, OutputKind, OutputTap, SpawnError, Status, find_program,
 };
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,

@@ -321,6 +321,10 @@ impl CallHost for Host {
         }
     }
 
+    fn is_watched(&self) -> bool {
+        self.speech.is_some()
+    }
+
     fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
         match &self.speech {
             None => Box::pin(std::future::ready(())),

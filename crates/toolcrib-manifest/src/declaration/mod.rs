@@ -223,6 +223,10 @@ pub struct OutputSpec {
     /// Patterns whose matches are replaced by `[redacted]`; checked at load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// Patterns of lines that tell how far a program is; checked at load. The first group is what is
+    /// done, the second of how much; with one group and a `%` behind it, of 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<String>,
 }
 
 /// What a program prints, or a server answers.

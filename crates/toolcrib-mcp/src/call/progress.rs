@@ -9,7 +9,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 use toolcrib_core::events::{CallStream, ChannelOptions, Event, EventReader, Listeners, Payload};
-use toolcrib_tool::{Phase, StatusUpdate};
+use toolcrib_tool::{Content, Phase, StatusUpdate};
 
 use crate::call::tasks::KeptTask;
 
@@ -106,7 +106,11 @@ impl Told {
 
 impl Client {
     async fn hear(&mut self, event: &Event) {
-        let Payload::Status(status) = event.payload() else { return };
+        let status = match event.payload() {
+            Payload::Status(status) => status,
+            Payload::Output(Content::Text(part)) => return self.tell_output(event, part).await,
+            _ => return,
+        };
         let news = status.tip.as_ref().filter(|tip| self.tip.as_ref() != Some(*tip)).cloned();
         self.tell_progress(status, news.as_deref()).await;
         if let Some(tip) = news {
@@ -116,6 +120,18 @@ impl Client {
         if let (Phase::Error, Some(error)) = (status.phase, &status.error) {
             self.log(LoggingLevel::Error, event.tool(), error).await;
         }
+    }
+
+    /// A part of the output: a log message, and a step of the progress for clients without a log.
+    async fn tell_output(&mut self, event: &Event, part: &str) {
+        let part = part.trim_end_matches('\n');
+        if part.is_empty() {
+            return;
+        }
+        if self.level.is_none() {
+            self.tell_progress(&StatusUpdate::doing().with_tip(part), Some(part)).await;
+        }
+        self.log(LoggingLevel::Info, event.tool(), part).await;
     }
 
     async fn tell_progress(&mut self, status: &StatusUpdate, news: Option<&str>) {

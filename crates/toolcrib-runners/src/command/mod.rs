@@ -6,6 +6,7 @@ pub(crate) mod script;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use regex::Regex;
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{
@@ -17,7 +18,8 @@ use crate::confinement::{grants, planned_limits};
 use crate::expansion::context::ContextChecks;
 use crate::expansion::{Invocation, expand};
 use crate::host::PlanningHost;
-use crate::output::redact::Redaction;
+use crate::output::live::LiveOutput;
+use crate::output::redact::{Redaction, patterns};
 use crate::output::{outcome, streams};
 use crate::trust::Renewal;
 use crate::trust::{deciding_files, pinned_files};
@@ -45,6 +47,7 @@ struct Compiled {
     spec: CommandSpec,
     checks: ContextChecks,
     redaction: Redaction,
+    progress: Vec<Regex>,
 }
 
 impl CommandRunner {
@@ -66,6 +69,7 @@ impl CommandRunner {
                 spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
+                progress: patterns(&declaration.output.progress)?,
             })
         };
         Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
@@ -156,12 +160,20 @@ impl CommandRunner {
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let invocation = self.invocation(&arguments, cx)?;
-        let Compiled { spec, redaction, .. } = self.compiled()?;
+        let Compiled { spec, redaction, progress, .. } = self.compiled()?;
         let program = invocation.program.clone();
         let command = self.command(spec, invocation)?;
         // Mask secrets before the output is cut.
         let command = command.filter_output(cx.byte_masks());
-        let finished = run(command, cx.cancelled()).await.map_err(not_started)?;
+        let output = &self.declaration.output;
+        let finished = match LiveOutput::of(cx, output, redaction, progress, spec.capture_bytes) {
+            Some(live) => {
+                let command = command.tap_output(live.tap());
+                live.beside(cx, run(command, cx.cancelled())).await
+            }
+            None => run(command, cx.cancelled()).await,
+        };
+        let finished = finished.map_err(not_started)?;
         if finished.stopped {
             let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
             let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
@@ -175,7 +187,7 @@ impl CommandRunner {
             own_home: spec.env.contains_key("HOME")
                 || spec.pass_env.iter().any(|name| name == "HOME"),
         };
-        outcome::outcome(&program, &finished, spec, &self.declaration.output, confined, redaction)
+        outcome::outcome(&program, &finished, spec, output, confined, redaction)
             .map(ToolOutcome::Done)
     }
 }

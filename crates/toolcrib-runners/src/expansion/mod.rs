@@ -129,7 +129,7 @@ impl fmt::Debug for Invocation {
 /// # let path = Template { pieces: vec![Piece::Reference(Reference::Arg("path".into()))] };
 /// # let argv = vec![literal("wc"), literal("--"), path].into_iter().map(ArgvEntry::One).collect();
 /// # let command = CommandSpec { argv, script: None, files: BTreeMap::new(), stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], retry_exit: vec![75], cwd: None, unsafe_argv: None, capture_bytes: 65536 };
-/// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![] };
+/// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![], progress: vec![] };
 /// # let origin = Origin { file: "count.yaml".into(), line: 1, column: 1 };
 /// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), sandbox: SandboxSpec::of(SandboxProfile::Workspace), needs: Needs::default(), output, context: vec![], constraints: vec![], tests: vec![], owner: None, origin };
 /// // argv: [wc, "--", "${args.path}"]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use regex::Regex;
+use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value;
 use toolcrib_json::exact;
 use toolcrib_tool::Data;
@@ -10,23 +11,34 @@ use toolcrib_tool::Data;
 /// The replacement for a match.
 const MARK: &str = "[redacted]";
 
+/// Compiles the patterns of a declaration; fails with one clause about the first that is invalid.
+pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Regex>, String> {
+    let compile = |text: &String| {
+        Regex::new(text).map_err(|error| format!("the pattern `{text}` is invalid: {error}"))
+    };
+    texts.iter().map(compile).collect()
+}
+
 /// The compiled patterns of a declaration.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction(Vec<Regex>);
 
 impl Redaction {
     /// Compiles the patterns; fails with a clause about the first invalid one.
-    pub(crate) fn new(patterns: &[String]) -> Result<Self, String> {
-        let compile = |pattern: &String| {
-            Regex::new(pattern)
-                .map_err(|error| format!("the redaction pattern `{pattern}` is invalid: {error}"))
-        };
-        patterns.iter().map(compile).collect::<Result<_, _>>().map(Self)
+    pub(crate) fn new(texts: &[String]) -> Result<Self, String> {
+        patterns(texts).map(Self)
     }
 
     /// Whether there are no patterns.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether a match may go over the end of a line, so that one line alone cannot be judged.
+    pub(crate) fn spans_lines(&self) -> bool {
+        self.0.iter().any(|pattern| {
+            regex_syntax::parse(pattern.as_str()).map_or(true, |parsed| has_line_end(&parsed))
+        })
     }
 
     /// The text with every match replaced.
@@ -69,6 +81,23 @@ impl Redaction {
     }
 }
 
+/// Whether something that matches may contain a line feed.
+fn has_line_end(pattern: &Hir) -> bool {
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => false,
+        HirKind::Literal(literal) => literal.0.contains(&b'\n'),
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&'\n'))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&b'\n'))
+        }
+        HirKind::Repetition(repetition) => has_line_end(&repetition.sub),
+        HirKind::Capture(capture) => has_line_end(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_line_end),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -83,6 +112,17 @@ mod tests {
             redaction.data(json!({"h": ["Bearer abc1", 1], "Bearer k": null}).into()),
             json!({"h": ["[redacted]", 1], "[redacted]": null}).into()
         );
+    }
+
+    #[test]
+    fn patterns_that_may_go_over_a_line_end_are_known() {
+        let spans = |pattern: &str| Redaction::new(&[pattern.to_owned()]).unwrap().spans_lines();
+        for pattern in ["Bearer [A-Za-z0-9._-]+", "(?m)^password=.*$", "key: ?(a|b)+", ""] {
+            assert!(!spans(pattern), "{pattern}");
+        }
+        for pattern in ["(?s)BEGIN.*END", "a\\s+b", "a\nb", "key=[^;]*", "x|(y\\W)"] {
+            assert!(spans(pattern), "{pattern}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) mod sys;
 mod tree;
 
 use crate::program::{
-    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, SpawnError, Status,
+    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, OutputKind, OutputTap, SpawnError, Status,
     capture, lookup,
 };
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::capture::Recorder;
-use super::{Capture, Captured, OutputFilters};
+use super::{Capture, Captured, OutputFilters, OutputKind, OutputTap};
 
 /// What one read takes at most: a pipe's usual size.
 const CHUNK: usize = 64 * 1024;
@@ -20,7 +20,7 @@ pub(crate) struct Pipes {
 
 impl Pipes {
     /// Takes our ends and makes them non-blocking; the child's stay as programs expect them. Both
-    /// outputs pass through filters, if there are any. Must be called inside a tokio runtime with I/O
+    /// outputs pass through filters, if there are any, and are shown to the tap. Must be called inside a tokio runtime with I/O
     /// enabled.
     pub(crate) fn new(
         stdin: Option<OwnedFd>,
@@ -28,15 +28,17 @@ impl Pipes {
         stdout: (OwnedFd, Capture),
         stderr: (OwnedFd, Capture),
         filters: Option<&OutputFilters>,
+        tap: Option<&OutputTap>,
     ) -> io::Result<Self> {
+        let recorder = |capture, kind| Recorder::new(capture, filters).tapped(kind, tap);
         let pipe = match stdin {
             Some(fd) => Some(Sender::from_owned_fd(fd)?),
             None => None,
         };
         Ok(Self {
             stdin: Input { pipe, text, written: 0 },
-            stdout: Output::new(stdout.0, Recorder::new(stdout.1, filters))?,
-            stderr: Output::new(stderr.0, Recorder::new(stderr.1, filters))?,
+            stdout: Output::new(stdout.0, recorder(stdout.1, OutputKind::Stdout))?,
+            stderr: Output::new(stderr.0, recorder(stderr.1, OutputKind::Stderr))?,
         })
     }
 

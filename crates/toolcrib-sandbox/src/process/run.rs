@@ -49,6 +49,7 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
         (stdout, command.stdout),
         (stderr, command.stderr),
         command.filters.as_ref(),
+        command.tap.as_ref(),
     )?;
 
     let mut stop = std::pin::pin!(stop);

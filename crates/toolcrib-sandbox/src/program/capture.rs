@@ -12,6 +12,19 @@ pub type OutputFilter = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
 /// Makes an [`OutputFilter`] for each stream.
 pub type OutputFilters = Arc<dyn Fn() -> OutputFilter + Send + Sync>;
 
+/// One of the outputs of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Is called with each piece of output as soon as it is read, behind the
+/// [filter](crate::Command::filter_output). It must not block.
+pub type OutputTap = Arc<dyn Fn(OutputKind, &[u8]) + Send + Sync>;
+
 /// How much of an output stream is kept, in bytes. What comes after the head and before the tail
 /// is read, counted and thrown away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +142,7 @@ fn without_split_start(bytes: &[u8]) -> &[u8] {
 pub(crate) struct Recorder {
     limits: Capture,
     filter: Option<OutputFilter>,
+    tap: Option<(OutputKind, OutputTap)>,
     /// What the filter has let through; its room is used again for the next piece.
     passed: Vec<u8>,
     head: Vec<u8>,
@@ -142,11 +156,17 @@ impl Recorder {
         Self {
             limits,
             filter: filters.map(|filters| filters()),
+            tap: None,
             passed: Vec::new(),
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
         }
+    }
+
+    /// Shows what passes the filter to a tap as well.
+    pub(crate) fn tapped(self, kind: OutputKind, tap: Option<&OutputTap>) -> Self {
+        Self { tap: tap.map(|tap| (kind, Arc::clone(tap))), ..self }
     }
 
     /// Takes the next piece.
@@ -175,6 +195,9 @@ impl Recorder {
     }
 
     fn keep(&mut self, piece: &[u8]) {
+        if let Some((kind, tap)) = self.tap.as_ref().filter(|_| !piece.is_empty()) {
+            tap(*kind, piece);
+        }
         self.total += piece.len() as u64;
         let room = self.limits.head - self.head.len();
         let (head, rest) = piece.split_at(room.min(piece.len()));

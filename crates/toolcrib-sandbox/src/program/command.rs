@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Capture, OutputFilters};
+use super::{Capture, OutputFilters, OutputTap};
 use crate::{Confinement, SealedFile};
 
 /// A program to start with [`run`](crate::run).
@@ -31,6 +31,7 @@ pub struct Command {
     pub(crate) stderr: Capture,
     pub(crate) joined: bool,
     pub(crate) filters: Option<OutputFilters>,
+    pub(crate) tap: Option<OutputTap>,
     pub(crate) grace: Duration,
     pub(crate) confinement: Confinement,
 }
@@ -54,6 +55,7 @@ impl Command {
             stderr: Capture::default(),
             joined: false,
             filters: None,
+            tap: None,
             grace: Duration::from_millis(500),
             confinement: Confinement::default(),
         }
@@ -143,6 +145,14 @@ impl Command {
     /// whoever reads it does so from the pipe.
     pub fn filter_output(mut self, filters: impl Into<Option<OutputFilters>>) -> Self {
         self.filters = filters.into();
+        self
+    }
+
+    /// Sets what is shown the output while the program runs, as it comes and behind the
+    /// [filter](Self::filter_output). All of it is shown, also what is not kept. Default: nothing. It is
+    /// not used for programs that are [kept](crate::keep).
+    pub fn tap_output(mut self, tap: OutputTap) -> Self {
+        self.tap = Some(tap);
         self
     }
 

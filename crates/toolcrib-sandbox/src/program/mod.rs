@@ -8,7 +8,7 @@ mod finished;
 pub(crate) mod lookup;
 mod outline;
 
-pub use capture::{Capture, Captured, OutputFilter, OutputFilters};
+pub use capture::{Capture, Captured, OutputFilter, OutputFilters, OutputKind, OutputTap};
 pub use command::Command;
 pub use error::SpawnError;
 pub use finished::{Ended, Finished, KillReport, KillRung, Status};

@@ -195,6 +195,12 @@ impl CallContext {
         self.0.host.status(update);
     }
 
+    /// Whether there may be listeners to [`status`](Self::status) and [`stream`](Self::stream). A tool may
+    /// skip work that only they would see.
+    pub fn is_watched(&self) -> bool {
+        self.0.host.is_watched()
+    }
+
     /// Streams a part of the output to listeners, ahead of the result. Waits while a slow listener catches up; costs
     /// nothing without listeners.
     pub async fn stream(&self, part: impl Into<Content>) {

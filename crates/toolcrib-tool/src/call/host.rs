@@ -58,6 +58,11 @@ pub trait CallHost: Send + Sync {
         let _ = update;
     }
 
+    /// Whether there may be listeners to [`status`](Self::status) and [`stream`](Self::stream).
+    fn is_watched(&self) -> bool {
+        false
+    }
+
     /// Streams a part to listeners; waits for a slow listener when it is this call's turn.
     fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
         let _ = part;

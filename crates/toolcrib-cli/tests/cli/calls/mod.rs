@@ -5,6 +5,7 @@ mod command;
 mod constraints;
 mod cuts;
 mod dry_runs;
+mod live_output;
 mod meta_tools;
 mod numbers;
 mod processes;

@@ -141,6 +141,7 @@ pub(super) const TOOL: Keys = Keys {
         optional("limits", Mapping),
         optional("needs", Mapping),
         optional("output", Mapping),
+        optional("progress", Texts),
         optional("tests", List),
         optional("final_output", Bool),
         optional("terminal", Bool),

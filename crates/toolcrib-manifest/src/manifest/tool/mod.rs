@@ -450,13 +450,15 @@ fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
     let given = fields.node("output").and_then(|node| Fields::read(node, &keys::OUTPUT, findings));
     let text = |key: &str| given.as_ref().and_then(|fields| fields.text(key));
     let redact = given.as_ref().and_then(|fields| fields.node("redact"));
-    for item in redact.map(Node::items).unwrap_or_default() {
+    let progress = fields.node("progress");
+    for item in [redact, progress].into_iter().flatten().flat_map(Node::items) {
         if let Some(pattern) = item.as_str()
             && regex::Regex::new(pattern).is_err()
         {
             findings.add(bad_pattern(pattern, &item.span));
         }
     }
+    check_progress(fields, findings);
     OutputSpec {
         format: match text("format") {
             Some("json") => OutputFormat::Json,
@@ -472,5 +474,33 @@ fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
             _ => Keep::Both,
         },
         redact: given.as_ref().and_then(|fields| fields.texts("redact")).unwrap_or_default(),
+        progress: fields.texts("progress").unwrap_or_default(),
+    }
+}
+
+/// A pattern of progress has a group for the number, and only programs print lines.
+fn check_progress(fields: &Fields<'_>, findings: &mut Findings<'_>) {
+    let Some(progress) = fields.node("progress") else { return };
+    let is_printed = fields
+        .node("run")
+        .is_some_and(|run| run.entries().iter().all(|entry| entry.key != "worker"));
+    if !is_printed {
+        findings.add(
+            Diagnostic::error(
+                "not-for-this-run",
+                &progress.span,
+                "`progress` reads lines that a program prints, and this tool has no `run: {argv: …}` or `script`",
+            )
+            .help("remove it"),
+        );
+    }
+    for item in progress.items() {
+        let compiled = item.as_str().and_then(|pattern| regex::Regex::new(pattern).ok());
+        if compiled.is_some_and(|pattern| pattern.captures_len() < 2) {
+            findings.add(
+                Diagnostic::error("bad-pattern", &item.span, "this pattern has no group for the number")
+                    .help("put the number in parentheses: `progress: ['(\\d+)%']`, or with a total `['(\\d+)/(\\d+)']`"),
+            );
+        }
     }
 }

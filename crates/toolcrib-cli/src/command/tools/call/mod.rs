@@ -1,6 +1,7 @@
 //! `toolcrib call NAME`: one call, answered on the terminal.
 
 mod dry_run;
+mod live;
 mod told;
 
 use std::fs;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
+use self::live::LiveScreen;
 use crate::could_not_run::ARGUMENTS_ARE_INPUT;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
@@ -82,19 +84,20 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
         crib.shutdown(stop::GRACE).await;
         outcome
     })??;
-    let Some(answer) = answer else {
+    let Some((answer, shown)) = answer else {
         screen::note("interrupted: the call was cancelled");
         return Ok(Exit::Interrupted);
     };
-    print(&answer, own, &started)?;
+    print(&answer, &shown, own, &started)?;
     Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
 }
 
+/// The result of the call, and what of its output the terminal shows already.
 async fn answered(
     started: &Started,
     own: &CallOptions,
     given: Option<String>,
-) -> anyhow::Result<ToolResult> {
+) -> anyhow::Result<(ToolResult, String)> {
     upstream_wait::connect_for(started, &own.name).await?;
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
@@ -106,11 +109,17 @@ async fn answered(
             tool.name()
         ));
         let id = CallId::new(CALL_ID);
-        return Ok(ToolResult::failure(id, tool.name(), error, Duration::ZERO));
+        return Ok((ToolResult::failure(id, tool.name(), error, Duration::ZERO), String::new()));
     }
     let operator = terminal_approver::operator(own.yes);
-    let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
-    Ok(turn.call(the_call(&turn, own, given)?).await)
+    let options = own.toolset.turn_options(crib)?.approver(operator);
+    let (options, screen) = LiveScreen::watch(options, own.output.json);
+    let turn = crib.executor().turn(options);
+    let call = turn.call(the_call(&turn, own, given)?);
+    Ok(match screen {
+        Some(screen) => screen.beside(call).await,
+        None => (call.await, String::new()),
+    })
 }
 
 /// Shows what the call would do, over tools that nothing is opened for. Only the server that may have
@@ -173,13 +182,24 @@ fn is_json_or_dash(pair: &str) -> bool {
     pair == "-" || pair.trim_start().starts_with(['{', '['])
 }
 
-fn print(answer: &ToolResult, own: &CallOptions, started: &Started) -> anyhow::Result<()> {
+fn print(
+    answer: &ToolResult,
+    shown: &str,
+    own: &CallOptions,
+    started: &Started,
+) -> anyhow::Result<()> {
     if own.output.json {
         return screen::json_text(&answer.to_json());
     }
     match answer.error() {
+        None if is_shown(&answer.text(), shown) => {}
         None => screen::out(answer.text())?,
         Some(error) => told::failure(&own.name, error, &started.manifests),
     }
     Ok(())
+}
+
+/// Whether the terminal shows all of this text, and nothing else.
+fn is_shown(text: &str, shown: &str) -> bool {
+    !shown.is_empty() && text.trim_end_matches('\n') == shown.trim_end_matches('\n')
 }

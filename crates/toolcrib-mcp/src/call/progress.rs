@@ -13,6 +13,9 @@ use toolcrib_tool::{Content, Phase, StatusUpdate};
 
 use crate::call::tasks::KeptTask;
 
+/// By how much progress rises when a tool that counts says something without a number.
+const LITTLE: f64 = 1e-6;
+
 /// Tells of one call.
 pub(crate) struct Narration {
     reader: EventReader,
@@ -34,6 +37,8 @@ struct Client {
     level: Option<LoggingLevel>,
     /// How far the call is, as the client was told: progress only rises.
     progress: Option<f64>,
+    /// How far it will go, if the tool said so.
+    total: Option<f64>,
     tip: Option<String>,
 }
 
@@ -52,7 +57,7 @@ impl Narration {
         }
         let (stream, reader) = CallStream::new(&ChannelOptions::default());
         let peer = context.peer.clone();
-        let client = Client { peer, token, level, progress: None, tip: None };
+        let client = Client { peer, token, level, progress: None, total: None, tip: None };
         let told = Told::Client(client);
         Some(Self { reader, listeners: Listeners::new().with_stream(stream), told })
     }
@@ -140,13 +145,16 @@ impl Client {
         let progress = match (number("progress"), self.progress) {
             (Some(said), None) => said,
             (Some(said), Some(told)) if said > told => said,
+            // Progress has to rise with each notification.
+            (_, Some(told)) if news.is_some() && self.total.is_some() => told + LITTLE,
             // A tool that gives no numbers is counted by what it says.
             (None, told) if news.is_some() => told.unwrap_or(0.0) + 1.0,
             _ => return,
         };
         self.progress = Some(progress);
+        self.total = number("total").or(self.total);
         let mut notice = ProgressNotificationParam::new(token.clone(), progress);
-        if let Some(total) = number("total") {
+        if let Some(total) = self.total {
             notice = notice.with_total(total);
         }
         if let Some(tip) = &status.tip {

@@ -111,7 +111,7 @@ impl<'r> LiveOutput<'r> {
         }
     }
 
-    /// What the last line says that tells how far the program is.
+    /// What the last line says that tells how far the program is. The line itself is shown as output.
     fn progress_in(&self, text: &str) -> Option<StatusUpdate> {
         if self.progress.is_empty() {
             return None;
@@ -120,7 +120,7 @@ impl<'r> LiveOutput<'r> {
             let found = self.progress.iter().find_map(|pattern| pattern.captures(line))?;
             let number = |group: usize| found.get(group)?.as_str().parse::<f64>().ok();
             let done = number(1).map(Value::from).filter(Value::is_number)?;
-            let update = StatusUpdate::doing().with_tip(line).with_param("progress", done);
+            let update = StatusUpdate::doing().with_param("progress", done);
             let total = number(2).or_else(|| is_percentage(&found, line).then_some(100.0));
             Some(match total {
                 Some(total) => update.with_param("total", total),
@@ -275,14 +275,21 @@ mod tests {
         let mut part = Part::default();
         part.push(&b"x".repeat(LONGEST_LINE + 1));
         part.push(b"yy\nshort\n");
-        assert_eq!(shown(&mut part), format!("short\n[… {} bytes not shown live …]\n", LONGEST_LINE + 3));
+        assert_eq!(
+            shown(&mut part),
+            format!("short\n[… {} bytes not shown live …]\n", LONGEST_LINE + 3)
+        );
 
         let lines = b"0123456\n".repeat(2 * BUFFER / 8);
         part.push(&lines);
         part.push(b"rest");
         assert!(part.whole.len() <= BUFFER + LONGEST_LINE);
         let text = shown(&mut part);
-        assert!(text.ends_with(&format!("[… {BUFFER} bytes not shown live …]\n")), "{}", text.len());
+        assert!(
+            text.ends_with(&format!("[… {BUFFER} bytes not shown live …]\n")),
+            "{}",
+            text.len()
+        );
         part.push(b" of it\n");
         assert_eq!(shown(&mut part), "rest of it\n");
     }

@@ -50,7 +50,12 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
         }),
         sandbox: SandboxSpec::of(SandboxProfile::Workspace),
         needs: Needs::default(),
-        output: OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: Vec::new(), progress: Vec::new() },
+        output: OutputSpec {
+            format: OutputFormat::Text,
+            keep: Keep::Both,
+            redact: Vec::new(),
+            progress: Vec::new(),
+        },
         context: Vec::new(),
         constraints: Vec::new(),
         tests: Vec::new(),

@@ -17,8 +17,8 @@ pub(crate) mod sys;
 mod tree;
 
 use crate::program::{
-    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, OutputKind, OutputTap, SpawnError, Status,
-    capture, lookup,
+    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, OutputKind,
+    OutputTap, SpawnError, Status, capture, lookup,
 };
 
 pub use crate::process::kept_process::{Kept, KeptInput, KeptOutput, KeptProcess, keep};

@@ -13,10 +13,30 @@ pub(super) struct LiveScreen {
     events: EventReader,
     /// Whether the result goes to the terminal as well.
     has_stdout: bool,
-    /// The output that was shown there.
-    shown: String,
-    /// The last message of the call.
-    tip: String,
+    shown: Shown,
+}
+
+/// What the terminal shows of a call.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// Lines of its output.
+    output: String,
+    /// What it said beside that, with the last message at the end.
+    messages: String,
+    last: String,
+}
+
+impl Shown {
+    /// Whether the terminal shows all of the text of a result.
+    pub(super) fn is_all_of(&self, text: &str) -> bool {
+        let text = text.trim_end_matches('\n');
+        let output = self.output.trim_end_matches('\n');
+        let errors = text.strip_prefix(output).map(|rest| rest.trim_start_matches('\n'));
+        !output.is_empty()
+            && (text == output
+                || errors.and_then(|rest| rest.strip_prefix("[stderr]\n"))
+                    == Some(self.messages.trim_end_matches('\n')))
+    }
 }
 
 impl LiveScreen {
@@ -27,18 +47,12 @@ impl LiveScreen {
             return (options, None);
         }
         let (stream, events) = CallStream::new(&ChannelOptions::default());
-        let screen = Self {
-            events,
-            has_stdout: stdout().is_terminal(),
-            shown: String::new(),
-            tip: String::new(),
-        };
+        let screen = Self { events, has_stdout: stdout().is_terminal(), shown: Shown::default() };
         (options.listeners(Listeners::new().with_stream(stream)), Some(screen))
     }
 
-    /// Does the work and shows meanwhile what it prints. The text that the terminal shows already is the
-    /// second value.
-    pub(super) async fn beside<T>(mut self, work: impl Future<Output = T>) -> (T, String) {
+    /// Does the work and shows meanwhile what it prints. Gives what the terminal shows then.
+    pub(super) async fn beside<T>(mut self, work: impl Future<Output = T>) -> (T, Shown) {
         let mut work = std::pin::pin!(work);
         let done = loop {
             tokio::select! {
@@ -57,19 +71,18 @@ impl LiveScreen {
     fn show(&mut self, payload: &Payload) {
         match payload {
             Payload::Output(Content::Text(part)) if self.has_stdout => {
-                self.shown.push_str(part);
+                self.shown.output.push_str(part);
                 // A terminal that is gone is noticed when the result is printed.
                 let _ = screen::out(part);
             }
             Payload::Output(Content::Text(part)) => screen::note(part.trim_end_matches('\n')),
             Payload::Status(status) => {
                 let tip = status.tip.as_deref().unwrap_or_default();
-                if !tip.is_empty() && tip != self.tip {
-                    self.tip = tip.to_owned();
-                    // A line of standard output that tells how far the call is was shown as such.
-                    if !status.params.contains_key("progress") {
-                        screen::note(tip);
-                    }
+                if !tip.is_empty() && tip != self.shown.last {
+                    self.shown.messages.push_str(tip);
+                    self.shown.messages.push('\n');
+                    self.shown.last = tip.to_owned();
+                    screen::note(tip);
                 }
             }
             _ => {}

@@ -15,7 +15,7 @@ use serde_json::Value;
 use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
-use self::live::LiveScreen;
+use self::live::{LiveScreen, Shown};
 use crate::could_not_run::ARGUMENTS_ARE_INPUT;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
@@ -92,12 +92,12 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
     Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
 }
 
-/// The result of the call, and what of its output the terminal shows already.
+/// The result of the call, and what the terminal shows of it already.
 async fn answered(
     started: &Started,
     own: &CallOptions,
     given: Option<String>,
-) -> anyhow::Result<(ToolResult, String)> {
+) -> anyhow::Result<(ToolResult, Shown)> {
     upstream_wait::connect_for(started, &own.name).await?;
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
@@ -109,7 +109,7 @@ async fn answered(
             tool.name()
         ));
         let id = CallId::new(CALL_ID);
-        return Ok((ToolResult::failure(id, tool.name(), error, Duration::ZERO), String::new()));
+        return Ok((ToolResult::failure(id, tool.name(), error, Duration::ZERO), Shown::default()));
     }
     let operator = terminal_approver::operator(own.yes);
     let options = own.toolset.turn_options(crib)?.approver(operator);
@@ -118,7 +118,7 @@ async fn answered(
     let call = turn.call(the_call(&turn, own, given)?);
     Ok(match screen {
         Some(screen) => screen.beside(call).await,
-        None => (call.await, String::new()),
+        None => (call.await, Shown::default()),
     })
 }
 
@@ -184,7 +184,7 @@ fn is_json_or_dash(pair: &str) -> bool {
 
 fn print(
     answer: &ToolResult,
-    shown: &str,
+    shown: &Shown,
     own: &CallOptions,
     started: &Started,
 ) -> anyhow::Result<()> {
@@ -192,14 +192,9 @@ fn print(
         return screen::json_text(&answer.to_json());
     }
     match answer.error() {
-        None if is_shown(&answer.text(), shown) => {}
+        None if shown.is_all_of(&answer.text()) => {}
         None => screen::out(answer.text())?,
         Some(error) => told::failure(&own.name, error, &started.manifests),
     }
     Ok(())
-}
-
-/// Whether the terminal shows all of this text, and nothing else.
-fn is_shown(text: &str, shown: &str) -> bool {
-    !shown.is_empty() && text.trim_end_matches('\n') == shown.trim_end_matches('\n')
 }

@@ -69,7 +69,7 @@ impl CommandRunner {
                 spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
-                progress: patterns(&declaration.output.progress)?,
+                progress: patterns("progress", &declaration.output.progress)?,
             })
         };
         Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }

@@ -4,6 +4,7 @@
 //! second future hands it on. Where the watcher is slower than the program, lines are left out, and their
 //! number of bytes is told. The result of the call is not affected.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -92,15 +93,12 @@ impl<'r> LiveOutput<'r> {
             if self.left == 0 || (self.is_data && kind == OutputKind::Stdout) {
                 continue;
             }
-            let text = match self.left.checked_sub(text.len()) {
-                Some(left) => {
-                    self.left = left;
-                    text
-                }
-                None => {
-                    self.left = 0;
-                    "[… more output is not shown live …]\n".to_owned()
-                }
+            let text = if let Some(left) = self.left.checked_sub(text.len()) {
+                self.left = left;
+                text
+            } else {
+                self.left = 0;
+                "[… more output is not shown live …]\n".to_owned()
             };
             match kind {
                 OutputKind::Stdout => cx.stream(text).await,
@@ -242,7 +240,8 @@ impl Part {
             text.push('\n');
         }
         if self.lost > 0 {
-            text.push_str(&format!("[… {} bytes not shown live …]\n", self.lost));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "[… {} bytes not shown live …]", self.lost);
         }
         (!text.is_empty()).then_some(text)
     }

@@ -12,9 +12,10 @@ use toolcrib_tool::Data;
 const MARK: &str = "[redacted]";
 
 /// Compiles the patterns of a declaration; fails with one clause about the first that is invalid.
-pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Regex>, String> {
+/// `what` they are for.
+pub(crate) fn patterns(what: &str, texts: &[String]) -> Result<Vec<Regex>, String> {
     let compile = |text: &String| {
-        Regex::new(text).map_err(|error| format!("the pattern `{text}` is invalid: {error}"))
+        Regex::new(text).map_err(|error| format!("the {what} pattern `{text}` is invalid: {error}"))
     };
     texts.iter().map(compile).collect()
 }
@@ -26,7 +27,7 @@ pub(crate) struct Redaction(Vec<Regex>);
 impl Redaction {
     /// Compiles the patterns; fails with a clause about the first invalid one.
     pub(crate) fn new(texts: &[String]) -> Result<Self, String> {
-        patterns(texts).map(Self)
+        patterns("redaction", texts).map(Self)
     }
 
     /// Whether there are no patterns.

@@ -26,6 +26,11 @@ fn schemas() {
         &["misplaced-argument", "misplaced-argument"],
     );
     yaml("bad_pattern_redact", &tail("output: {redact: ['(']}"), &["bad-pattern"]);
+    yaml(
+        "bad_pattern_progress",
+        &tail("progress: ['(', '[0-9]+%']"),
+        &["bad-pattern", "bad-pattern"],
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl LiveScreen {
                 if !tip.is_empty() && tip != self.shown.last {
                     self.shown.messages.push_str(tip);
                     self.shown.messages.push('\n');
-                    self.shown.last = tip.to_owned();
+                    tip.clone_into(&mut self.shown.last);
                     screen::note(tip);
                 }
             }

@@ -108,6 +108,7 @@ pub(crate) fn project_id(cx: &CallContext) -> Option<&str> {
 fn not_started(error: SpawnError) -> ToolError {
     let kind = match &error {
         SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
+        SpawnError::Unfollowed { .. } => return ToolError::outcome_unknown(error.to_string()),
         _ => ErrorKind::Unavailable,
     };
     let retryable = matches!(error, SpawnError::Resources(_));

@@ -158,6 +158,17 @@ impl CommandRunner {
         Ok(command)
     }
 
+    /// Why there is no result. A program that could not be followed may have done its work.
+    fn not_run(&self, error: SpawnError) -> ToolError {
+        let annotations = self.declaration.definition.annotations();
+        match error {
+            SpawnError::Unfollowed { .. } if !annotations.read_only && !annotations.idempotent => {
+                ToolError::outcome_unknown(error.to_string())
+            }
+            error => not_started(error),
+        }
+    }
+
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let invocation = self.invocation(&arguments, cx)?;
         let Compiled { spec, redaction, progress, .. } = self.compiled()?;
@@ -173,7 +184,7 @@ impl CommandRunner {
             }
             None => run(command, cx.cancelled()).await,
         };
-        let finished = finished.map_err(not_started)?;
+        let finished = finished.map_err(|error| self.not_run(error))?;
         if finished.stopped {
             let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
             let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
@@ -235,7 +246,8 @@ impl Tool for CommandRunner {
 
 /// Translates a failed start into a tool error.
 pub(crate) fn not_started(error: SpawnError) -> ToolError {
-    let retryable = error.is_shortage();
+    // A program that was ended at once can be started again where that repeats nothing.
+    let retryable = error.is_shortage() || matches!(error, SpawnError::Unfollowed { .. });
     let kind = match &error {
         _ if retryable => ErrorKind::Unavailable,
         SpawnError::NotFound { .. }
@@ -257,7 +269,28 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
 mod tests {
     use std::io;
 
-    use super::{ErrorKind, SpawnError, not_started};
+    use super::{CommandRunner, ErrorKind, RunnerHost, SpawnError, not_started};
+
+    #[test]
+    fn a_program_that_could_not_be_followed_may_have_done_its_work() {
+        let lost = || SpawnError::Unfollowed {
+            program: "true".into(),
+            source: io::Error::from_raw_os_error(24),
+        };
+        for (annotations, kind) in [
+            ("{}", ErrorKind::OutcomeUnknown),
+            ("{idempotent: true}", ErrorKind::Unavailable),
+            ("{read_only: true}", ErrorKind::Unavailable),
+        ] {
+            let text = format!(
+                "toolcrib: 1\ntools: [{{name: x, description: X., annotations: {annotations}, run: {{argv: [\"true\"]}}}}]\n"
+            );
+            let loaded = toolcrib_manifest::load_str("x.yaml", &text);
+            let runner = CommandRunner::new(&loaded.declarations[0], &RunnerHost::new("."));
+            let error = runner.not_run(lost());
+            assert_eq!((error.kind(), error.retryable()), (kind, kind == ErrorKind::Unavailable));
+        }
+    }
 
     #[test]
     fn a_start_without_descriptors_or_memory_is_unavailable_and_retryable() {

@@ -41,7 +41,22 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
     let started_at = Instant::now();
+    let program = command.program.to_string_lossy().into_owned();
     let (command, started) = start(command, Input::Text).await?;
+    follow(command, started, started_at, stop).await.map_err(|error| match error {
+        // Something has run.
+        SpawnError::Resources(source) => SpawnError::Unfollowed { program, source },
+        error => error,
+    })
+}
+
+/// What a started program prints, and how it ends.
+async fn follow(
+    command: Command,
+    started: Started,
+    started_at: Instant,
+    stop: impl Future<Output = ()>,
+) -> Result<Finished, SpawnError> {
     let Started { guard, stdin, stdout, stderr, enforced } = started;
     let mut pipes = Pipes::new(
         stdin,

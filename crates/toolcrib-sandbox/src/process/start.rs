@@ -143,7 +143,8 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
             // Out of descriptors, say. Without a handle the child cannot be looked after.
             let _ = rustix::process::kill_process_group(pid, Signal::KILL);
             let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
-            return Err(SpawnError::Resources(error.into()));
+            let program = command.program.to_string_lossy().into_owned();
+            return Err(SpawnError::Unfollowed { program, source: error.into() });
         }
     };
     let tree = Tree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);

@@ -136,6 +136,15 @@ pub enum SpawnError {
         /// What the system said.
         source: io::Error,
     },
+    /// It was started, but the system lacked what is needed to follow it, so it was ended. What it did until
+    /// then is unknown.
+    #[error("`{program}` was started and ended at once, because it could not be followed: {source}")]
+    Unfollowed {
+        /// The program.
+        program: String,
+        /// What was lacking.
+        source: io::Error,
+    },
     /// Pipes, process handles or the async runtime are not to be had.
     #[error("no process can be started now: {0}")]
     Resources(#[from] io::Error),

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use toolcrib_core::Turn;
 use toolcrib_core::suspension::Answer;
-use toolcrib_core::{RemoteTrace, Turn};
 use toolcrib_tool::{BoxFuture, ToolCall};
 use tracing::Instrument as _;
 
@@ -50,44 +50,40 @@ pub(super) fn answer(
         Wanted::Call { name, arguments } => {
             let call = request.call(name, arguments);
             let call = called(server.clone(), turn, request.id().into(), client, call);
-            Some(PlainAnswer::Call(in_trace(call, request.trace())))
+            Some(PlainAnswer::Call(match trace::span(request.trace()) {
+                Some(span) => Box::pin(call.instrument(span)),
+                None => call,
+            }))
         }
     }
 }
 
-async fn called(
+fn called(
     server: McpServer,
     turn: Turn,
     id: Box<str>,
     client: Arc<Client>,
     call: ToolCall,
-) -> CallAnswer {
-    let answer = {
-        let work = pin!(turn.start(call));
-        let _revoked = RevokedOnDrop::new(&server, &turn);
-        work.await
-    };
-    match answer {
-        Answer::Done(result) => {
-            server.note_links(&result);
-            answer_text::call(&id, &turn, &result, client.takes)
-        }
-        Answer::Suspended(suspension) => {
-            let takes = client.takes;
-            let settled = Box::pin(call::settle(server, turn, client, suspension)).await;
-            answer_text::settled(&id, settled, takes)
-        }
-    }
-}
-
-fn in_trace(
-    call: impl Future<Output = CallAnswer> + Send + 'static,
-    trace: Option<RemoteTrace<'_>>,
 ) -> BoxFuture<'static, CallAnswer> {
     // The room first: a call's state is large, and would be copied there.
-    let call = Box::into_pin(Box::write(Box::new_uninit(), call));
-    match trace::span(trace) {
-        Some(span) => Box::pin(call.instrument(span)),
-        None => call,
-    }
+    let room = Box::new_uninit();
+    let call = Box::write(room, async move {
+        let answer = {
+            let work = pin!(turn.start(call));
+            let _revoked = RevokedOnDrop::new(&server, &turn);
+            work.await
+        };
+        match answer {
+            Answer::Done(result) => {
+                server.note_links(&result);
+                answer_text::call(&id, &turn, &result, client.takes)
+            }
+            Answer::Suspended(suspension) => {
+                let takes = client.takes;
+                let settled = Box::pin(call::settle(server, turn, client, suspension)).await;
+                answer_text::settled(&id, settled, takes)
+            }
+        }
+    });
+    Box::into_pin(call)
 }

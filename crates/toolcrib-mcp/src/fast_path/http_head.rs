@@ -32,6 +32,10 @@ fn without_port(host: &str) -> Option<&str> {
 
 /// Whether the client takes both kinds of answer, as it has to, without ifs and buts.
 pub(super) fn accepts_answers(headers: &HeaderMap) -> bool {
+    // As nearly all clients write it.
+    if only(headers, &ACCEPT) == Some("application/json, text/event-stream") {
+        return true;
+    }
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let accepts = |wanted: &str| {
         let kinds = values().flat_map(|value| value.split(','));
@@ -116,6 +120,8 @@ mod tests {
         ] {
             assert!(!admits(&[("host", host)]), "{host}");
         }
+        let local = headers(&[("host", "localhost")]);
+        assert!(is_for_one_of(&[], &local) && !is_for_one_of(&[" ".to_owned()], &local));
         assert!(!admits(&[]));
         assert!(!admits(&[("host", "localhost"), ("host", "localhost")]));
         assert!(!admits(&[("host", "localhost"), ("origin", "http://localhost")]));

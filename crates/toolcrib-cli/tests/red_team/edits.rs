@@ -45,7 +45,9 @@ pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
             let files = &files;
             scope.spawn(move || {
                 sleep(Duration::from_millis(missing));
-                files.iter().for_each(|(file, content)| put(file, content, owner, at_once));
+                for (file, content) in files {
+                    put(file, content, owner, at_once);
+                }
             });
             world.run_code(row, row.goal.name(), &facts)
         });

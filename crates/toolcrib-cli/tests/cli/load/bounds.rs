@@ -1,5 +1,6 @@
 //! What a program, a server, a helper or a file may use up or hold up: never the server, and no other call.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -250,7 +251,7 @@ fn long_outputs_of_one_client_leave_those_of_another(
     let mut config = String::from("server:\n  tokens:\n");
     let [ada, bob] = ["ada", "bob"].map(|name| {
         let made = crib.run(&["token", name, "--json"]).json();
-        config += &format!("    {name}: {{hash: {}}}\n", made["hash"]);
+        let _ = writeln!(config, "    {name}: {{hash: {}}}", made["hash"]);
         made["token"].as_str().expect("a token").to_owned()
     });
     crib.config(&config);

@@ -2,9 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{ControlPlane, Places, Reach, exists, is_plain, uncovered};
 use crate::Confinement;
+
+/// How often it is looked for a guarded place that is missing, and the time between: together 200 ms. A
+/// file that is written anew after it was removed is away for a few milliseconds.
+const LOOKS: u32 = 11;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// The places as they were when they were taken out of what a program is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +63,29 @@ impl Confinement {
             plane.exposures().extend(open.into_iter().cloned());
         }
         Ok(())
+    }
+
+    /// [Exposes](Self::expose) the places. A guarded place that is missing may be one that an editor saves:
+    /// it is waited for, on this thread.
+    pub(crate) fn expose_when_guarded_places_are_there(&mut self) -> Result<(), String> {
+        let mut looks = 1;
+        loop {
+            match self.expose() {
+                Err(_) if looks < LOOKS => looks += 1,
+                done => return done,
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+            self.take_out_again();
+        }
+    }
+
+    /// Takes the places out again, as they are now.
+    pub(crate) fn take_out_again(&mut self) {
+        let Some(Taken { plane, places }) = self.taken.take() else { return };
+        let is_own = |listed: &[PathBuf], place: &PathBuf| listed.binary_search(place).is_ok();
+        self.hidden.retain(|place| !is_own(&places.hidden, place));
+        self.read_only.retain(|place| !is_own(&places.read_only, place));
+        self.take_out(&plane);
     }
 
     /// Takes places of the control plane that have gone since they were [taken out](Self::take_out) from

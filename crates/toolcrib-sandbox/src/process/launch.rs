@@ -116,8 +116,9 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
                         program: target.file.display().to_string(),
                         reason,
                     };
-                    confinement.to_mut().leave_out_missing();
-                    confinement.expose().map_err(grants)?;
+                    let own = confinement.to_mut();
+                    own.leave_out_missing();
+                    own.expose_when_guarded_places_are_there().map_err(grants)?;
                 }
                 Attempt::Missing(reason) => {
                     let program = target.file.display().to_string();

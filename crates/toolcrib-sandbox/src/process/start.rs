@@ -1,5 +1,6 @@
 //! From a command to a running tree: environment, program, pipes, process.
 
+use std::borrow::Cow;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -75,10 +76,14 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
             reason: reason.clone(),
         });
     }
-    command.confinement.expose().map_err(|reason| SpawnError::Grants {
-        program: command.program.to_string_lossy().into_owned(),
-        reason,
-    })?;
+    let mut confinement = Cow::Borrowed(&command.confinement);
+    if command.confinement.expose().is_err() {
+        let exposed = confinement.to_mut().expose_when_guarded_places_are_there();
+        exposed.map_err(|reason| SpawnError::Grants {
+            program: command.program.to_string_lossy().into_owned(),
+            reason,
+        })?;
+    }
     let trusted = command.confinement.profile == Profile::Trusted;
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;
@@ -122,7 +127,7 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
     } else {
         let own = std::env::current_dir().ok();
         let target = Target {
-            confinement: &command.confinement,
+            confinement: &confinement,
             file: &file,
             sealed: command.sealed.as_ref(),
             search: &search,

@@ -138,7 +138,9 @@ pub enum SpawnError {
     },
     /// It was started, but the system lacked what is needed to follow it, so it was ended. What it did until
     /// then is unknown.
-    #[error("`{program}` was started and ended at once, because it could not be followed: {source}")]
+    #[error(
+        "`{program}` was started and ended at once, because it could not be followed: {source}"
+    )]
     Unfollowed {
         /// The program.
         program: String,

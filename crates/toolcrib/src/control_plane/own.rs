@@ -89,6 +89,7 @@ impl Config {
         own.read_only.extend(self.manifests.dirs.iter().cloned());
         own.guarded.extend(self.manifests.dirs.iter().cloned());
         own.guarded.extend(self.configs_to_come());
+        own.guarded.extend(self.present());
         if self.registry.lock == LockMode::Enforce {
             own.guarded.push(self.registry.lock_file.clone());
         }
@@ -97,6 +98,14 @@ impl Config {
             own.read_only.extend(DecidingFiles::of_command(argv, cwd).places);
         }
         own
+    }
+
+    /// Files that decide what this server does, and its records, as far as they exist now. Should one of
+    /// them go, whoever makes it again would decide it.
+    fn present(&self) -> impl Iterator<Item = PathBuf> {
+        let named = [&self.state.dir, &self.audit.file].into_iter().flatten();
+        let all = self.own_files.iter().chain([&self.registry.lock_file]).chain(named);
+        all.filter(|place| place.symlink_metadata().is_ok()).cloned()
     }
 
     /// The folder of an audit log that this program moves aside when it is full. Programs that run then do

@@ -315,6 +315,35 @@ async fn without_a_config_too_no_program_writes_where_manifests_are_read_from() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_program_starts_while_it_could_make_the_config_or_the_lock() {
+    let place = Place::new();
+    place.tool("shell", "{argv: [sh, -c, 'echo ran; touch config.yml toolcrib.lock']}");
+    for name in ["config.yml", "toolcrib.lock"] {
+        place.write("config.yml", "{}");
+        place.write("toolcrib.lock", "");
+        let config: Config = decode("config.yml", "{}").unwrap();
+        let mut config = config.relative_to(&place.top);
+        config.workspace.root = place.top.clone();
+        config.own_files.push(place.top.join("config.yml"));
+        let found = Manifests::load(&config.manifests.dirs, RunnerHost::new(&place.top));
+        let crib = Toolcrib::builder().settings(&config).manifests(&found).build().unwrap();
+        fs::remove_file(place.top.join(name)).unwrap();
+        let said = call(&crib, "shell", "{}").await;
+        assert!(said.contains("could create it") && !said.contains("ran"), "{said}");
+        assert!(!place.top.join(name).exists(), "{name}");
+
+        // An editor that removes a file before it writes it is waited for.
+        let late = place.top.join(name);
+        let editor = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(60));
+            fs::write(late, "").unwrap();
+        });
+        assert!(call(&crib, "shell", "{}").await.contains("ran"), "{name}");
+        editor.join().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_goes_on_while_a_script_of_another_tool_goes_and_comes() {
     let place = Place::new();
     let script = place.write("ws/scripts/a.sh", "#!/bin/sh\necho first\n");

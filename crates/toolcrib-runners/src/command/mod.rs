@@ -177,7 +177,7 @@ impl CommandRunner {
         // Mask secrets before the output is cut.
         let command = command.filter_output(cx.byte_masks());
         let output = &self.declaration.output;
-        let finished = match LiveOutput::of(cx, output, redaction, progress, spec.capture_bytes) {
+        let finished = match LiveOutput::of(cx, output, redaction, progress) {
             Some(live) => {
                 let command = command.tap_output(live.tap());
                 live.beside(cx, run(command, cx.cancelled())).await

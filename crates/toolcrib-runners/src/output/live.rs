@@ -40,19 +40,18 @@ pub(crate) struct LiveOutput<'r> {
 
 impl<'r> LiveOutput<'r> {
     /// Nothing where nobody watches the call, or where a pattern could hide more than one line, which
-    /// nobody can know before the last one. At most `most` bytes are shown.
+    /// nobody can know before the last one. As many bytes are shown as a result may have characters.
     pub(crate) fn of(
         cx: &CallContext,
         output: &OutputSpec,
         redaction: &'r Redaction,
         progress: &'r [Regex],
-        most: usize,
     ) -> Option<Self> {
         if !cx.is_watched() || redaction.spans_lines() {
             return None;
         }
         let is_data = output.format == OutputFormat::Json;
-        Some(Self { buffer: Arc::default(), redaction, progress, is_data, left: most })
+        Some(Self { buffer: Arc::default(), redaction, progress, is_data, left: cx.output_chars() })
     }
 
     /// What collects the output.

@@ -296,7 +296,11 @@ impl<'a> Facts<'a> {
                     &format!("{source}; `--connect` asks the server whether it has it now"),
                 ),
                 None if self.is_at_server => {
-                    line("not here", plain, "no usable manifest declares it; the server below has it");
+                    line(
+                        "not here",
+                        plain,
+                        "no usable manifest declares it; the server below has it",
+                    );
                 }
                 None => line("unknown", ERROR, "no source declares it"),
             },

@@ -80,7 +80,7 @@ async fn what_may_have_happened_is_kept_under_its_key_and_never_done_again() {
     let problem: serde_json::Value = serde_json::from_str(&first.body).unwrap();
     assert_eq!(problem["kind"], "outcome_unknown");
     assert_eq!(problem["result"]["error"]["retryable"], false);
-    assert!(first.body.contains("look before you call it again"), "{}", first.body);
+    assert!(first.body.contains("check before you call it again"), "{}", first.body);
     for _ in 0..2 {
         let again = ask.clone().send().await;
         assert_eq!(again.header("idempotency-replayed"), Some("true"));

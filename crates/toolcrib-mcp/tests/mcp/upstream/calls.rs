@@ -86,7 +86,7 @@ async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
     // It may have had its effect: nobody is told that it can be made again.
     assert_eq!(lost.error_kind(), Some(ErrorKind::OutcomeUnknown));
     assert!(!lost.error().unwrap().retryable());
-    assert!(lost.text().contains("look before you call it again"), "{}", lost.text());
+    assert!(lost.text().contains("check before you call it again"), "{}", lost.text());
 
     until("its tools are withdrawn", || room.listed().is_empty()).await;
     let reason = "the MCP server `my` is not connected: it ended with exit code 3";

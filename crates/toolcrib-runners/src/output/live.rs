@@ -84,28 +84,37 @@ impl<'r> LiveOutput<'r> {
 
     async fn show(&mut self, cx: &CallContext) {
         let [stdout, stderr] = self.buffer.take();
-        for (kind, part) in [(OutputKind::Stdout, stdout), (OutputKind::Stderr, stderr)] {
-            let Some(text) = part.text(self.redaction) else { continue };
-            if let Some(update) = self.progress_in(&text) {
-                cx.status(update);
+        let stdout = self.text(cx, OutputKind::Stdout, &stdout);
+        let stderr = self.text(cx, OutputKind::Stderr, &stderr);
+        let output = async {
+            if let Some(text) = stdout {
+                cx.stream(text).await;
             }
-            if self.left == 0 || (self.is_data && kind == OutputKind::Stdout) {
-                continue;
+        };
+        // Never waits, so it is told even if the program ends while a slow reader is waited for.
+        let errors = async {
+            if let Some(text) = stderr {
+                cx.status(StatusUpdate::doing().with_tip(text.trim_end_matches('\n')));
             }
-            let text = if let Some(left) = self.left.checked_sub(text.len()) {
-                self.left = left;
-                text
-            } else {
-                self.left = 0;
-                "[… more output is not shown live …]\n".to_owned()
-            };
-            match kind {
-                OutputKind::Stdout => cx.stream(text).await,
-                OutputKind::Stderr => {
-                    cx.status(StatusUpdate::doing().with_tip(text.trim_end_matches('\n')));
-                }
-            }
+        };
+        tokio::join!(biased; output, errors);
+    }
+
+    /// What is to be shown of a part. Tells how far the program is, if the part says so.
+    fn text(&mut self, cx: &CallContext, kind: OutputKind, part: &Part) -> Option<String> {
+        let text = part.text(self.redaction)?;
+        if let Some(update) = self.progress_in(&text) {
+            cx.status(update);
         }
+        if self.left == 0 || (self.is_data && kind == OutputKind::Stdout) {
+            return None;
+        }
+        let Some(left) = self.left.checked_sub(text.len()) else {
+            self.left = 0;
+            return Some("[… more output is not shown live …]\n".to_owned());
+        };
+        self.left = left;
+        Some(text)
     }
 
     /// What the last line says that tells how far the program is. The line itself is shown as output.
@@ -249,8 +258,64 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use toolcrib_manifest::declaration::Keep;
+    use toolcrib_tool::{BoxFuture, CallHost, Content, ToolDefinition};
 
     use super::*;
+
+    /// Hears everything and never catches up.
+    #[derive(Default)]
+    struct SlowReader(Mutex<Vec<String>>);
+
+    impl CallHost for SlowReader {
+        fn cancelled(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+
+        fn is_watched(&self) -> bool {
+            true
+        }
+
+        fn status(&self, update: StatusUpdate) {
+            self.0.lock().unwrap().extend(update.tip);
+        }
+
+        fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+            self.0.lock().unwrap().push(part.as_text().into_owned());
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_never_catches_up_is_told_of_both_streams_and_delays_nothing() {
+        let reader = Arc::new(SlowReader::default());
+        let definition = ToolDefinition::builder("x").description("X.").build().unwrap();
+        let host = Arc::clone(&reader) as Arc<dyn CallHost>;
+        let cx = CallContext::builder("1", Arc::new(definition)).host(host).build();
+        let output = OutputSpec {
+            format: OutputFormat::Text,
+            keep: Keep::Both,
+            redact: vec![],
+            progress: vec![],
+        };
+        let redaction = Redaction::default();
+        let live = LiveOutput::of(&cx, &output, &redaction, &[]).unwrap();
+        let tap = live.tap();
+        let work = async {
+            tap(OutputKind::Stdout, b"a\n");
+            tap(OutputKind::Stderr, b"b\n");
+            sleep(PAUSE).await;
+            tap(OutputKind::Stdout, b"c\n");
+            tap(OutputKind::Stderr, b"d\n");
+            "done"
+        };
+        assert_eq!(live.beside(&cx, work).await, "done");
+        assert_eq!(*reader.0.lock().unwrap(), ["a\n", "b", "c\n", "d"]);
+    }
 
     fn shown(part: &mut Part) -> String {
         part.take().text(&Redaction::default()).unwrap_or_default()

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{ControlPlane, Places, Reach, exists, is_plain, uncovered};
 use crate::Confinement;
 
-/// How often it is looked for a guarded place that is missing, and the time between: together 200 ms. A
-/// file that is written anew after it was removed is away for a few milliseconds.
-const LOOKS: u32 = 11;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// How long a guarded place that is missing is waited for, and the time between two looks. A file that is
+/// written anew after it was removed is away for a few milliseconds.
+const WAIT: Duration = Duration::from_millis(500);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The places as they were when they were taken out of what a program is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +68,10 @@ impl Confinement {
     /// [Exposes](Self::expose) the places. A guarded place that is missing may be one that an editor saves:
     /// it is waited for, on this thread.
     pub(crate) fn expose_when_guarded_places_are_there(&mut self) -> Result<(), String> {
-        let mut looks = 1;
+        let began = Instant::now();
         loop {
             match self.expose() {
-                Err(_) if looks < LOOKS => looks += 1,
+                Err(_) if began.elapsed() < WAIT => {}
                 done => return done,
             }
             std::thread::sleep(BETWEEN_LOOKS);

@@ -37,16 +37,19 @@ fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
         let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
         Withheld { hidden: &hidden, read_only: &read_only }.mounts(&grants)
     };
-    let mounts = mounts(confinement).or_else(|error| match error {
-        // It may have gone since it was looked for, or be back.
-        NotWithheld::Missing(_) => {
-            let mut confinement = confinement.clone();
-            confinement.leave_out_missing();
-            mounts(&confinement)
-        }
-        error => Err(error),
-    });
-    mounts.map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason)
+    let mut found = mounts(confinement);
+    if let Err(NotWithheld::Missing(_)) = found {
+        // A place has gone since it was looked for.
+        let mut confinement = confinement.clone();
+        confinement.leave_out_missing();
+        found = mounts(&confinement);
+    }
+    match found {
+        Ok(mounts) => Ok(!mounts.is_empty()),
+        // It comes and goes: whether the program starts is found out when it does.
+        Err(NotWithheld::Missing(_)) => Ok(true),
+        Err(error) => Err(error.into_reason()),
+    }
 }
 
 /// Whether a helper can make a mount namespace and mount something there. The answer is that of the

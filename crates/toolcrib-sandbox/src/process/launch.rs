@@ -59,9 +59,9 @@ impl<E: Into<SpawnError>> From<E> for Refusal {
 /// does not answer.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often a start is tried while files that are withheld from the program are being replaced. An
-/// attempt takes milliseconds, and editors and deployments replace a file once.
-const MOST_ATTEMPTS: u32 = 10;
+/// How long a start is tried again while files that are withheld from the program are being replaced.
+/// An attempt takes milliseconds, so a file has to be replaced all the time for this to be over.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is said of a helper without a report.
 const SILENT: &str = "the helper ended without a report, or is of another version";
@@ -100,7 +100,7 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
         if !forced && NOT_HERE.load(Ordering::Relaxed) & rung.bit() != 0 {
             continue;
         }
-        let mut attempts = 1;
+        let (began, mut attempts) = (Instant::now(), 1);
         let mut confinement = Cow::Borrowed(target.confinement);
         let error = loop {
             match attempt(&helper, target, &confinement, rung)? {
@@ -108,9 +108,11 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
                     return Ok((pid, supervisor, enforced));
                 }
                 Attempt::NoSuchRung(error) => break error,
-                Attempt::Replaced(_) if attempts < MOST_ATTEMPTS => attempts += 1,
+                Attempt::Replaced(_) if began.elapsed() < PATIENCE => attempts += 1,
                 // A file of the control plane that was there when it was looked for.
-                Attempt::Missing(_) if attempts < MOST_ATTEMPTS && confinement.taken.is_some() => {
+                Attempt::Missing(_)
+                    if began.elapsed() < PATIENCE && confinement.taken.is_some() =>
+                {
                     attempts += 1;
                     let grants = |reason| SpawnError::Grants {
                         program: target.file.display().to_string(),

@@ -10,20 +10,20 @@ use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
 use crate::command::script;
 use crate::confinement::confinement;
-use crate::trust::Renewal;
+use crate::trust::TrustRenewal;
 use crate::trust::{deciding_files, pinned_files};
 use crate::{DecidingFiles, RunnerHost, Secrets};
 
 /// A cache of program lookups during one start or reload: many tools run the same few programs, and each lookup
 /// searches all directories of `PATH`.
 #[derive(Debug, Default)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramLookups {
     found: RefCell<HashMap<String, bool>>,
     /// Reasons why no program can start under a confinement. Most declarations ask for the same confinement.
     unstartable: RefCell<Vec<(SandboxSpec, Option<String>)>>,
 }
 
-impl Programs {
+impl ProgramLookups {
     fn has(&self, program: &str) -> bool {
         let known = self.found.borrow().get(program).copied();
         known.unwrap_or_else(|| {
@@ -45,11 +45,11 @@ impl Programs {
     }
 }
 
-/// What is missing, one clause for each problem, without duplicates.
+/// Everything that is missing, one clause for each problem, without duplicates.
 pub(crate) fn missing(
     declaration: &Declaration,
     host: &RunnerHost,
-    known: &Programs,
+    known: &ProgramLookups,
 ) -> Vec<String> {
     let runs = declaration.command().is_some() || declaration.worker().is_some();
     if runs && !STARTS_PROGRAMS {
@@ -78,7 +78,7 @@ pub(crate) fn missing(
             format!("needs the program `{program}`, which is not on PATH")
         }
     });
-    let advice = || Renewal::of_tool(declaration, host).advice(host);
+    let advice = || TrustRenewal::of_tool(declaration, host).advice(host);
     let script = declaration.command().and_then(|command| command.script.as_ref());
     let script = script.and_then(|script| script::start(script, host.pinned_scripts, advice).err());
     let beside = declaration.worker().and_then(|worker| {

@@ -9,19 +9,23 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 
 #[cfg(feature = "http")]
 use crate::HttpRunner;
-use crate::availability::{Programs, missing};
-use crate::vouched::Vouched;
+use crate::availability::{ProgramLookups, missing};
+use crate::trust_guard::TrustGuard;
 use crate::{CommandRunner, RunnerHost, TrustDecision, WorkerRunner, tool_trust_decision};
 
 /// Makes the tool that a declaration describes. If something keeps it from running here, the tool is unavailable with
 /// that reason; missing values are never replaced by empty or invented ones. A tool that the client runs is always
 /// available.
 pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
-    entry_with(declaration, host, &Programs::default())
+    entry_with(declaration, host, &ProgramLookups::default())
 }
 
 /// Like [`entry`], with a cache of program lookups.
-fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs) -> ToolEntry {
+fn entry_with(
+    declaration: &Declaration,
+    host: &RunnerHost,
+    programs: &ProgramLookups,
+) -> ToolEntry {
     let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
         .at(declaration.origin.clone());
     let digest = declaration.digest();
@@ -34,14 +38,14 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
     let word = tool_trust_decision(declaration, &digest, host);
     let pinned;
     let host = if word == Some(TrustDecision::TrustedForDigest) {
-        // The operator's word covers the contents of its files, too.
+        // The operator's trust covers the contents of its files, too.
         pinned = host.clone().with_pinned_scripts(true);
         &pinned
     } else {
         host
     };
     let (body, defect) = body(declaration, host);
-    let body: Arc<dyn Tool> = Arc::new(Vouched::new(body, declaration, &digest, host));
+    let body: Arc<dyn Tool> = Arc::new(TrustGuard::new(body, declaration, &digest, host));
     let mut missing = missing(declaration, host, programs);
     if let Some(TrustDecision::Untrusted { remedy }) = word
         && !host.for_plans
@@ -65,7 +69,7 @@ const ENTRIES_PER_THREAD: usize = 32;
 /// Makes the tools of many declarations on all processors, in order; each as [`entry`] does.
 pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntry> {
     let make = |part: &[&Declaration]| -> Vec<ToolEntry> {
-        let programs = Programs::default();
+        let programs = ProgramLookups::default();
         part.iter().map(|declaration| entry_with(declaration, host, &programs)).collect()
     };
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -87,7 +91,7 @@ pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntr
     })
 }
 
-/// What runs the tool, and what keeps it from running.
+/// The body that runs the tool, and the reason why it cannot run, if there is one.
 fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<String>) {
     #[cfg(feature = "http")]
     if declaration.http().is_some() {

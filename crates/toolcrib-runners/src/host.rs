@@ -1,4 +1,4 @@
-//! The machine and the settings with which runners work.
+//! The machine and the settings that runners use.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,34 +12,35 @@ use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 
 use crate::{Secrets, ServerValues, Trust, TrustNothing};
 
-/// What all declared tools of a server share.
+/// The settings that all declared tools of a server share.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunnerHost {
-    /// Where programs start if their declaration names no directory. Relative directories of declarations are below it.
+    /// The directory in which programs start if their declaration names none. Relative directories of declarations are
+    /// resolved against it.
     pub workspace_root: PathBuf,
     /// The values of `${secret.x}`.
     pub secrets: Secrets,
     /// Whether a tool is refused when its script, or a file that its argument vector names, has changed since the
     /// manifest was loaded. Default `false`: the current file is used.
     pub pinned_scripts: bool,
-    /// What no program of a declaration may change, and what none may read. Empty by default; whoever holds a clone may
+    /// Paths that no program of a declaration may change, and paths that none may read. Empty by default; any clone can
     /// [set](ControlPlane::set) it.
     pub control_plane: ControlPlane,
-    /// Which declarations have the operator's word for profile `trusted` and for grants that reach the home folder.
+    /// Which declarations the operator trusts with profile `trusted` and with grants that reach the home folder.
     /// Default: none.
     pub trust: Arc<dyn Trust>,
     /// Places of credentials in addition to the usual ones (`~/.ssh` and similar). Grants that reach them need the
-    /// operator's word.
+    /// operator's trust.
     pub sensitive: Vec<PathBuf>,
     /// The operator's settings for all confined programs: whether their profiles must be enforced, and how much memory
     /// they have.
     pub confinement: ConfinementDefaults,
-    /// Whether its tools are only asked what a call would do.
+    /// Whether its tools only produce plans.
     pub(crate) for_plans: bool,
-    /// What the tools of each file keep alive, by file name.
+    /// The leases that the tools of each file hold, by file name.
     leases: Option<Arc<BTreeMap<String, Lease>>>,
-    /// What this tool keeps alive.
+    /// The lease that this tool holds.
     held: Option<Lease>,
 }
 
@@ -63,9 +64,9 @@ impl RunnerHost {
         }
     }
 
-    /// Takes what tools need for granted, except variables of the environment: programs, scripts, secrets
-    /// and the operator's word. Their plans ([`Tool::plan`](toolcrib_tool::Tool::plan)) can then be looked at
-    /// on a machine that has none of these. A call of such a tool is still refused where something is missing.
+    /// Assumes that everything tools need is available, except environment variables: programs, scripts, secrets and
+    /// the operator's trust. Their plans ([`Tool::plan`](toolcrib_tool::Tool::plan)) can then be viewed on a machine
+    /// that has none of these. A call of such a tool is still refused if something is missing.
     #[must_use]
     pub fn for_plans(self) -> Self {
         Self { for_plans: true, ..self }
@@ -91,8 +92,8 @@ impl RunnerHost {
         Self { control_plane, ..self }
     }
 
-    /// Sets what decides which declarations have the operator's word. A host that loads manifests itself decides here;
-    /// without it, tools that need the word are unavailable.
+    /// Sets what decides which declarations the operator trusts. A host that loads manifests itself decides here;
+    /// without it, tools that need the operator's trust are unavailable.
     ///
     /// ```
     /// use toolcrib_runners::{RunnerHost, TrustEverything};
@@ -106,15 +107,15 @@ impl RunnerHost {
         Self { trust: Arc::new(trust), ..self }
     }
 
-    /// Adds places of credentials. Grants that reach them need the operator's word.
+    /// Adds places of credentials. Grants that reach them need the operator's trust.
     #[must_use]
     pub fn with_sensitive(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sensitive.extend(places);
         self
     }
 
-    /// Sets a value for each file, by name, that every tool of the file keeps alive as long as anybody can call the
-    /// tool. After a reload that is as long as an old turn is open.
+    /// Sets a lease for each file, by name. Every tool of the file holds it for as long as the tool can be called;
+    /// after a reload, that is until the last turn that uses the old tools closes.
     #[must_use]
     pub fn with_leases(self, leases: BTreeMap<String, Lease>) -> Self {
         Self { leases: Some(Arc::new(leases)), ..self }
@@ -150,7 +151,7 @@ impl RunnerHost {
         }
     }
 
-    /// Resolves a declared directory below the workspace.
+    /// Resolves a declared directory against the workspace.
     pub(crate) fn directory(&self, declared: Option<&Path>) -> PathBuf {
         match declared {
             Some(declared) => self.workspace_root.join(declared),
@@ -159,7 +160,7 @@ impl RunnerHost {
     }
 }
 
-/// The host as a plan sees it: secrets whose command was not run count as available.
+/// The host for making plans: secrets whose command was not run count as available.
 pub(crate) struct PlanningHost<'h>(pub(crate) &'h RunnerHost);
 
 impl ServerValues for PlanningHost<'_> {

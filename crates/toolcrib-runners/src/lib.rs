@@ -26,7 +26,7 @@ mod http;
 mod output;
 mod secrets;
 mod trust;
-mod vouched;
+mod trust_guard;
 mod worker;
 
 pub use crate::expansion::{Invocation, ServerValues, expand};
@@ -43,7 +43,7 @@ pub use secrets::{
 };
 /// Lets a program that embeds this crate confine the programs it starts.
 pub use toolcrib_sandbox::jail;
-/// What no program of a declaration may change; see [`RunnerHost::control_plane`].
+/// The files that no program of a declaration may change; see [`RunnerHost::control_plane`].
 pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
 pub use trust::{
     Trust, TrustDecision, TrustEverything, TrustNothing, TrustRequest, prompt_trust_decision,

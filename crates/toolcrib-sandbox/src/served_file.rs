@@ -104,7 +104,7 @@ impl ServedFile {
         {
             let problem = format!(
                 "it is `{}`, outside of the manifest's folder and the workspace or in a place of \
-                 credentials, which needs the operator's word",
+                 credentials, which needs the operator's trust",
                 place.display()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(read("notes").unwrap(), b"notes");
         for name in ["link", ".ssh/id", "../../etc/passwd"] {
             let error = read(name).unwrap_err();
-            assert!(error.to_string().contains("operator's word"), "{name}: {error}");
+            assert!(error.to_string().contains("operator's trust"), "{name}: {error}");
         }
     }
 

@@ -203,7 +203,7 @@ pub struct OtherDeclaration {
     /// Why it is blocked, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// What it lacks of the operator's word, if something.
+    /// The operator's trust that it lacks, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<String>,
     /// Who has the name instead.

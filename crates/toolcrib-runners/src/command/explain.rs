@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 
-/// How a declared program was run.
+/// The conditions under which a declared program ran.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConfinedRun<'a> {
     /// The declared confinement.
@@ -82,7 +82,8 @@ const SCRATCH: (&str, usize) = ("/toolcrib-", 32);
 /// Messages about a missing file.
 const NOT_THERE: [&str; 3] = ["no such file or directory", "cannot access", "enoent"];
 
-/// What a failed program lacked, as a line for the tool's maintainer; `None` if its output shows no such cause.
+/// The permission that a failed program lacked, as a line for the tool's maintainer; `None` if its output does not show
+/// one.
 pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String> {
     let profile = confined.sandbox.profile;
     if profile == SandboxProfile::Trusted {
@@ -96,7 +97,7 @@ pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String
     if shows(&NO_SERVICES) {
         lacks.push(format!(
             "programs cannot use the machine's services or gain privileges under `{name}`: \
-             `sandbox: {{profile: trusted}}` allows it, with the operator's word"
+             `sandbox: {{profile: trusted}}` allows it, and needs the operator's trust (`toolcrib trust`)"
         ));
     }
     let is_curl = Path::new(confined.program).file_name().is_some_and(|name| name == "curl");
@@ -109,7 +110,7 @@ pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String
     if !confined.own_home && (shows(&NO_HOME) || missed_in_scratch(&lower)) {
         lacks.push(
             "its HOME is a scratch folder: `pass_env: [HOME]` in `run` gives it the server's, and \
-             `sandbox: {read: [\"~/…\"]}` the files there, with the operator's word (`toolcrib trust`)"
+             `sandbox: {read: [\"~/…\"]}` the files there, which needs the operator's trust (`toolcrib trust`)"
                 .to_owned(),
         );
     }
@@ -175,7 +176,7 @@ fn is_path(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(profile: SandboxProfile, own_home: bool, printed: &str) -> String {
+    fn explanation(profile: SandboxProfile, own_home: bool, printed: &str) -> String {
         let sandbox = SandboxSpec::of(profile);
         let workspace = Path::new("/srv/work");
         let confined =
@@ -208,13 +209,13 @@ mod tests {
                 "cat: /tmp/toolcrib-0123456789abcdef0123456789abcdef/.gitconfig: No such file or directory",
                 "pass_env: [HOME]",
             ),
-            ("Unable to locate credentials. You can configure", "the operator's word"),
+            ("Unable to locate credentials. You can configure", "the operator's trust"),
             ("Failed to connect to bus: No such file or directory", "profile: trusted"),
             ("sudo: The \"no new privileges\" flag is set", "profile: trusted"),
         ];
         for (printed, key) in rows {
-            let said = said(SandboxProfile::Workspace, false, printed);
-            assert!(said.contains(key), "{printed}: {said}");
+            let explanation = explanation(SandboxProfile::Workspace, false, printed);
+            assert!(explanation.contains(key), "{printed}: {explanation}");
         }
     }
 
@@ -222,28 +223,31 @@ mod tests {
     fn a_silent_curl_without_a_network_gets_the_network_hint() {
         let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
         let workspace = Path::new("/srv/work");
-        let said = |program, code| {
+        let explanation = |program, code| {
             let exit = Some(code);
             let confined =
                 ConfinedRun { sandbox: &sandbox, workspace, program, exit, own_home: false };
             explain(confined, "").unwrap_or_default()
         };
         for code in [6, 7, 28] {
-            assert!(said("/usr/bin/curl", code).contains("profile: workspace+net"), "{code}");
-            assert_eq!(said("grep", code), "", "{code}");
+            assert!(
+                explanation("/usr/bin/curl", code).contains("profile: workspace+net"),
+                "{code}"
+            );
+            assert_eq!(explanation("grep", code), "", "{code}");
         }
-        assert_eq!(said("curl", 22), "", "the server answered");
+        assert_eq!(explanation("curl", 22), "", "the server answered");
     }
 
     #[test]
     fn granted_permissions_are_not_reported_as_missing() {
         let offline = "Could not resolve host: example.com";
-        assert_eq!(said(SandboxProfile::WorkspaceNet, false, offline), "");
-        assert_eq!(said(SandboxProfile::Trusted, false, "cat: /x: Permission denied"), "");
+        assert_eq!(explanation(SandboxProfile::WorkspaceNet, false, offline), "");
+        assert_eq!(explanation(SandboxProfile::Trusted, false, "cat: /x: Permission denied"), "");
         let home = "The connection to the server localhost:8080 was refused";
-        assert_eq!(said(SandboxProfile::WorkspaceNet, true, home), "");
-        assert_eq!(said(SandboxProfile::Workspace, false, "grep: no match"), "");
+        assert_eq!(explanation(SandboxProfile::WorkspaceNet, true, home), "");
+        assert_eq!(explanation(SandboxProfile::Workspace, false, "grep: no match"), "");
         let own = "cat: /srv/work/a: Permission denied";
-        assert_eq!(said(SandboxProfile::Workspace, false, own), "");
+        assert_eq!(explanation(SandboxProfile::Workspace, false, own), "");
     }
 }

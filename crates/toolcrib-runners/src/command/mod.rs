@@ -21,7 +21,7 @@ use crate::host::PlanningHost;
 use crate::output::live::LiveOutput;
 use crate::output::redact::{Redaction, patterns};
 use crate::output::{outcome, streams};
-use crate::trust::Renewal;
+use crate::trust::TrustRenewal;
 use crate::trust::{deciding_files, pinned_files};
 use crate::{DecidingFiles, RunnerHost};
 
@@ -39,11 +39,11 @@ pub struct CommandRunner {
     declaration: Declaration,
     host: RunnerHost,
     /// The compiled declaration, or why it cannot be compiled.
-    compiled: Result<Compiled, String>,
+    compiled: Result<CompiledCommand, String>,
 }
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledCommand {
     spec: CommandSpec,
     checks: ContextChecks,
     redaction: Redaction,
@@ -65,7 +65,7 @@ impl CommandRunner {
                     );
                 }
             };
-            Ok(Compiled {
+            Ok(CompiledCommand {
                 spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
@@ -95,7 +95,7 @@ impl CommandRunner {
         self.host.start_directory(declared, sandbox, &origin.file)
     }
 
-    fn compiled(&self) -> Result<&Compiled, ToolError> {
+    fn compiled(&self) -> Result<&CompiledCommand, ToolError> {
         self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
     }
 
@@ -105,7 +105,7 @@ impl CommandRunner {
         let files = || DecidingFiles::of_tool(&self.declaration, &self.host).all();
         deciding_files::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
-        let advice = || Renewal::of_tool(&self.declaration, &self.host).advice(&self.host);
+        let advice = || TrustRenewal::of_tool(&self.declaration, &self.host).advice(&self.host);
         let start = match &spec.script {
             Some(script) => {
                 script::start(script, self.host.pinned_scripts, advice).map_err(refused)?
@@ -171,7 +171,7 @@ impl CommandRunner {
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let invocation = self.invocation(&arguments, cx)?;
-        let Compiled { spec, redaction, progress, .. } = self.compiled()?;
+        let CompiledCommand { spec, redaction, progress, .. } = self.compiled()?;
         let program = invocation.program.clone();
         let command = self.command(spec, invocation)?;
         // Mask secrets before the output is cut.
@@ -180,7 +180,7 @@ impl CommandRunner {
         let finished = match LiveOutput::of(cx, output, redaction, progress) {
             Some(live) => {
                 let command = command.tap_output(live.tap());
-                live.beside(cx, run(command, cx.cancelled())).await
+                live.run_and_show(cx, run(command, cx.cancelled())).await
             }
             None => run(command, cx.cancelled()).await,
         };

@@ -15,8 +15,8 @@ pub(crate) fn value<'a>(
 ) -> Option<Cow<'a, Value>> {
     let key = parameters.iter().find(|parameter| parameter.name == name).map(|known| &*known.key);
     let key = key.unwrap_or(name);
-    let of_host = cx.value(key).filter(|value| !value.is_null()).map(Cow::Borrowed);
-    of_host.or_else(|| call_value(cx, key).map(|text| Cow::Owned(text.into())))
+    let context_value = cx.value(key).filter(|value| !value.is_null()).map(Cow::Borrowed);
+    context_value.or_else(|| call_value(cx, key).map(|text| Cow::Owned(text.into())))
 }
 
 /// Properties of a call that need no host: its id, which identifies a request without another id, and its session.

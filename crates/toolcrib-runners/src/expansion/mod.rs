@@ -17,13 +17,13 @@ use toolcrib_tool::{Arguments, CallContext, ToolError};
 
 use crate::RunnerHost;
 use crate::command::script::OWN_PATH;
-use crate::expansion::text::{Place, text_of};
-use crate::expansion::values::{Values, unavailable};
+use crate::expansion::text::{Destination, text_of};
+use crate::expansion::values::{CallValues, unavailable};
 
 /// The kernel's limit for one argument or variable, including the final NUL.
-const ONE_MAX: usize = 128 * 1024;
+const ARGUMENT_MAX: usize = 128 * 1024;
 /// The limit for all arguments of a call. The kernel takes about 2 MiB, including the environment.
-const ALL_MAX: usize = 1024 * 1024;
+const ARGUMENTS_MAX: usize = 1024 * 1024;
 
 /// The server's values for references.
 pub trait ServerValues {
@@ -149,11 +149,13 @@ pub fn expand(
     let Some(command) = declaration.command() else {
         return Err(ToolError::unavailable("this tool starts no program for a call"));
     };
-    let values = Values { declaration, arguments: arguments.tape()?.root(), cx, server };
+    let values = CallValues { declaration, arguments: arguments.tape()?.root(), cx, server };
     let expansion = Expansion { command, values };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
-        Some(template) => expansion.template(template, Place::Stream)?.map(|filled| filled.text),
+        Some(template) => {
+            expansion.template(template, Destination::Stream)?.map(|filled| filled.text)
+        }
         None => None,
     };
     for variable in &command.pass_env {
@@ -174,7 +176,7 @@ pub(crate) fn may_pass(server: &dyn ServerValues, variable: &str) -> Result<(), 
     server.may_pass(variable).map_err(|reason| unavailable(&reason))
 }
 
-/// Expands a template that depends on no call with the server's values.
+/// Expands a template with the server's values only, for settings that outlive a call.
 pub(crate) fn expand_without_call(
     template: &Template,
     server: &dyn ServerValues,
@@ -201,7 +203,7 @@ pub(crate) fn expand_without_call(
 /// The inputs of one expansion.
 struct Expansion<'a> {
     command: &'a CommandSpec,
-    values: Values<'a>,
+    values: CallValues<'a>,
 }
 
 /// A template with its values filled in.
@@ -213,21 +215,21 @@ struct Filled<'a> {
 
 /// An argument vector being built.
 #[derive(Default)]
-struct Vector {
+struct ArgumentVector {
     entries: Vec<String>,
     bytes: usize,
     /// Whether the author wrote `--`: programs take nothing after it for an option.
     options_ended: bool,
 }
 
-impl Vector {
+impl ArgumentVector {
     /// Adds one argument; `from` names the call's argument that the text comes from.
     fn push(&mut self, text: String, from: Option<&str>) -> Result<(), ToolError> {
         self.bytes += text.len() + 1;
-        if text.len() >= ONE_MAX {
+        if text.len() >= ARGUMENT_MAX {
             return Err(too_long(from, "one argument of a program may have at most 128 KiB"));
         }
-        if self.bytes > ALL_MAX {
+        if self.bytes > ARGUMENTS_MAX {
             return Err(too_long(from, "all arguments of a program may have at most 1 MiB"));
         }
         self.entries.push(text);
@@ -243,7 +245,7 @@ impl Expansion<'_> {
         let [Piece::Literal(program)] = program.pieces.as_slice() else {
             return Err(broken("lets a value choose the program"));
         };
-        let mut vector = Vector::default();
+        let mut vector = ArgumentVector::default();
         for entry in rest {
             match entry {
                 ArgvEntry::One(template) => self.push(&mut vector, template)?,
@@ -265,8 +267,8 @@ impl Expansion<'_> {
     }
 
     /// Adds the one argument of a template, or none.
-    fn push(&self, vector: &mut Vector, template: &Template) -> Result<(), ToolError> {
-        let Some(filled) = self.template(template, Place::Line)? else { return Ok(()) };
+    fn push(&self, vector: &mut ArgumentVector, template: &Template) -> Result<(), ToolError> {
+        let Some(filled) = self.template(template, Destination::Line)? else { return Ok(()) };
         if !vector.options_ended {
             match filled.first {
                 Some(Reference::Arg(name)) => {
@@ -293,7 +295,7 @@ impl Expansion<'_> {
     }
 
     /// Adds one argument for each item of a list.
-    fn push_each(&self, vector: &mut Vector, name: &str) -> Result<(), ToolError> {
+    fn push_each(&self, vector: &mut ArgumentVector, name: &str) -> Result<(), ToolError> {
         let Some(value) = self.values.argument(name) else { return Ok(()) };
         // A value that is not a list counts as a list with one item.
         let one = (value.kind() != Kind::Array).then_some(value);
@@ -302,7 +304,7 @@ impl Expansion<'_> {
         let listed = property.and_then(|list| list.get("items")).is_some_and(is_listed);
         for item in items.filter(|item| item.kind() != Kind::Null) {
             let text = text_of(item).into_owned();
-            self.values.refuse_control(name, &text, Place::Line)?;
+            self.values.refuse_control(name, &text, Destination::Line)?;
             if !vector.options_ended && !listed {
                 self.refuse_option(name, &text, item.kind().is_number())?;
             }
@@ -318,7 +320,7 @@ impl Expansion<'_> {
             variables.push((OWN_PATH.to_owned(), path.to_string_lossy().into_owned()));
         }
         for (name, template) in &self.command.env {
-            // The host's own values may: the operator set them.
+            // Values of the host are allowed here, because the operator set them.
             let steered = template.references().any(|found| matches!(found, Reference::Arg(_)));
             if steered && is_dangerous_env(name) {
                 return Err(ToolError::denied(format!(
@@ -326,8 +328,8 @@ impl Expansion<'_> {
                 ))
                 .with_hint("The tool's declaration must be changed: tell the user."));
             }
-            let Some(filled) = self.template(template, Place::Line)? else { continue };
-            if name.len() + filled.text.len() + 2 > ONE_MAX {
+            let Some(filled) = self.template(template, Destination::Line)? else { continue };
+            if name.len() + filled.text.len() + 2 > ARGUMENT_MAX {
                 let from = template.references().find_map(argument_name);
                 return Err(too_long(from, "a variable may have at most 128 KiB"));
             }
@@ -340,14 +342,16 @@ impl Expansion<'_> {
     fn template<'t>(
         &self,
         template: &'t Template,
-        place: Place,
+        destination: Destination,
     ) -> Result<Option<Filled<'t>>, ToolError> {
         let mut filled = Filled { text: String::new(), first: None };
         for piece in &template.pieces {
             match piece {
                 Piece::Literal(literal) => filled.text.push_str(literal),
                 Piece::Reference(reference) => {
-                    let Some(value) = self.values.text(reference, place)? else { return Ok(None) };
+                    let Some(value) = self.values.text(reference, destination)? else {
+                        return Ok(None);
+                    };
                     if filled.text.is_empty() {
                         filled.first = Some(reference);
                     }

@@ -28,7 +28,7 @@ pub(crate) fn json_of(value: Cursor<'_>) -> String {
 }
 
 /// A context value as text, by the same rules.
-pub(crate) fn text_of_host(value: &Value) -> Cow<'_, str> {
+pub(crate) fn context_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         Value::Number(number) => Cow::Owned(number_text(number)),
@@ -47,7 +47,7 @@ fn number_text(number: &serde_json::Number) -> String {
 
 /// The destination of a text, which decides what it may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// An argument or a variable: one line of visible characters.
     Line,
     /// Standard input: lines.
@@ -56,10 +56,10 @@ pub(crate) enum Place {
 
 /// The first forbidden character. NUL is always forbidden; other control characters are allowed if `allow_control` says
 /// so, and line ends and tabs also in a stream.
-pub(crate) fn forbidden(text: &str, place: Place, allow_control: bool) -> Option<char> {
+pub(crate) fn forbidden(text: &str, destination: Destination, allow_control: bool) -> Option<char> {
     text.chars().find(|character| match character {
         '\0' => true,
-        '\n' | '\r' | '\t' if place == Place::Stream => false,
+        '\n' | '\r' | '\t' if destination == Destination::Stream => false,
         control => control.is_control() && !allow_control,
     })
 }
@@ -97,7 +97,7 @@ mod tests {
             (json!([1, "x", null]), r#"[1,"x",null]"#),
             (json!({"b": 1, "a": [true]}), r#"{"a":[true],"b":1}"#),
         ] {
-            assert_eq!(text_of_host(&value), text);
+            assert_eq!(context_text(&value), text);
             let written = toolcrib_json::parse_owned(value.to_string()).unwrap();
             assert_eq!(text_of(written.root()), text);
         }

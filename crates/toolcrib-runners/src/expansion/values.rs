@@ -11,18 +11,18 @@ use toolcrib_tool::{CallContext, ToolError};
 
 use crate::ServerValues;
 use crate::expansion::context;
-use crate::expansion::text::{Place, forbidden, name_of, text_of, text_of_host};
+use crate::expansion::text::{Destination, context_text, forbidden, name_of, text_of};
 
 /// The sources of a call's values.
 #[derive(Clone, Copy)]
-pub(crate) struct Values<'a> {
+pub(crate) struct CallValues<'a> {
     pub(crate) declaration: &'a Declaration,
     pub(crate) arguments: Cursor<'a>,
     pub(crate) cx: &'a CallContext,
     pub(crate) server: &'a dyn ServerValues,
 }
 
-impl<'a> Values<'a> {
+impl<'a> CallValues<'a> {
     /// An argument; `None` if it is absent or JSON null.
     pub(crate) fn argument(&self, name: &str) -> Option<Cursor<'a>> {
         self.arguments.get(name).filter(|value| value.kind() != Kind::Null)
@@ -37,19 +37,19 @@ impl<'a> Values<'a> {
     pub(crate) fn text(
         &self,
         reference: &Reference,
-        place: Place,
+        destination: Destination,
     ) -> Result<Option<String>, ToolError> {
         match reference {
             Reference::Arg(name) => {
                 let Some(value) = self.argument(name) else { return Ok(None) };
                 let text = text_of(value).into_owned();
-                self.refuse_control(name, &text, place)?;
+                self.refuse_control(name, &text, destination)?;
                 Ok(Some(text))
             }
             Reference::Ctx(name) => {
-                let Some(value) = self.of_host(name)? else { return Ok(None) };
-                let text = text_of_host(&value).into_owned();
-                refuse_hosts_control(name, &text, place)?;
+                let Some(value) = self.context_value(name)? else { return Ok(None) };
+                let text = context_text(&value).into_owned();
+                refuse_control_in_context(name, &text, destination)?;
                 Ok(Some(text))
             }
             // These are not checked for control characters: the operator set them, and keys have several lines.
@@ -64,7 +64,7 @@ impl<'a> Values<'a> {
     }
 
     /// A context value. `None` if an optional value is absent.
-    pub(crate) fn of_host(&self, name: &str) -> Result<Option<Cow<'a, Value>>, ToolError> {
+    pub(crate) fn context_value(&self, name: &str) -> Result<Option<Cow<'a, Value>>, ToolError> {
         let parameters = &self.declaration.context;
         match context::value(parameters, self.cx, name) {
             Some(value) => Ok(Some(value)),
@@ -78,13 +78,13 @@ impl<'a> Values<'a> {
         &self,
         name: &str,
         text: &str,
-        place: Place,
+        destination: Destination,
     ) -> Result<(), ToolError> {
         let opted_in = |schema: &Value| schema.get("x-allow-control") == Some(&Value::Bool(true));
         let allowed = self
             .property(name)
             .is_some_and(|schema| opted_in(schema) || schema.get("items").is_some_and(opted_in));
-        let Some(control) = forbidden(text, place, allowed) else { return Ok(()) };
+        let Some(control) = forbidden(text, destination, allowed) else { return Ok(()) };
         Err(ToolError::invalid_args(format!(
             "the argument `{name}` contains {}, which this tool does not accept",
             name_of(control)
@@ -94,8 +94,12 @@ impl<'a> Values<'a> {
 }
 
 /// Refuses control characters in a value of the host.
-pub(crate) fn refuse_hosts_control(name: &str, text: &str, place: Place) -> Result<(), ToolError> {
-    let Some(control) = forbidden(text, place, false) else { return Ok(()) };
+pub(crate) fn refuse_control_in_context(
+    name: &str,
+    text: &str,
+    destination: Destination,
+) -> Result<(), ToolError> {
+    let Some(control) = forbidden(text, destination, false) else { return Ok(()) };
     Err(ToolError::denied(format!("the host's value for `{name}` contains {}", name_of(control))))
 }
 

@@ -29,8 +29,8 @@ impl ResponseMasking<'_> {
     }
 }
 
-/// A response with the settings that interpret it.
-struct Answer<'a> {
+/// Reads a response with the settings of its declaration.
+struct ResponseReader<'a> {
     response: &'a Response,
     spec: &'a HttpSpec,
     output: &'a OutputSpec,
@@ -47,7 +47,7 @@ pub(super) fn outcome(
     annotations: Annotations,
 ) -> Result<ToolOutput, ToolError> {
     let media_type = response.media_type().unwrap_or_default();
-    let answer = Answer { response, spec, output, hidden, media_type };
+    let answer = ResponseReader { response, spec, output, hidden, media_type };
     let code = response.status.as_u16();
     let expected = match spec.ok_status.as_slice() {
         [] => response.status.is_success(),
@@ -67,7 +67,7 @@ pub(super) fn outcome(
     result.map(|output| answer.with_facts(output))
 }
 
-impl Answer<'_> {
+impl ResponseReader<'_> {
     /// Interprets the body by its content type.
     fn by_content_type(&self) -> Result<ToolOutput, ToolError> {
         let (family, kind) = self.media_type.split_once('/').unwrap_or_default();

@@ -6,8 +6,8 @@ use toolcrib_manifest::declaration::HttpSpec;
 use toolcrib_net::{Error, Response, StatusCode};
 use toolcrib_tool::{Annotations, ErrorKind, ToolError};
 
-const TELL: &str = "No argument can change that: tell the user.";
-const UNKNOWN: &str = "It may have taken effect: check before you call again, or ask the user.";
+const TELL_USER: &str = "No argument can change that: tell the user.";
+const CHECK_FIRST: &str = "It may have taken effect: check before you call again, or ask the user.";
 
 /// The error for a request without a response.
 pub(super) fn without_response(
@@ -18,12 +18,12 @@ pub(super) fn without_response(
     let unsent = error.nothing_was_sent();
     let (kind, hint) = match innermost(&error) {
         Error::Address { .. } | Error::Url(_) | Error::Redirect { .. } => {
-            (ErrorKind::Denied, Some(TELL))
+            (ErrorKind::Denied, Some(TELL_USER))
         }
         Error::Unresolved { .. } | Error::Connect { .. } => {
             (ErrorKind::Unavailable, Some("Try again later, or tell the user."))
         }
-        Error::Setup(_) => (ErrorKind::Unavailable, Some(TELL)),
+        Error::Setup(_) => (ErrorKind::Unavailable, Some(TELL_USER)),
         Error::Timeout { .. } => (ErrorKind::Timeout, None),
         Error::TooLarge { .. } => (ErrorKind::Execution, Some("Ask for less.")),
         Error::Broken { .. } if !unsent && !repeatable(annotations) => {
@@ -43,7 +43,7 @@ pub(super) fn without_response(
         None => failure,
     };
     if !unsent && !annotations.read_only && (broken || kind == ErrorKind::Timeout) {
-        failure = failure.with_hint(UNKNOWN);
+        failure = failure.with_hint(CHECK_FIRST);
     }
     failure.with_source(error)
 }
@@ -101,7 +101,7 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
         failure = failure.with_hint(hint);
     }
     if status.is_server_error() && !repeatable(annotations) {
-        failure = failure.with_hint(UNKNOWN);
+        failure = failure.with_hint(CHECK_FIRST);
     }
     failure
 }
@@ -116,7 +116,7 @@ fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Opti
              tool's URL has to be the final one. Tell the user."
                 .into()
         }
-        401 | 403 | 407 => format!("The tool's credentials do not allow this. {TELL}"),
+        401 | 403 | 407 => format!("The tool's credentials do not allow this. {TELL_USER}"),
         404 | 410 => "It does not exist: check the arguments, and do not guess.".into(),
         409 | 412 => "It conflicts with the current state: check that first.".into(),
         429 | 503 => match wait {
@@ -125,7 +125,7 @@ fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Opti
         },
         300..400 => "The response is a redirect, which was not followed. Tell the user.".into(),
         500..600 => "The service failed; the arguments are not the cause.".into(),
-        200..300 => format!("The tool does not count this status as a success. {TELL}"),
+        200..300 => format!("The tool does not count this status as a success. {TELL_USER}"),
         _ => return None,
     })
 }

@@ -14,7 +14,7 @@ use toolcrib_tool::{
 
 use self::answer::ResponseMasking;
 use crate::expansion::context::ContextChecks;
-use crate::expansion::values::Values;
+use crate::expansion::values::CallValues;
 use crate::host::PlanningHost;
 use crate::output::redact::Redaction;
 use crate::{RunnerHost, ServerValues};
@@ -33,11 +33,11 @@ pub struct HttpRunner {
     declaration: Declaration,
     host: RunnerHost,
     /// The compiled declaration, or why it cannot be compiled.
-    compiled: Result<Compiled, String>,
+    compiled: Result<CompiledRequest, String>,
 }
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledRequest {
     spec: HttpSpec,
     checks: ContextChecks,
     redaction: Redaction,
@@ -49,7 +49,7 @@ impl HttpRunner {
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
             let spec = declaration.http().ok_or("this tool sends no request")?;
-            Ok(Compiled {
+            Ok(CompiledRequest {
                 spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
@@ -88,11 +88,11 @@ impl HttpRunner {
         let compiled = self.compiled()?;
         compiled.checks.check(cx)?;
         let arguments = arguments.tape()?.root();
-        let values = Values { declaration: &self.declaration, arguments, cx, server };
+        let values = CallValues { declaration: &self.declaration, arguments, cx, server };
         request::build(&compiled.spec, &self.declaration.output, values)
     }
 
-    fn compiled(&self) -> Result<&Compiled, ToolError> {
+    fn compiled(&self) -> Result<&CompiledRequest, ToolError> {
         self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
     }
 

@@ -16,9 +16,9 @@ use toolcrib_net::{Method, Request, Response, StatusCode, Target, encode_compone
 use toolcrib_tool::ToolError;
 
 use super::url::{self, BuiltUrl};
-use super::values::Json;
-use crate::expansion::text::Place;
-use crate::expansion::values::Values;
+use super::values::JsonPart;
+use crate::expansion::text::Destination;
+use crate::expansion::values::CallValues;
 
 /// What a call would send. References in it are not expanded again.
 #[derive(Clone)]
@@ -112,7 +112,7 @@ impl HttpRequest {
 pub(super) fn build(
     spec: &HttpSpec,
     output: &OutputSpec,
-    values: Values<'_>,
+    values: CallValues<'_>,
 ) -> Result<HttpRequest, ToolError> {
     let BuiltUrl { target, shown } = url::build(&spec.url, values)?;
     let mut headers = headers(spec, values)?;
@@ -127,16 +127,18 @@ pub(super) fn build(
     }
     let built = match &spec.body {
         None => None,
-        Some(HttpBody::Json(template)) => json(template, values)?.map(|Json { text, value }| {
-            set("Content-Type", "application/json");
-            (text.into_bytes(), value)
-        }),
+        Some(HttpBody::Json(template)) => {
+            json(template, values)?.map(|JsonPart { text, value }| {
+                set("Content-Type", "application/json");
+                (text.into_bytes(), value)
+            })
+        }
         Some(HttpBody::Form(fields)) => {
             set("Content-Type", "application/x-www-form-urlencoded");
             let (text, value) = form(fields, values)?;
             Some((text.into_bytes(), value))
         }
-        Some(HttpBody::Text(template)) => values.fill(template, Place::Stream)?.map(|text| {
+        Some(HttpBody::Text(template)) => values.fill(template, Destination::Stream)?.map(|text| {
             set("Content-Type", "text/plain; charset=utf-8");
             (text.clone().into_bytes(), Value::String(text))
         }),
@@ -145,7 +147,7 @@ pub(super) fn build(
     Ok(HttpRequest { method: spec.method, shown_url: shown, headers, body, body_bytes, target })
 }
 
-fn headers(spec: &HttpSpec, values: Values<'_>) -> Result<Vec<HttpHeader>, ToolError> {
+fn headers(spec: &HttpSpec, values: CallValues<'_>) -> Result<Vec<HttpHeader>, ToolError> {
     let mut headers = Vec::new();
     for (name, template) in &spec.headers {
         // A header without a value is left out.
@@ -195,9 +197,9 @@ fn header(
     scheme: &str,
     template: &Template,
     secret: bool,
-    values: Values<'_>,
+    values: CallValues<'_>,
 ) -> Result<Option<HttpHeader>, ToolError> {
-    let Some(value) = values.fill(template, Place::Line)? else { return Ok(None) };
+    let Some(value) = values.fill(template, Destination::Line)? else { return Ok(None) };
     if value.chars().any(|character| character.is_control() && character != '\t') {
         return Err(match template.references().next() {
             Some(Reference::Arg(_)) => not_one_line(name)
@@ -215,43 +217,49 @@ fn not_one_line(name: &str) -> ToolError {
 }
 
 /// The JSON of a body. `None` if an optional value that it refers to is absent.
-fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Json>, ToolError> {
+fn json(template: &JsonTemplate, values: CallValues<'_>) -> Result<Option<JsonPart>, ToolError> {
     Ok(match template {
         JsonTemplate::Scalar(value) => Some(value.clone().into()),
         JsonTemplate::Text(text) => match text.as_single_reference() {
-            Some(reference) => values.json(reference, Place::Stream)?,
-            None => values.fill(text, Place::Stream)?.map(|text| Value::String(text).into()),
+            Some(reference) => values.json(reference, Destination::Stream)?,
+            None => values.fill(text, Destination::Stream)?.map(|text| Value::String(text).into()),
         },
         JsonTemplate::List(items) => {
             let (mut texts, mut list) = (Vec::new(), Vec::new());
             for item in items {
-                if let Some(Json { text, value }) = json(item, values)? {
+                if let Some(JsonPart { text, value }) = json(item, values)? {
                     texts.push(text);
                     list.push(value);
                 }
             }
-            Some(Json { text: format!("[{}]", texts.join(",")), value: Value::Array(list) })
+            Some(JsonPart { text: format!("[{}]", texts.join(",")), value: Value::Array(list) })
         }
         JsonTemplate::Object(members) => {
             let (mut texts, mut object) = (BTreeMap::new(), Map::new());
             for (key, member) in members {
-                if let Some(Json { text, value }) = json(member, values)? {
+                if let Some(JsonPart { text, value }) = json(member, values)? {
                     texts.insert(key, format!("{}:{text}", Value::from(key.as_str())));
                     object.insert(key.clone(), value);
                 }
             }
             let texts: Vec<_> = texts.into_values().collect();
-            Some(Json { text: format!("{{{}}}", texts.join(",")), value: Value::Object(object) })
+            Some(JsonPart {
+                text: format!("{{{}}}", texts.join(",")),
+                value: Value::Object(object),
+            })
         }
     })
 }
 
 /// A form as it is sent, and as a map in which a repeated field becomes a list.
-fn form(fields: &[(String, Template)], values: Values<'_>) -> Result<(String, Value), ToolError> {
+fn form(
+    fields: &[(String, Template)],
+    values: CallValues<'_>,
+) -> Result<(String, Value), ToolError> {
     let mut pairs = Vec::new();
     let mut object = Map::new();
     for (name, template) in fields {
-        let texts = url::each(template, values, Place::Stream, &|_, text| text.to_owned())?;
+        let texts = url::each(template, values, Destination::Stream, &|_, text| text.to_owned())?;
         for text in &texts {
             pairs.push(format!("{}={}", encode_component(name), encode_component(text)));
         }

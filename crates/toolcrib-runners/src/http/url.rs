@@ -6,8 +6,8 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_net::{NamedBy, Target, encode_component};
 use toolcrib_tool::ToolError;
 
-use crate::expansion::text::{Place, text_of};
-use crate::expansion::values::Values;
+use crate::expansion::text::{Destination, text_of};
+use crate::expansion::values::CallValues;
 
 /// A checked URL.
 pub(super) struct BuiltUrl {
@@ -17,7 +17,7 @@ pub(super) struct BuiltUrl {
 }
 
 /// Fills in the values.
-pub(super) fn build(spec: &UrlSpec, values: Values<'_>) -> Result<BuiltUrl, ToolError> {
+pub(super) fn build(spec: &UrlSpec, values: CallValues<'_>) -> Result<BuiltUrl, ToolError> {
     let path = path(&spec.path, values, &encoded_path)?;
     let query = query(&spec.query, values, &encoded)?;
     let text = joined(&spec.origin, &path, &query);
@@ -57,7 +57,7 @@ fn encoded_path(reference: &Reference, text: &str) -> String {
 }
 
 /// Transforms a value before it is inserted.
-type Change<'c> = &'c dyn Fn(&Reference, &str) -> String;
+type Transform<'c> = &'c dyn Fn(&Reference, &str) -> String;
 
 fn joined(origin: &str, path: &str, query: &str) -> String {
     let mark = if query.is_empty() { "" } else { "?" };
@@ -65,7 +65,11 @@ fn joined(origin: &str, path: &str, query: &str) -> String {
 }
 
 /// The path; fails if a value is missing, or makes its segment empty, `.` or `..`.
-fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
+fn path(
+    template: &Template,
+    values: CallValues<'_>,
+    transform: Transform<'_>,
+) -> Result<String, ToolError> {
     let mut path = String::new();
     // The current segment, and the reference whose value is in it.
     let (mut segment, mut from) = (String::new(), None);
@@ -82,14 +86,14 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
                 }
             }
             Piece::Reference(reference) => {
-                let Some(text) = values.text(reference, Place::Line)? else {
+                let Some(text) = values.text(reference, Destination::Line)? else {
                     return Err(refused(
                         reference,
                         "is missing, and the path of the request needs it",
                     ));
                 };
                 from = Some(reference);
-                let changed = change(reference, &text);
+                let changed = transform(reference, &text);
                 let is_rest = segment.is_empty() && at + 1 == template.pieces.len();
                 if changed.contains('/') && !is_rest {
                     return Err(refused(
@@ -111,7 +115,7 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
     Ok(path)
 }
 
-/// Parsers take `..` for a step upwards however it is encoded.
+/// Ends a segment of the path. Parsers treat `..` as the parent folder however it is encoded.
 fn end_segment(
     path: &mut String,
     segment: &str,
@@ -151,14 +155,18 @@ fn refused(reference: &Reference, problem: &str) -> ToolError {
 }
 
 /// The query without its `?`. Pairs with absent values are left out; lists repeat the pair.
-fn query(pairs: &[QueryPair], values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
+fn query(
+    pairs: &[QueryPair],
+    values: CallValues<'_>,
+    transform: Transform<'_>,
+) -> Result<String, ToolError> {
     let mut query = Vec::new();
     for QueryPair { name, value } in pairs {
         let Some(template) = value else {
             query.push(name.clone());
             continue;
         };
-        for value in each(template, values, Place::Line, change)? {
+        for value in each(template, values, Destination::Line, transform)? {
             query.push(format!("{name}={value}"));
         }
     }
@@ -168,9 +176,9 @@ fn query(pairs: &[QueryPair], values: Values<'_>, change: Change<'_>) -> Result<
 /// The texts of a template in a query or a form: one, none, or one for each item of a list.
 pub(super) fn each(
     template: &Template,
-    values: Values<'_>,
-    place: Place,
-    change: Change<'_>,
+    values: CallValues<'_>,
+    destination: Destination,
+    transform: Transform<'_>,
 ) -> Result<Vec<String>, ToolError> {
     if let Some(reference @ Reference::Arg(name)) = template.as_single_reference()
         && let Some(list) = values.argument(name).filter(|value| value.kind() == Kind::Array)
@@ -178,8 +186,8 @@ pub(super) fn each(
         let mut texts = Vec::new();
         for item in list.items().filter(|item| item.kind() != Kind::Null) {
             let text = text_of(item).into_owned();
-            values.refuse_control(name, &text, place)?;
-            texts.push(change(reference, &text));
+            values.refuse_control(name, &text, destination)?;
+            texts.push(transform(reference, &text));
         }
         return Ok(texts);
     }
@@ -188,8 +196,10 @@ pub(super) fn each(
         match piece {
             Piece::Literal(literal) => filled.push_str(literal),
             Piece::Reference(reference) => {
-                let Some(text) = values.text(reference, place)? else { return Ok(Vec::new()) };
-                filled.push_str(&change(reference, &text));
+                let Some(text) = values.text(reference, destination)? else {
+                    return Ok(Vec::new());
+                };
+                filled.push_str(&transform(reference, &text));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! What a program prints, shown to whoever watches the call while the program runs.
+//! Live output: shows the clients that watch a call what its program prints, while it runs.
 //!
-//! The program never waits for a watcher. What it prints is collected in a buffer of a fixed size, and a
-//! second future hands it on. Where the watcher is slower than the program, lines are left out, and their
-//! number of bytes is told. The result of the call is not affected.
+//! The program never waits for a watcher. Its output is collected in a buffer of a fixed size, and a second future
+//! sends it. If the watcher is slower than the program, lines are omitted, and the number of omitted bytes is reported.
+//! The result of the call is not affected.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,28 +19,28 @@ use toolcrib_tool::{CallContext, StatusUpdate, visible};
 
 use crate::output::redact::Redaction;
 
-/// Bytes of whole lines of each stream that wait to be shown.
+/// The maximum size of the complete lines of a stream that wait to be shown, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// Bytes of the longest line that is shown.
+/// The length of the longest line that is shown, in bytes.
 const LONGEST_LINE: usize = 8 * 1024;
-/// The time between two parts, so that a chatty program does not flood its watchers. Well below the
-/// 100 ms after which a person notices a delay.
+/// The time between two updates, so that a program with much output does not flood its watchers. Well below the 100 ms
+/// after which a person notices a delay.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Shows the output of one run of a program.
 pub(crate) struct LiveOutput<'r> {
-    buffer: Arc<Buffer>,
+    buffer: Arc<OutputBuffer>,
     redaction: &'r Redaction,
     progress: &'r [Regex],
-    /// Standard output is data, which nobody reads line by line.
+    /// Whether standard output is data. It is then not shown, because nobody reads it line by line.
     is_data: bool,
-    /// Bytes that may still be shown.
+    /// How many more bytes may be shown.
     left: usize,
 }
 
 impl<'r> LiveOutput<'r> {
-    /// Nothing where nobody watches the call, or where a pattern could hide more than one line, which
-    /// nobody can know before the last one. As many bytes are shown as a result may have characters.
+    /// `None` if nobody watches the call, or if a redaction pattern may match several lines: what it hides is then
+    /// known only at the end. At most as many bytes are shown as a result may have characters.
     pub(crate) fn of(
         cx: &CallContext,
         output: &OutputSpec,
@@ -54,19 +54,23 @@ impl<'r> LiveOutput<'r> {
         Some(Self { buffer: Arc::default(), redaction, progress, is_data, left: cx.output_chars() })
     }
 
-    /// What collects the output.
+    /// The callback that collects the output.
     pub(crate) fn tap(&self) -> OutputTap {
         let buffer = Arc::clone(&self.buffer);
         Arc::new(move |kind, piece| buffer.push(kind, piece))
     }
 
-    /// Does the work and shows meanwhile what the program prints. Whole lines that are still there at the
-    /// end are shown without waiting for anybody.
-    pub(crate) async fn beside<T>(mut self, cx: &CallContext, work: impl Future<Output = T>) -> T {
+    /// Runs the work and shows the program's output meanwhile. Complete lines that are left at the end are sent without
+    /// waiting for a slow reader.
+    pub(crate) async fn run_and_show<T>(
+        mut self,
+        cx: &CallContext,
+        work: impl Future<Output = T>,
+    ) -> T {
         let done = {
             let show = async {
                 loop {
-                    self.buffer.news.notified().await;
+                    self.buffer.changed.notified().await;
                     self.show(cx).await;
                     sleep(PAUSE).await;
                 }
@@ -74,10 +78,10 @@ impl<'r> LiveOutput<'r> {
             tokio::select! {
                 biased;
                 done = work => done,
-                () = show => unreachable!("it shows what comes for as long as it is asked"),
+                () = show => unreachable!("the loop never ends"),
             }
         };
-        // What is said is said at the first poll; only then is a slow reader waited for.
+        // Everything is sent at the first poll; only later polls would wait for a slow reader.
         let _ = timeout(Duration::ZERO, self.show(cx)).await;
         done
     }
@@ -91,7 +95,7 @@ impl<'r> LiveOutput<'r> {
                 cx.stream(text).await;
             }
         };
-        // Never waits, so it is told even if the program ends while a slow reader is waited for.
+        // Does not wait, so it is sent even if the program ends while the other future waits for a slow reader.
         let errors = async {
             if let Some(text) = stderr {
                 cx.status(StatusUpdate::doing().with_tip(text.trim_end_matches('\n')));
@@ -100,8 +104,8 @@ impl<'r> LiveOutput<'r> {
         tokio::join!(biased; output, errors);
     }
 
-    /// What is to be shown of a part. Tells how far the program is, if the part says so.
-    fn text(&mut self, cx: &CallContext, kind: OutputKind, part: &Part) -> Option<String> {
+    /// The text to show. Also reports the program's progress if the text contains it.
+    fn text(&mut self, cx: &CallContext, kind: OutputKind, part: &StreamBuffer) -> Option<String> {
         let text = part.text(self.redaction)?;
         if let Some(update) = self.progress_in(&text) {
             cx.status(update);
@@ -117,7 +121,7 @@ impl<'r> LiveOutput<'r> {
         Some(text)
     }
 
-    /// What the last line says that tells how far the program is. The line itself is shown as output.
+    /// The progress in the last line that reports any. The line itself is shown as output.
     fn progress_in(&self, text: &str) -> Option<StatusUpdate> {
         if self.progress.is_empty() {
             return None;
@@ -142,84 +146,84 @@ fn is_percentage(found: &Captures<'_>, line: &str) -> bool {
     line[end..].trim_start().starts_with('%')
 }
 
-/// What has been printed and not been shown.
+/// Output that was printed but not yet shown.
 #[derive(Default)]
-struct Buffer {
-    streams: Mutex<[Part; 2]>,
-    news: Notify,
+struct OutputBuffer {
+    streams: Mutex<[StreamBuffer; 2]>,
+    changed: Notify,
 }
 
-impl Buffer {
+impl OutputBuffer {
     fn push(&self, kind: OutputKind, piece: &[u8]) {
         let mut streams = self.streams();
         let part = &mut streams[usize::from(kind == OutputKind::Stderr)];
         if part.push(piece) {
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    fn take(&self) -> [Part; 2] {
-        self.streams().each_mut().map(Part::take)
+    fn take(&self) -> [StreamBuffer; 2] {
+        self.streams().each_mut().map(StreamBuffer::take)
     }
 
-    fn streams(&self) -> MutexGuard<'_, [Part; 2]> {
+    fn streams(&self) -> MutexGuard<'_, [StreamBuffer; 2]> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lines of one stream.
+/// The output of one stream.
 #[derive(Default)]
-struct Part {
-    /// Whole lines, each with its end.
+struct StreamBuffer {
+    /// Complete lines, each with its line end.
     whole: Vec<u8>,
-    /// The beginning of a line.
-    begun: Vec<u8>,
-    /// Whether that line is too long to be shown.
+    /// The beginning of an incomplete line.
+    partial_line: Vec<u8>,
+    /// Whether the incomplete line is too long to be shown.
     too_long: bool,
-    /// Whether the line before ended with a carriage return, which a line feed may follow.
-    returned: bool,
-    /// Bytes that are left out.
+    /// Whether the previous line ended with a carriage return, which a line feed may follow.
+    ended_with_cr: bool,
+    /// The number of omitted bytes.
     lost: u64,
 }
 
-impl Part {
-    /// Takes a piece; says whether there is a new line or loss to show.
+impl StreamBuffer {
+    /// Adds a piece of output; returns whether there is a new line or omission to show.
     fn push(&mut self, piece: &[u8]) -> bool {
         let mut rest = piece;
-        let mut has_news = false;
+        let mut has_change = false;
         while let Some(at) = memchr2(b'\n', b'\r', rest) {
             if self.whole.len() >= BUFFER {
-                // Nothing of these lines is kept: only the last, unfinished one matters.
+                // These lines are all omitted; only the last, incomplete one matters.
                 let last = memrchr2(b'\n', b'\r', rest).unwrap_or(at);
-                self.lost += (self.begun.len() + last + 1) as u64;
-                self.begun.clear();
-                (self.too_long, self.returned) = (false, rest[last] == b'\r');
+                self.lost += (self.partial_line.len() + last + 1) as u64;
+                self.partial_line.clear();
+                (self.too_long, self.ended_with_cr) = (false, rest[last] == b'\r');
                 rest = &rest[last + 1..];
                 break;
             }
-            let is_second_half = at == 0 && rest[0] == b'\n' && self.returned;
-            self.returned = rest[at] == b'\r';
-            if !is_second_half || !self.begun.is_empty() {
+            let is_second_half = at == 0 && rest[0] == b'\n' && self.ended_with_cr;
+            self.ended_with_cr = rest[at] == b'\r';
+            if !is_second_half || !self.partial_line.is_empty() {
                 self.begin(&rest[..at]);
                 self.end_line();
-                has_news = true;
+                has_change = true;
             }
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
-            self.returned = false;
+            self.ended_with_cr = false;
             self.begin(rest);
         }
-        has_news
+        has_change
     }
 
     fn begin(&mut self, text: &[u8]) {
-        if self.too_long || self.begun.len() + text.len() > LONGEST_LINE {
+        if self.too_long || self.partial_line.len() + text.len() > LONGEST_LINE {
             self.too_long = true;
-            self.lost += (self.begun.len() + text.len()) as u64;
-            self.begun.clear();
+            self.lost += (self.partial_line.len() + text.len()) as u64;
+            self.partial_line.clear();
         } else {
-            self.begun.extend_from_slice(text);
+            self.partial_line.extend_from_slice(text);
         }
     }
 
@@ -227,11 +231,11 @@ impl Part {
         if std::mem::take(&mut self.too_long) {
             return;
         }
-        self.whole.append(&mut self.begun);
+        self.whole.append(&mut self.partial_line);
         self.whole.push(b'\n');
     }
 
-    /// What there is to show; the unfinished line stays.
+    /// Takes the complete lines; the incomplete one stays.
     fn take(&mut self) -> Self {
         Self {
             whole: std::mem::take(&mut self.whole),
@@ -263,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Hears everything and never catches up.
+    /// Receives everything and never catches up.
     #[derive(Default)]
     struct SlowReader(Mutex<Vec<String>>);
 
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_never_catches_up_is_told_of_both_streams_and_delays_nothing() {
+    async fn a_slow_reader_gets_both_streams_and_delays_nothing() {
         let reader = Arc::new(SlowReader::default());
         let definition = ToolDefinition::builder("x").description("X.").build().unwrap();
         let host = Arc::clone(&reader) as Arc<dyn CallHost>;
@@ -313,33 +317,33 @@ mod tests {
             tap(OutputKind::Stderr, b"d\n");
             "done"
         };
-        assert_eq!(live.beside(&cx, work).await, "done");
+        assert_eq!(live.run_and_show(&cx, work).await, "done");
         assert_eq!(*reader.0.lock().unwrap(), ["a\n", "b", "c\n", "d"]);
     }
 
-    fn shown(part: &mut Part) -> String {
+    fn shown_text(part: &mut StreamBuffer) -> String {
         part.take().text(&Redaction::default()).unwrap_or_default()
     }
 
     #[test]
     fn only_whole_lines_are_shown_and_a_carriage_return_ends_one() {
-        let mut part = Part::default();
+        let mut part = StreamBuffer::default();
         assert!(!part.push(b"a"));
         assert!(part.push(b"b\r\nc\n\n 10%\r 20%\rd"));
-        assert_eq!(shown(&mut part), "ab\nc\n\n 10%\n 20%\n");
+        assert_eq!(shown_text(&mut part), "ab\nc\n\n 10%\n 20%\n");
         assert!(part.push(b"\r"));
         // The other half of the line end.
         assert!(!part.push(b"\n"));
-        assert_eq!(shown(&mut part), "d\n");
+        assert_eq!(shown_text(&mut part), "d\n");
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
-        let mut part = Part::default();
+    fn omitted_bytes_are_counted() {
+        let mut part = StreamBuffer::default();
         part.push(&b"x".repeat(LONGEST_LINE + 1));
         part.push(b"yy\nshort\n");
         assert_eq!(
-            shown(&mut part),
+            shown_text(&mut part),
             format!("short\n[… {} bytes not shown live …]\n", LONGEST_LINE + 3)
         );
 
@@ -347,14 +351,14 @@ mod tests {
         part.push(&lines);
         part.push(b"rest");
         assert!(part.whole.len() <= BUFFER + LONGEST_LINE);
-        let text = shown(&mut part);
+        let text = shown_text(&mut part);
         assert!(
             text.ends_with(&format!("[… {BUFFER} bytes not shown live …]\n")),
             "{}",
             text.len()
         );
         part.push(b" of it\n");
-        assert_eq!(shown(&mut part), "rest of it\n");
+        assert_eq!(shown_text(&mut part), "rest of it\n");
     }
 
     proptest! {
@@ -364,13 +368,13 @@ mod tests {
             at in 0_usize..40,
         ) {
             let at = at.min(text.len());
-            let mut whole = Part::default();
+            let mut whole = StreamBuffer::default();
             whole.push(text.as_bytes());
-            let mut split = Part::default();
+            let mut split = StreamBuffer::default();
             split.push(&text.as_bytes()[..at]);
             split.push(&text.as_bytes()[at..]);
-            prop_assert_eq!(shown(&mut whole), shown(&mut split));
-            prop_assert_eq!(whole.begun, split.begun);
+            prop_assert_eq!(shown_text(&mut whole), shown_text(&mut split));
+            prop_assert_eq!(whole.partial_line, split.partial_line);
         }
     }
 }

@@ -11,8 +11,8 @@ use toolcrib_tool::Data;
 /// The replacement for a match.
 const MARK: &str = "[redacted]";
 
-/// Compiles the patterns of a declaration; fails with one clause about the first that is invalid.
-/// `what` they are for.
+/// Compiles the patterns of a declaration; fails with one clause about the first that is invalid. `what` says what the
+/// patterns are for.
 pub(crate) fn patterns(what: &str, texts: &[String]) -> Result<Vec<Regex>, String> {
     let compile = |text: &String| {
         Regex::new(text).map_err(|error| format!("the {what} pattern `{text}` is invalid: {error}"))
@@ -35,7 +35,7 @@ impl Redaction {
         self.0.is_empty()
     }
 
-    /// Whether a match may go over the end of a line, so that one line alone cannot be judged.
+    /// Whether a match may span several lines, so that a single line cannot be redacted alone.
     pub(crate) fn spans_lines(&self) -> bool {
         self.0.iter().any(|pattern| {
             regex_syntax::parse(pattern.as_str()).map_or(true, |parsed| has_line_end(&parsed))
@@ -69,7 +69,7 @@ impl Redaction {
 
     fn value(&self, value: Value) -> Value {
         match value {
-            // A number like any other.
+            // An exact number in its protected form stays a number.
             Value::String(text) if exact::number(&text).is_some() => Value::String(text),
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
@@ -82,7 +82,7 @@ impl Redaction {
     }
 }
 
-/// Whether something that matches may contain a line feed.
+/// Whether a match may contain a line feed.
 fn has_line_end(pattern: &Hir) -> bool {
     match pattern.kind() {
         HirKind::Empty | HirKind::Look(_) => false,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_may_go_over_a_line_end_are_known() {
+    fn patterns_that_may_match_across_lines_are_detected() {
         let spans = |pattern: &str| Redaction::new(&[pattern.to_owned()]).unwrap().spans_lines();
         for pattern in ["Bearer [A-Za-z0-9._-]+", "(?m)^password=.*$", "key: ?(a|b)+", ""] {
             assert!(!spans(pattern), "{pattern}");

@@ -13,7 +13,7 @@ pub use secrecy::{ExposeSecret, SecretString};
 
 pub use source::SecretSource;
 
-use variables::Variables;
+use variables::ServerVariables;
 
 /// The longest value of a secret, in bytes.
 pub const SECRET_MAX: usize = 64 * 1024;
@@ -23,7 +23,7 @@ pub const SECRET_MAX: usize = 64 * 1024;
 pub struct SecretSources {
     named: BTreeMap<String, SecretSource>,
     folders: Vec<PathBuf>,
-    variables: Variables,
+    variables: ServerVariables,
 }
 
 impl SecretSources {
@@ -191,7 +191,7 @@ impl Secrets {
         }
     }
 
-    /// The name of the secret in this variable of the server's environment. Programs get such a variable only as that
+    /// The name of the secret in this variable of the server's environment. ProgramLookups get such a variable only as that
     /// secret.
     pub fn held_in_variable(&self, variable: &str) -> Option<&str> {
         let held =

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use toolcrib_sandbox::{Capture, Command, Status, run_blocking};
 
 use super::SECRET_MAX;
-use super::variables::Variables;
+use super::variables::ServerVariables;
 
 /// How long a command may take to print a secret.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ pub enum SecretSource {
 
 impl SecretSource {
     /// Reads the value; fails with one clause.
-    pub(super) fn read(&self, variables: &Variables) -> Result<SecretString, String> {
+    pub(super) fn read(&self, variables: &ServerVariables) -> Result<SecretString, String> {
         match self {
             Self::Env(name) => match variables.get(name).map(OsString::into_string) {
                 Some(Ok(value)) if value.is_empty() => {
@@ -103,7 +103,7 @@ fn command(
     argv: &[String],
     pass_env: &[String],
     cwd: &Path,
-    variables: &Variables,
+    variables: &ServerVariables,
 ) -> Result<SecretString, String> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err("its `command` is empty".to_owned());

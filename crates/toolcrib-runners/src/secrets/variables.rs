@@ -6,11 +6,11 @@ use std::fmt;
 
 /// The server's environment, and the variables removed from it.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Variables {
+pub(super) struct ServerVariables {
     taken: BTreeMap<OsString, OsString>,
 }
 
-impl Variables {
+impl ServerVariables {
     /// Adds removed variables.
     pub(super) fn extend(&mut self, taken: impl IntoIterator<Item = (OsString, OsString)>) {
         self.taken.extend(taken);
@@ -23,7 +23,7 @@ impl Variables {
 }
 
 /// Shows names only.
-impl fmt::Debug for Variables {
+impl fmt::Debug for ServerVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.taken.keys()).finish()
     }

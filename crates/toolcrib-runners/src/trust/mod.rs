@@ -1,12 +1,12 @@
-//! The operator's word: permissions that a manifest cannot grant itself.
+//! Operator trust: permissions that a manifest cannot grant itself.
 //!
 //! A manifest describes a program; it does not decide how far the program is trusted. Profile `trusted`, and grants
 //! that reach the home folder, credentials, a system folder that not every user may read, or write access to any system
 //! folder, take effect only if the host's [`Trust`] says so. Everything else about a sandbox is the manifest's own
 //! choice.
 //!
-//! Files of resources and prompts are read by the server itself, without a jail. Without the operator's
-//! word they have to be in the manifest's folder or in the workspace.
+//! Files of resources and prompts are read by the server itself, without a jail. Unless the operator trusts the
+//! declaration, they have to be in the manifest's folder or in the workspace.
 
 pub(crate) mod deciding_files;
 pub(crate) mod pinned_files;
@@ -30,7 +30,7 @@ use places::{
 
 pub(crate) use places::spellings;
 
-/// A declaration that needs the operator's word.
+/// A declaration that needs the operator's trust.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TrustRequest<'a> {
@@ -64,12 +64,12 @@ pub enum TrustDecision {
 /// Decides which declarations the operator vouches for.
 pub trait Trust: fmt::Debug + Send + Sync {
     /// Decides about one declaration. Called whenever its manifest is loaded, and before each call of a tool that needs
-    /// the operator's word.
-    fn decide(&self, claim: &TrustRequest<'_>) -> TrustDecision;
+    /// the operator's trust.
+    fn decide(&self, request: &TrustRequest<'_>) -> TrustDecision;
 
-    /// Why a loaded tool must no longer run, whether or not it needs the operator's word, as a clause about the tool.
+    /// Why a loaded tool must no longer run, whether or not it needs the operator's trust, as a clause about the tool.
     /// Called before each call, so it has to be fast. The default `None` means no objection.
-    fn objection(&self, _claim: &TrustRequest<'_>) -> Option<String> {
+    fn objection(&self, _request: &TrustRequest<'_>) -> Option<String> {
         None
     }
 
@@ -84,8 +84,8 @@ pub trait Trust: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Takes over what a reloaded config trusts by name: units and `unit:name`, with paths resolved for this process.
-    /// Manifests are reloaded afterwards. The default does nothing.
+    /// Replaces the declarations trusted by name with those of a reloaded config: units and `unit:name`, with paths
+    /// resolved for this process. Manifests are reloaded afterwards. The default does nothing.
     fn take_over(&self, _named: &[String]) {}
 }
 
@@ -111,7 +111,7 @@ impl Trust for TrustEverything {
     }
 }
 
-/// The permissions of a declared tool that need the operator's word, one clause each; empty if none does.
+/// The permissions of a declared tool that need the operator's trust, one clause each; empty if none does.
 pub fn tool_wants(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
     let folder = Path::new(&declaration.origin.file).parent();
     match (declaration.command(), declaration.worker()) {
@@ -142,7 +142,7 @@ pub fn resource_wants(declaration: &ResourceDeclaration, host: &RunnerHost) -> V
         ResourceContent::File(file) => Some(file.as_path()),
         ResourceContent::Text(_) => None,
     };
-    reads(file, &declaration.origin.file, host)
+    file_grants(file, &declaration.origin.file, host)
 }
 
 /// Like [`tool_wants`], for a declared prompt.
@@ -151,26 +151,26 @@ pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<S
         MessageContent::File { path, .. } => Some(path.as_path()),
         MessageContent::Text(_) | MessageContent::Resource(_) => None,
     });
-    reads(files, &declaration.origin.file, host)
+    file_grants(files, &declaration.origin.file, host)
 }
 
 /// What to do after a file that a declaration runs has changed.
 #[derive(Debug, Clone)]
-pub(crate) struct Renewal {
+pub(crate) struct TrustRenewal {
     kind: Kind,
     unit: String,
     name: String,
-    needs_word: bool,
+    needs_trust: bool,
 }
 
-impl Renewal {
+impl TrustRenewal {
     /// For a tool.
     pub(crate) fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
         Self {
             kind: Kind::Tool,
             unit: declaration.origin.file.clone(),
             name: declaration.definition.name().to_owned(),
-            needs_word: !tool_wants(declaration, host).is_empty(),
+            needs_trust: !tool_wants(declaration, host).is_empty(),
         }
     }
 
@@ -180,14 +180,14 @@ impl Renewal {
             kind: Kind::Upstream,
             unit: declaration.origin.file.clone(),
             name: declaration.name.clone(),
-            needs_word: !upstream_wants(declaration, host).is_empty(),
+            needs_trust: !upstream_wants(declaration, host).is_empty(),
         }
     }
 
     /// The advice, as a clause.
     pub(crate) fn advice(&self, host: &RunnerHost) -> String {
         let renewal =
-            self.needs_word.then(|| host.trust.renewal(self.kind, &self.unit, &self.name));
+            self.needs_trust.then(|| host.trust.renewal(self.kind, &self.unit, &self.name));
         match renewal.flatten() {
             Some(command) => format!("review it, then run `{command}`, which takes effect at once"),
             None => {
@@ -197,17 +197,19 @@ impl Renewal {
     }
 }
 
-/// A file of a resource or prompt, as the server may read it. `manifest` is the declaring file, and `word` the
+/// A file of a resource or prompt, as the server may read it. `manifest` is the declaring file, and `decision` the
 /// operator's decision about the declaration.
 pub fn served_file(
     file: &Path,
     manifest: &str,
-    word: Option<&TrustDecision>,
+    decision: Option<&TrustDecision>,
     host: &RunnerHost,
 ) -> ServedFile {
-    let served = ServedFile::new(beside(manifest).join(file)).control_plane(&host.control_plane);
+    let served =
+        ServedFile::new(manifest_folder(manifest).join(file)).control_plane(&host.control_plane);
     let own = OwnFolders::of(manifest, host);
-    let is_granted = matches!(word, Some(TrustDecision::Trusted | TrustDecision::TrustedForDigest));
+    let is_granted =
+        matches!(decision, Some(TrustDecision::Trusted | TrustDecision::TrustedForDigest));
     if is_granted && !own.contain(served.path()) {
         return served;
     }
@@ -258,23 +260,23 @@ pub fn upstream_trust_decision(
     decision(&TrustRequest { kind: Kind::Upstream, unit, name, digest, wants: &wants }, host)
 }
 
-fn decision(claim: &TrustRequest<'_>, host: &RunnerHost) -> Option<TrustDecision> {
-    if claim.wants.is_empty() {
+fn decision(request: &TrustRequest<'_>, host: &RunnerHost) -> Option<TrustDecision> {
+    if request.wants.is_empty() {
         return None;
     }
-    Some(match host.trust.decide(claim) {
+    Some(match host.trust.decide(request) {
         TrustDecision::Untrusted { remedy } => {
-            let wants = claim.wants.join(" and ");
+            let wants = request.wants.join(" and ");
             let preposition = if wants.starts_with("to ") { "" } else { "for " };
-            let remedy = format!("needs the operator's word {preposition}{wants}: {remedy}");
+            let remedy = format!("needs the operator's trust {preposition}{wants}: {remedy}");
             TrustDecision::Untrusted { remedy }
         }
         given => given,
     })
 }
 
-/// Files that the server itself opens and that need the operator's word to be read.
-fn reads<'p>(
+/// Read permissions for files that the server itself opens and that need the operator's trust, one clause each.
+fn file_grants<'p>(
     files: impl IntoIterator<Item = &'p Path>,
     manifest: &str,
     host: &RunnerHost,
@@ -284,11 +286,11 @@ fn reads<'p>(
         return Vec::new();
     }
     let own = OwnFolders::of(manifest, host);
-    let others = files.filter(|file| !own.contain(&beside(manifest).join(file)));
+    let others = files.filter(|file| !own.contain(&manifest_folder(manifest).join(file)));
     others.map(|file| format!("to read `{}`", file.display())).collect()
 }
 
-/// Where the server reads files for a manifest without the operator's word.
+/// The folders in which the server reads files for a manifest that the operator does not trust.
 struct OwnFolders {
     /// The manifest's folder and the workspace.
     folders: Vec<PathBuf>,
@@ -298,7 +300,7 @@ struct OwnFolders {
 
 impl OwnFolders {
     fn of(manifest: &str, host: &RunnerHost) -> Self {
-        let folders = [beside(manifest), &host.workspace_root].map(spellings);
+        let folders = [manifest_folder(manifest), &host.workspace_root].map(spellings);
         let folders = folders.into_iter().filter(|folder| !contains_home(folder)).flatten();
         Self { folders: folders.collect(), except: credentials(host).collect() }
     }
@@ -312,7 +314,7 @@ impl OwnFolders {
 }
 
 /// The folder that a manifest is in.
-fn beside(manifest: &str) -> &Path {
+fn manifest_folder(manifest: &str) -> &Path {
     let folder = Path::new(manifest).parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
@@ -345,13 +347,17 @@ fn wants(
         .map(|(verb, written, _)| format!("{verb} `{}`", written.display()))
         .collect();
     if let Some(folder) = implied.filter(|folder| {
-        let beside = manifest_folder.is_some_and(|own| {
+        let is_beside_manifest = manifest_folder.is_some_and(|own| {
             spellings(folder)
                 .iter()
                 .any(|folder| spellings(own).iter().any(|own| folder.starts_with(own)))
         });
         // The folder of the manifests may be in the home folder, but must not contain it.
-        if beside { contains_private(folder, host) } else { reaches_private(folder, host) }
+        if is_beside_manifest {
+            contains_private(folder, host)
+        } else {
+            reaches_private(folder, host)
+        }
     }) {
         wants.push(format!("to read `{}`, where its file is", folder.display()));
     }

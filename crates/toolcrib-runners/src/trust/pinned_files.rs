@@ -12,7 +12,7 @@ use toolcrib_manifest::declaration::{
 };
 use toolcrib_sandbox::SealedFile;
 
-use crate::trust::Renewal;
+use crate::trust::TrustRenewal;
 use crate::trust::deciding_files;
 use crate::trust::deciding_files::ReferencedFile;
 use crate::{DecidingFiles, RunnerHost};
@@ -49,7 +49,7 @@ pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Resu
     if let Some(problem) = deciding_files::linked(&now.linked) {
         return Err(problem);
     }
-    let advice = || Renewal::of_upstream(declaration, host).advice(host);
+    let advice = || TrustRenewal::of_upstream(declaration, host).advice(host);
     compare(&stdio.files, now.named, advice).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! Which paths a manifest's grants may reach without the operator's word.
+//! Which paths a manifest's grants may reach without the operator's trust.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
@@ -21,8 +21,8 @@ pub(super) fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
     !is_in_workspace(path, host) && spellings(path).iter().any(meets)
 }
 
-/// Secret places: a grant of one, of anything in it, or of a folder around it needs the operator's word. Exceptions are
-/// listed in [`PUBLIC`]; in `/proc`, everything except processes and [`SECRET_IN_PROC`] is public.
+/// Secret places: a grant of one, of anything in it, or of a folder around it needs the operator's trust. Exceptions
+/// are listed in [`PUBLIC`]; in `/proc`, everything except processes and [`SECRET_IN_PROC`] is public.
 const SECRET: [&str; 15] = [
     "/boot",
     "/etc",
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn read_grants_of_single_system_files_need_no_word() {
+    fn read_grants_of_single_system_files_need_no_trust() {
         let (folder, host) = host();
         let own = folder.path().join("data");
         for path in [

@@ -15,16 +15,16 @@ use toolcrib_tool::{
     ToolOutcome, ToolOutput,
 };
 
-use self::protocol::Reply;
+use self::protocol::WorkerReply;
 use self::running::WorkerExit;
-use self::supervisor::Supervisor;
+use self::supervisor::WorkerSupervisor;
 use crate::command::explain::{ConfinedRun, explain};
 use crate::confinement::planned_limits;
 use crate::expansion::context;
 use crate::expansion::context::ContextChecks;
 use crate::output::redact::Redaction;
 use crate::output::streams::shown;
-use crate::trust::Renewal;
+use crate::trust::TrustRenewal;
 use crate::{DecidingFiles, RunnerHost};
 use toolcrib_tool::visible;
 
@@ -40,13 +40,13 @@ use toolcrib_tool::visible;
 pub struct WorkerRunner {
     declaration: Declaration,
     host: RunnerHost,
-    supervisor: Option<Arc<Supervisor>>,
+    supervisor: Option<Arc<WorkerSupervisor>>,
     /// The compiled declaration, or why it cannot be compiled.
-    compiled: Result<Compiled, String>,
+    compiled: Result<CompiledWorker, String>,
 }
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledWorker {
     checks: ContextChecks,
     redaction: Redaction,
 }
@@ -55,7 +55,7 @@ impl WorkerRunner {
     /// A runner for the declaration's worker. If the tool has none, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
-            Ok(Compiled {
+            Ok(CompiledWorker {
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
             })
@@ -67,8 +67,14 @@ impl WorkerRunner {
             supervisor: worker.map(|worker| {
                 let deciding = DecidingFiles::of_tool(declaration, host);
                 let sandbox = declaration.sandbox.clone();
-                let renewal = Renewal::of_tool(declaration, host);
-                Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding, renewal))
+                let renewal = TrustRenewal::of_tool(declaration, host);
+                Arc::new(WorkerSupervisor::new(
+                    worker.clone(),
+                    sandbox,
+                    host.clone(),
+                    deciding,
+                    renewal,
+                ))
             }),
             compiled: compile(),
         }
@@ -80,7 +86,7 @@ impl WorkerRunner {
     }
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-        let Compiled { checks, redaction } =
+        let CompiledWorker { checks, redaction } =
             self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
         let Some(supervisor) = &self.supervisor else {
             return Err(ToolError::unavailable("no worker answers this tool"));
@@ -95,11 +101,11 @@ impl WorkerRunner {
             () = cx.cancelled() => None,
         };
         match answer {
-            Some(Ok(Reply::Success { output, data })) => {
+            Some(Ok(WorkerReply::Success { output, data })) => {
                 let result = success(output, data, redaction);
                 Ok(ToolOutcome::Done(result.with_meta("sandbox", exchange.sandbox().clone())))
             }
-            Some(Ok(Reply::Failure { message, retryable })) => {
+            Some(Ok(WorkerReply::Failure { message, retryable })) => {
                 let message = visible(&redaction.text(message)).into_owned();
                 let hint = if retryable {
                     "The same call may succeed a little later."
@@ -120,7 +126,7 @@ impl WorkerRunner {
 
     /// What a call would do: the worker, and the length of the line that it is sent.
     fn planned(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
-        let Compiled { checks, .. } =
+        let CompiledWorker { checks, .. } =
             self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
         checks.check(cx)?;
         let Some(worker) = self.declaration.worker() else { return Ok(None) };

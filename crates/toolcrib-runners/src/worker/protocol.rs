@@ -39,14 +39,14 @@ pub(super) fn cancel(id: u64) -> Vec<u8> {
 
 /// What a worker answers.
 #[derive(Debug, PartialEq)]
-pub(super) enum Reply {
+pub(super) enum WorkerReply {
     Success { output: Option<String>, data: Option<Data> },
     Failure { message: String, retryable: bool },
 }
 
 /// Parses an answer: the call's number and the reply. Fails with a clause about the line that shows its beginning with
 /// secrets masked.
-pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Reply), String> {
+pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, WorkerReply), String> {
     let not_one = |problem: &str| {
         let line = masked(line, masks);
         let start: String = String::from_utf8_lossy(&line).chars().take(200).collect();
@@ -68,20 +68,20 @@ pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Rep
             return Err(not_one("it has none of `output`, `data` and `error`"));
         }
         (None | Some(Value::Null), None | Some(Value::Null), data) => {
-            Reply::Success { output: None, data }
+            WorkerReply::Success { output: None, data }
         }
         (None | Some(Value::Null), Some(Value::String(output)), data) => {
-            Reply::Success { output: Some(output), data }
+            WorkerReply::Success { output: Some(output), data }
         }
         (None | Some(Value::Null), Some(_), _) => return Err(not_one("its `output` is not text")),
-        (Some(Value::String(message)), ..) => Reply::Failure { message, retryable: false },
+        (Some(Value::String(message)), ..) => WorkerReply::Failure { message, retryable: false },
         (Some(error), ..) => {
             let message = error.get("message").and_then(Value::as_str);
             let Some(message) = message else {
                 return Err(not_one("its `error` is neither text nor an object with a `message`"));
             };
             let retryable = error.get("retryable") == Some(&Value::Bool(true));
-            Reply::Failure { message: message.to_owned(), retryable }
+            WorkerReply::Failure { message: message.to_owned(), retryable }
         }
     };
     Ok((id, reply))
@@ -110,7 +110,7 @@ mod tests {
         let read = |line: &str| answer(line.as_bytes(), None);
         let success = |output: Option<&str>, data: Option<Value>| {
             let data = data.map(Data::from);
-            (3, Reply::Success { output: output.map(str::to_owned), data })
+            (3, WorkerReply::Success { output: output.map(str::to_owned), data })
         };
         assert_eq!(read(r#"{"id":3,"output":"a"}"#).unwrap(), success(Some("a"), None));
         assert_eq!(read(r#"{"data":[1],"id":3,"x":1}"#).unwrap(), success(None, Some(json!([1]))));
@@ -118,7 +118,7 @@ mod tests {
             read(r#"{"id":3,"output":"a","data":null,"error":null}"#).unwrap(),
             success(Some("a"), Some(Value::Null))
         );
-        let failure = |retryable| (3, Reply::Failure { message: "no".into(), retryable });
+        let failure = |retryable| (3, WorkerReply::Failure { message: "no".into(), retryable });
         assert_eq!(read(r#"{"id":3,"error":"no"}"#).unwrap(), failure(false));
         assert_eq!(
             read(r#"{"id":3,"error":{"message":"no","retryable":true}}"#).unwrap(),

@@ -1,7 +1,7 @@
 //! One running worker: calls go in, and answers come out in any order.
 //!
-//! While no call waits, nobody reads. So an answer needs no second task: one of the waiting calls reads for all of
-//! them. A worker that writes unasked fills its pipe and blocks.
+//! No task is needed to read answers: one of the waiting calls reads for all of them, and while no call waits, nobody
+//! reads. A worker that writes unsolicited output fills its pipe and blocks.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess};
 
-use super::protocol::{self, Reply};
+use super::protocol::{self, WorkerReply};
 use crate::confinement::facts;
 use toolcrib_tool::ByteMasks;
 
@@ -25,7 +25,7 @@ use toolcrib_tool::ByteMasks;
 pub(super) const CANCEL_WAIT: Duration = Duration::from_millis(500);
 /// How long to wait for the exit of a worker that closed its output, to report how it ended.
 const END_WAIT: Duration = Duration::from_millis(200);
-/// Room made for one read.
+/// The buffer size of one read, in bytes.
 const CHUNK: usize = 8 * 1024;
 
 /// Why a worker has ended.
@@ -37,7 +37,7 @@ pub(super) struct WorkerExit {
     pub(super) stderr: Captured,
 }
 
-type Answer = Result<Reply, Arc<WorkerExit>>;
+type WorkerAnswer = Result<WorkerReply, Arc<WorkerExit>>;
 
 /// A started worker.
 pub(super) struct RunningWorker {
@@ -45,8 +45,8 @@ pub(super) struct RunningWorker {
     sandbox: Value,
     process: Mutex<Option<KeptProcess>>,
     input: tokio::sync::Mutex<KeptInput>,
-    output: tokio::sync::Mutex<Lines>,
-    waiting: Mutex<Waiting>,
+    output: tokio::sync::Mutex<OutputLines>,
+    waiting: Mutex<PendingCalls>,
     answered: AtomicU64,
     /// A task that is aborted when the worker ends.
     watcher: Mutex<Option<AbortHandle>>,
@@ -55,9 +55,9 @@ pub(super) struct RunningWorker {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    calls: HashMap<u64, oneshot::Sender<Answer>>,
-    /// The worker is being ended: nobody reads any more, and `gone` will be set.
+struct PendingCalls {
+    calls: HashMap<u64, oneshot::Sender<WorkerAnswer>>,
+    /// Whether the worker is being ended: nobody reads any more, and `gone` will be set.
     ending: bool,
     last_answer: Option<Instant>,
     gone: Option<Arc<WorkerExit>>,
@@ -88,7 +88,7 @@ impl RunningWorker {
             sandbox: facts(kept.process.enforced()),
             process: Mutex::new(Some(kept.process)),
             input: tokio::sync::Mutex::new(kept.input),
-            output: tokio::sync::Mutex::new(Lines::new(kept.output, line_bytes)),
+            output: tokio::sync::Mutex::new(OutputLines::new(kept.output, line_bytes)),
             waiting: Mutex::default(),
             answered: AtomicU64::new(0),
             watcher: Mutex::default(),
@@ -101,7 +101,7 @@ impl RunningWorker {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +144,12 @@ impl RunningWorker {
             None => drop(waiting.calls.insert(id, sender)),
         }
         drop(waiting);
-        Exchange { live: Arc::clone(self), id, receiver: Some(receiver), sent: Sent::Nothing }
+        Exchange {
+            live: Arc::clone(self),
+            id,
+            receiver: Some(receiver),
+            sent: SendProgress::Nothing,
+        }
     }
 
     /// Ends it now. Every call in flight fails with the reason, a clause after "the worker".
@@ -173,7 +178,7 @@ impl RunningWorker {
         drop(tokio::spawn(find_out));
     }
 
-    /// Takes the process; the first to do so ends it.
+    /// Takes the process; the first caller to get it ends it.
     fn take_process(&self) -> Option<KeptProcess> {
         self.waiting().ending = true;
         self.process().take()
@@ -190,7 +195,7 @@ impl RunningWorker {
     }
 
     /// Reads until an answer has come that a call waits for, and delivers it.
-    async fn read(self: &Arc<Self>, lines: &mut Lines) {
+    async fn read(self: &Arc<Self>, lines: &mut OutputLines) {
         match lines.next().await {
             Ok(Some(line)) => match protocol::answer(line, self.masks.as_ref()) {
                 Ok((id, reply)) => {
@@ -209,14 +214,14 @@ impl RunningWorker {
                 Err(problem) => self.end(problem),
             },
             Ok(None) => self.ended(),
-            Err(TooLong { bytes }) => self.end(format!(
+            Err(LineTooLong { bytes }) => self.end(format!(
                 "wrote a line of more than {bytes} bytes; `limits.output` sets the limit"
             )),
         }
     }
 
     /// Cancels a call and waits for the acknowledgement; ends the worker if none comes.
-    async fn cancel(self: Arc<Self>, id: u64, mut receiver: oneshot::Receiver<Answer>) {
+    async fn cancel(self: Arc<Self>, id: u64, mut receiver: oneshot::Receiver<WorkerAnswer>) {
         let asked = async {
             self.input.lock().await.write_all(&protocol::cancel(id)).await.ok()?;
             wait(&self, &mut receiver).await.ok()
@@ -228,7 +233,10 @@ impl RunningWorker {
 }
 
 /// Waits for an answer, and reads for all waiting calls while nobody else does.
-async fn wait(live: &Arc<RunningWorker>, receiver: &mut oneshot::Receiver<Answer>) -> Answer {
+async fn wait(
+    live: &Arc<RunningWorker>,
+    receiver: &mut oneshot::Receiver<WorkerAnswer>,
+) -> WorkerAnswer {
     tokio::select! {
         biased;
         answer = &mut *receiver => return answer.unwrap_or_else(|_| Err(lost())),
@@ -252,7 +260,7 @@ fn lost() -> Arc<WorkerExit> {
 
 /// How much of a call's line has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum SendProgress {
     Nothing,
     Part,
     All,
@@ -265,8 +273,8 @@ pub(super) struct Exchange {
     live: Arc<RunningWorker>,
     id: u64,
     /// `None` once the answer has come.
-    receiver: Option<oneshot::Receiver<Answer>>,
-    sent: Sent,
+    receiver: Option<oneshot::Receiver<WorkerAnswer>>,
+    sent: SendProgress,
 }
 
 impl Exchange {
@@ -276,13 +284,13 @@ impl Exchange {
     }
 
     /// Sends the line and waits for its answer.
-    pub(super) async fn run(&mut self, line: &[u8]) -> Answer {
+    pub(super) async fn run(&mut self, line: &[u8]) -> WorkerAnswer {
         let written = {
             let mut input = self.live.input.lock().await;
-            self.sent = Sent::Part;
+            self.sent = SendProgress::Part;
             input.write_all(line).await
         };
-        self.sent = Sent::All;
+        self.sent = SendProgress::All;
         if written.is_err() {
             // The pipe is closed; reading the output tells how the worker ended.
             self.live.ended();
@@ -301,13 +309,17 @@ impl Exchange {
     }
 
     /// What must be cancelled, if the worker knows the call.
-    fn take_unanswered(&mut self) -> Option<(Arc<RunningWorker>, u64, oneshot::Receiver<Answer>)> {
+    fn take_unanswered(
+        &mut self,
+    ) -> Option<(Arc<RunningWorker>, u64, oneshot::Receiver<WorkerAnswer>)> {
         let receiver = self.receiver.take()?;
         match self.sent {
-            Sent::All => return Some((Arc::clone(&self.live), self.id, receiver)),
+            SendProgress::All => return Some((Arc::clone(&self.live), self.id, receiver)),
             // Half a line would corrupt the next one.
-            Sent::Part => self.live.end("was ended: it did not read a call in time".to_owned()),
-            Sent::Nothing => {
+            SendProgress::Part => {
+                self.live.end("was ended: it did not read a call in time".to_owned())
+            }
+            SendProgress::Nothing => {
                 self.live.waiting().calls.remove(&self.id);
             }
         }
@@ -327,13 +339,13 @@ impl Drop for Exchange {
 
 /// A line longer than the limit.
 #[derive(Debug)]
-struct TooLong {
+struct LineTooLong {
     bytes: usize,
 }
 
 /// Standard output, line by line. A read may be dropped halfway and restarted.
 #[derive(Debug)]
-struct Lines {
+struct OutputLines {
     output: KeptOutput,
     buffer: Vec<u8>,
     /// The length of the line returned last; it is removed before the next read.
@@ -343,13 +355,13 @@ struct Lines {
     max: usize,
 }
 
-impl Lines {
+impl OutputLines {
     fn new(output: KeptOutput, max: usize) -> Self {
         Self { output, buffer: Vec::new(), given: 0, searched: 0, max }
     }
 
     /// The next line without its end; `None` at the end of the output.
-    async fn next(&mut self) -> Result<Option<&[u8]>, TooLong> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, LineTooLong> {
         if self.given > 0 {
             self.buffer.drain(..self.given);
             self.given = 0;
@@ -359,14 +371,14 @@ impl Lines {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + found;
                 if end > self.max {
-                    return Err(TooLong { bytes: self.max });
+                    return Err(LineTooLong { bytes: self.max });
                 }
                 self.given = end + 1;
                 return Ok(Some(&self.buffer[..end]));
             }
             self.searched = self.buffer.len();
             if self.buffer.len() > self.max {
-                return Err(TooLong { bytes: self.max });
+                return Err(LineTooLong { bytes: self.max });
             }
             self.buffer.reserve(CHUNK);
             // Treat a read error as the end of the output: how the worker ended explains more.

@@ -14,7 +14,7 @@ use crate::command::not_started;
 use crate::command::script;
 use crate::confinement::grants;
 use crate::expansion::expand_without_call;
-use crate::trust::Renewal;
+use crate::trust::TrustRenewal;
 use crate::trust::deciding_files;
 use crate::trust::deciding_files::{DecidingFiles, is_behind_a_link};
 
@@ -29,14 +29,14 @@ const STDERR_BYTES: usize = 16 * 1024;
 
 /// Keeps one worker running while it is used.
 #[derive(Debug)]
-pub(super) struct Supervisor {
+pub(super) struct WorkerSupervisor {
     spec: WorkerSpec,
     sandbox: SandboxSpec,
     host: RunnerHost,
     /// The files that decide what the worker runs.
     deciding: DecidingFiles,
     /// What to do after one of them has changed.
-    renewal: Renewal,
+    renewal: TrustRenewal,
     next_id: AtomicU64,
     /// Held during a start: one start at a time, and waiting calls use the worker it yields.
     starting: tokio::sync::Mutex<()>,
@@ -65,7 +65,7 @@ fn removed() -> ToolError {
     ToolError::unavailable("the tool was removed")
 }
 
-impl Supervisor {
+impl WorkerSupervisor {
     /// The files that decide what the worker runs, with their digests.
     pub(super) fn code(&self) -> String {
         deciding_files::contents(&self.deciding.all())
@@ -76,7 +76,7 @@ impl Supervisor {
         sandbox: SandboxSpec,
         host: RunnerHost,
         deciding: DecidingFiles,
-        renewal: Renewal,
+        renewal: TrustRenewal,
     ) -> Self {
         Self {
             spec,
@@ -122,7 +122,7 @@ impl Supervisor {
                 return Err(error);
             }
         }
-        self.exchange(&mut state).ok_or_else(|| ToolError::internal("no worker is there"))
+        self.exchange(&mut state).ok_or_else(|| ToolError::internal("no worker is running"))
     }
 
     /// Begins a call with the running worker, if there is one.
@@ -304,7 +304,11 @@ async fn end_when_grants_are_outdated(
 }
 
 /// Runs as long as the worker may still be ended for being idle.
-async fn stop_when_idle(supervisor: Weak<Supervisor>, live: Weak<RunningWorker>, idle: Duration) {
+async fn stop_when_idle(
+    supervisor: Weak<WorkerSupervisor>,
+    live: Weak<RunningWorker>,
+    idle: Duration,
+) {
     let mut wait = idle;
     loop {
         tokio::time::sleep(wait).await;

@@ -187,7 +187,7 @@ fn fate(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Says in each file which of its tools, MCP servers, prompts and resources need the operator's word and do not have it:
+/// Says in each file which of its tools, MCP servers, prompts and resources need the operator's trust and do not have it:
 /// a warning where the config loads the file, and a hint elsewhere.
 fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let mut host = config.runner_host(Secrets::default());

@@ -17,7 +17,7 @@ use crate::startup::{self, Started};
 
 /// Unavailable tools that `status` names.
 const UNAVAILABLE_SHOWN: usize = 5;
-/// What the reason of a tool names that needs the operator's word.
+/// The text that the reason of a tool contains if it needs the operator's trust.
 const TRUST: &str = "`toolcrib trust";
 
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(in crate::command) fn run(options: &Options, own: &StatusOptions) -> anyhow:
     each(options, own.output, &status, status_page)
 }
 
-/// The tools that, as their files are now, need the operator's word.
+/// The tools that, as their files are now, need the operator's trust.
 fn untrusted(now: &Started) -> Vec<Value> {
     let snapshot = now.crib.executor().registry().snapshot();
     let reasons = snapshot.entries().filter_map(|tool| {

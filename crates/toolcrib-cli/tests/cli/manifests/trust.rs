@@ -1,4 +1,4 @@
-//! The operator's word: what a manifest cannot grant itself, and who can.
+//! The operator's trust: what a manifest cannot grant itself, and who can.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn is_called(crib: &Crib, name: &str) -> bool {
 fn a_manifest_cannot_trust_itself_and_every_listing_says_what_to_do() {
     let crib = crib();
     assert!(!is_called(&crib, "restart"));
-    let remedy = "needs the operator's word for profile `trusted`: run `toolcrib trust \
+    let remedy = "needs the operator's trust for profile `trusted`: run `toolcrib trust \
                   tools.d/services.yaml:restart`, or add `tools.d/services.yaml:restart` to \
                   `manifests.trusted` in the config";
     for command in [["list", "--all"], ["why", "restart"], ["show", "restart"]] {
@@ -223,7 +223,7 @@ fn a_trusted_server_is_not_started_without_the_operators_word() {
     let mut server = Server::mcp(&crib);
     server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     server.receive();
-    let said = "it needs the operator's word for profile `trusted`: run `toolcrib trust \
+    let said = "it needs the operator's trust for profile `trusted`: run `toolcrib trust \
                 tools.d/servers.yaml:far`";
     let status = until(&crib, &["status"], |run| run.stdout.contains("far"));
     assert!(status.stdout.contains(said), "{status:?}");

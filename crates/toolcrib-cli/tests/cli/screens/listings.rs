@@ -59,7 +59,7 @@ fn what_lacks_only_trust_is_told_to_be_trusted_and_not_to_be_compared_with_a_loc
     let crib = Crib::new(&[("tricky.yaml", TRICKY)]);
     let all = crib.run(&["list", "--all"]);
     assert!(
-        all.stdout.contains("unavailable upstream far: it needs the operator's word"),
+        all.stdout.contains("unavailable upstream far: it needs the operator's trust"),
         "{all:?}"
     );
     assert!(all.stdout.contains("`toolcrib trust tools.d/tricky.yaml:far`"), "{all:?}");

@@ -167,7 +167,7 @@ fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing(
     );
     let mut start = crib.command(&["mcp"]);
     let said = run(start.env_remove("RUST_LOG").write_stdin("")).stderr;
-    assert!(said.contains("7 tools unavailable: `tool_0`: needs the operator's word"), "{said}");
+    assert!(said.contains("7 tools unavailable: `tool_0`: needs the operator's trust"), "{said}");
     assert!(said.contains("2 more: see `toolcrib list --all`"), "{said}");
     let unmatched =
         ["tools.d/servcies.yaml`, but no manifest", "`policy.rules[0]` is about `tool_9`"];

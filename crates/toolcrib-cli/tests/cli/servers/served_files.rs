@@ -1,5 +1,5 @@
 //! Files of resources and prompts, which the server itself reads: what it never hands out, and what
-//! needs the operator's word.
+//! needs the operator's trust.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -62,7 +62,7 @@ fn a_resource_outside_of_its_manifests_folder_and_the_workspace_needs_the_operat
     let files = ["../outside.txt", "/etc/hostname", "own.txt", "../workspace/notes.txt"];
     let crib = crib(&files);
     assert_eq!(read(&crib, 4), ["-32002", "-32002", "own [masked]", "notes"]);
-    let remedy = "needs the operator's word to read `../outside.txt`: run `toolcrib trust \
+    let remedy = "needs the operator's trust to read `../outside.txt`: run `toolcrib trust \
                   tools.d/res.yaml:at://0`";
     for command in [&["list", "--all"][..], &["why", "at://0"]] {
         let run = crib.run(command);
@@ -117,5 +117,5 @@ fn the_file_of_a_prompt_needs_the_operators_word_likewise() {
     assert!(list.stdout.contains(remedy), "{list:?}");
     assert_eq!(crib.run(&["trust", "tools.d/prompt.yaml", "--yes"]).code, Some(0));
     let list = crib.run(&["list", "--all"]);
-    assert!(!list.stdout.contains("operator's word"), "{list:?}");
+    assert!(!list.stdout.contains("operator's trust"), "{list:?}");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::declaration_folders::DeclarationFolders;
 use super::options;
 use super::programs::looks_like_a_file;
-use super::roles::{self, Role};
+use super::roles::{self, WordRole};
 use super::words::ArgumentText;
 
 /// An entry of an argument vector.
@@ -15,19 +15,19 @@ pub(super) struct VectorEntry<'e> {
     pub(super) written: Option<(&'e str, bool)>,
     /// The entry before it.
     pub(super) before: &'e str,
-    /// If it names a file, that file is run.
+    /// Whether the file that it names, if it names one, is run.
     pub(super) is_code: bool,
-    /// It is text that a shell runs.
+    /// Whether it is text that a shell runs.
     pub(super) is_shell_text: bool,
-    /// The program runs no files, so a bare word is not a file name.
+    /// Whether the program runs no files, so that a bare word is not a file name.
     pub(super) bare_is_no_file: bool,
 }
 
 impl VectorEntry<'_> {
     /// The parts of the entry that may name files, each with its role for the program. `runs` says whether the program
     /// runs the files in its arguments.
-    pub(super) fn parts<'t>(&self, text: &'t str, runs: bool) -> Vec<(&'t str, Role)> {
-        let plain = if self.is_code { Role::Code } else { Role::Plain };
+    pub(super) fn parts<'t>(&self, text: &'t str, runs: bool) -> Vec<(&'t str, WordRole)> {
+        let plain = if self.is_code { WordRole::Code } else { WordRole::Plain };
         let is_name = |part: &&str| {
             !self.bare_is_no_file || !roles::is_bare(part) || self.is_read(text, part)
         };
@@ -39,14 +39,14 @@ impl VectorEntry<'_> {
             return parts.chain(roles::in_shell_text(text)).collect();
         }
         let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
-        parts.chain(words.map(|word| (word, Role::Code))).collect()
+        parts.chain(words.map(|word| (word, WordRole::Code))).collect()
     }
 
     /// Whether the file that this entry names is certainly a script. The server does not start if such a file is a
     /// symbolic link that programs could replace.
-    pub(super) fn is_script(&self, part: &str, role: Role) -> bool {
+    pub(super) fn is_script(&self, part: &str, role: WordRole) -> bool {
         let is_named = self.written.is_none_or(|(_, is_script)| is_script) && !roles::is_bare(part);
-        role == Role::Code && (is_named || looks_like_a_file(part))
+        role == WordRole::Code && (is_named || looks_like_a_file(part))
     }
 
     /// Whether a part of the entry is the value of an option that names a file.
@@ -82,7 +82,7 @@ pub(super) fn outputs(words: &[ArgumentText], around: &DeclarationFolders<'_>) -
         });
         let is_shell_text = words[..at].iter().any(ArgumentText::is_shell) && is_inline(before);
         let in_text = is_shell_text.then(|| roles::in_shell_text(text)).into_iter().flatten();
-        let in_text = in_text.filter(|(_, role)| *role == Role::Output).map(|(part, _)| part);
+        let in_text = in_text.filter(|(_, role)| *role == WordRole::Output).map(|(part, _)| part);
         for part in written.chain(in_text).filter(|part| !part.is_empty() && part.len() <= 4096) {
             outputs.extend(around.cwd.join(part).canonicalize());
         }

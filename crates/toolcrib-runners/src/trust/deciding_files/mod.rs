@@ -32,7 +32,7 @@ use self::programs::{
     CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, looks_like_a_file,
     runs_its_arguments, runs_no_file,
 };
-use self::roles::Role;
+use self::roles::WordRole;
 use self::words::{ArgumentText, argument_text, words_of};
 
 /// The files that decide what a declaration runs.
@@ -276,14 +276,14 @@ impl DecidingFiles {
             for place in [around.cwd.join(part), absolute(&around.beside.join(part))] {
                 let Ok(found) = place.metadata() else { continue };
                 if found.is_file() {
-                    if role != Role::Code && !runs && around.is_data(&place) {
+                    if role != WordRole::Code && !runs && around.is_data(&place) {
                         continue;
                     }
                     if !entry.is_script(part, role) && around.is_behind_a_link(&place) {
                         self.linked.push(place);
                         continue;
                     }
-                    if role != Role::Code
+                    if role != WordRole::Code
                         && (around.is_output(&place) || runs && around.is_plain_data(&place))
                     {
                         continue;

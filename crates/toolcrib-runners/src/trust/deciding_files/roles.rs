@@ -4,7 +4,7 @@ use super::programs::{name_without_version, runs_its_arguments, runs_no_file};
 
 /// The role of a word if it names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum WordRole {
     /// The program runs it, or may run it.
     Code,
     /// The program reads it, or it is not a file name.
@@ -37,7 +37,7 @@ const READ: [&str; 17] = [
 /// Options whose value is a file that any program writes.
 const WRITE: [&str; 5] = ["--output", "--output-file", "--outfile", "-out", "of"];
 
-/// Programs that write the value of `-o`.
+/// ProgramLookups that write the value of `-o`.
 const WRITE_O: [&str; 14] = [
     "sort", "shuf", "cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "rustc", "curl", "pandoc",
     "dot", "gpg",
@@ -52,7 +52,7 @@ const PLAIN_BUILT_IN: [&str; 15] = [
     "true", "umask", "wait",
 ];
 
-/// Programs that run a file or program named in their arguments, but not their input.
+/// ProgramLookups that run a file or program named in their arguments, but not their input.
 const INPUT_IS_DATA: [&str; 13] = [
     "awk", "gawk", "mawk", "sed", "make", "gmake", "nice", "timeout", "nohup", "setsid", "stdbuf",
     "time", "env",
@@ -105,7 +105,7 @@ fn name(program: &str) -> &str {
 }
 
 /// The words of a shell command text, each with its role.
-pub(super) fn in_shell_text(text: &str) -> Vec<(&str, Role)> {
+pub(super) fn in_shell_text(text: &str) -> Vec<(&str, WordRole)> {
     let commands: Vec<_> =
         text.split([';', '|', '&', '(', ')', '`', '\n']).map(words_of_command).collect();
     let has = |is: fn(&str) -> bool| commands.iter().flatten().any(|(word, _)| is(word));
@@ -127,19 +127,19 @@ pub(super) fn in_shell_text(text: &str) -> Vec<(&str, Role)> {
         let mut is_command_next = true;
         for (word, redirection) in found {
             if is_built {
-                words.push((word, Role::Code));
+                words.push((word, WordRole::Code));
                 if let Some((_, value)) = word.split_once('=') {
-                    words.push((value, Role::Code));
+                    words.push((value, WordRole::Code));
                 }
                 continue;
             }
             if redirection == Some('>') {
-                words.push((word, Role::Output));
+                words.push((word, WordRole::Output));
                 continue;
             }
             if let Some((_, value)) = word.split_once('=') {
-                words.push((value, Role::Code));
-                words.push((word, Role::Plain));
+                words.push((value, WordRole::Code));
+                words.push((word, WordRole::Plain));
                 continue;
             }
             let is_code = runs || !is_known && redirection.is_none() || is_command_next;
@@ -148,7 +148,7 @@ pub(super) fn in_shell_text(text: &str) -> Vec<(&str, Role)> {
             }
             // For a program that runs no files, a bare word has another meaning, such as the name of a table.
             if is_code || !is_bare(word) {
-                words.push((word, if is_code { Role::Code } else { Role::Plain }));
+                words.push((word, if is_code { WordRole::Code } else { WordRole::Plain }));
             }
         }
     }
@@ -188,29 +188,29 @@ mod tests {
     #[test]
     fn files_that_a_shell_text_writes_are_distinguished_from_those_it_runs() {
         let roles = |text| in_shell_text(text);
-        let expected = [("printf", Role::Code), ("notes.txt", Role::Output)];
+        let expected = [("printf", WordRole::Code), ("notes.txt", WordRole::Output)];
         assert_eq!(roles("printf x >> notes.txt"), expected);
         let expected = [
-            ("wc", Role::Code),
-            ("notes.txt", Role::Plain),
-            (".", Role::Code),
-            ("run", Role::Code),
+            ("wc", WordRole::Code),
+            ("notes.txt", WordRole::Plain),
+            (".", WordRole::Code),
+            ("run", WordRole::Code),
         ];
         assert_eq!(roles("wc < notes.txt; . run"), expected);
-        assert!(roles("unknown table").contains(&("table", Role::Code)));
-        assert!(roles("cat $1 | ./run.sh > out.txt").contains(&("out.txt", Role::Output)));
-        assert!(roles("for f in run; do $f; done").contains(&("run", Role::Code)));
-        assert!(roles("echo x > run.sh && ./run.sh").contains(&("./run.sh", Role::Code)));
-        assert!(roles("sh < run.sh").contains(&("run.sh", Role::Code)));
-        assert!(roles("S=run.sh; $S").contains(&("run.sh", Role::Code)));
-        assert!(roles("if ./a.sh; then ./b.sh; fi").contains(&("./b.sh", Role::Code)));
-        assert!(roles("\"./a.sh\" x").contains(&("./a.sh", Role::Code)));
+        assert!(roles("unknown table").contains(&("table", WordRole::Code)));
+        assert!(roles("cat $1 | ./run.sh > out.txt").contains(&("out.txt", WordRole::Output)));
+        assert!(roles("for f in run; do $f; done").contains(&("run", WordRole::Code)));
+        assert!(roles("echo x > run.sh && ./run.sh").contains(&("./run.sh", WordRole::Code)));
+        assert!(roles("sh < run.sh").contains(&("run.sh", WordRole::Code)));
+        assert!(roles("S=run.sh; $S").contains(&("run.sh", WordRole::Code)));
+        assert!(roles("if ./a.sh; then ./b.sh; fi").contains(&("./b.sh", WordRole::Code)));
+        assert!(roles("\"./a.sh\" x").contains(&("./a.sh", WordRole::Code)));
         assert!(!roles("getent hosts \"$1\"").iter().any(|(word, _)| *word == "hosts"));
     }
 
     #[test]
     fn a_text_that_may_be_evaluated_counts_as_code() {
-        let all_code = |text| in_shell_text(text).iter().all(|(_, role)| *role == Role::Code);
+        let all_code = |text| in_shell_text(text).iter().all(|(_, role)| *role == WordRole::Code);
         assert!(all_code("x=run; echo a > run; eval \"./$x\""));
         assert!(all_code("echo . run | sh"));
         assert!(all_code("printf '%s' run | xargs sh"));

@@ -57,7 +57,7 @@ pub(super) fn argument_text(template: &Template) -> ArgumentText {
     ArgumentText::Whole { text, written: written(template) }
 }
 
-/// A template as its manifest writes it, `$${` for `${` apart.
+/// A template as its manifest writes it, but with `${` for the escape `$${`.
 pub(super) fn written(template: &Template) -> String {
     let pieces = template.pieces.iter().map(|piece| match piece {
         Piece::Literal(text) => text.clone(),

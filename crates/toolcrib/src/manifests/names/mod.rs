@@ -210,7 +210,7 @@ fn of_file(
 }
 
 /// What a file declares, in order; `what` makes what is behind a name, told why it is blocked and what
-/// the operator says of it. Without a `host`, nobody is asked whether it needs the operator's word.
+/// the operator says of it. Without a `host`, nobody is asked whether it needs the operator's trust.
 fn declared<T>(
     file: &str,
     loaded: &Loaded,

@@ -1,4 +1,4 @@
-//! The operator's word: which manifests may run programs with more than the workspace gives them.
+//! The operator's trust: which manifests may run programs with more than the workspace gives them.
 //!
 //! A tool or MCP server whose manifest says `profile: trusted`, or whose grants reach the home folder
 //! or a place of credentials, is available only where the operator vouches for it: by naming it in

@@ -63,7 +63,7 @@ pub(crate) struct TrustOptions {
     output: JsonOutput,
 }
 
-/// A declaration that needs the operator's word.
+/// A declaration that needs the operator's trust.
 struct Candidate {
     record: Trusted,
     /// As the config would name it.
@@ -111,7 +111,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
         if own.output.json {
             screen::json(&json!({"trusted": [], "already": names}))?;
         } else if names.is_empty() {
-            screen::out(format!("{unit} asks for nothing that needs the operator's word"))?;
+            screen::out(format!("{unit} asks for nothing that needs the operator's trust"))?;
         } else {
             screen::out(format!("already trusted: {}", names.join(", ")))?;
         }
@@ -243,7 +243,7 @@ fn page(candidate: &Candidate) -> String {
     page
 }
 
-/// The declarations of a unit, or the one of that name in it, that need the operator's word.
+/// The declarations of a unit, or the one of that name in it, that need the operator's trust.
 fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
     let mut is_known = false;
     let (found, units) = declared(config, keeper, &mut |file, name| {
@@ -260,7 +260,7 @@ fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Resu
     Ok(found)
 }
 
-/// The declarations that need the operator's word, of those that are `wanted` by file and name, and how
+/// The declarations that need the operator's trust, of those that are `wanted` by file and name, and how
 /// the config names all manifests.
 fn declared(
     config: &Config,
@@ -396,7 +396,7 @@ fn shown(entry: &Value) -> String {
     entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
 }
 
-/// Lists what needs the operator's word and does not have it, with what it wants.
+/// Lists what needs the operator's trust and does not have it, with what it wants.
 fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Result<Exit> {
     let (mut found, _) = declared(config, keeper, &mut |_, _| true);
     found.retain(|one| !one.is_vouched);
@@ -416,7 +416,7 @@ fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Re
     }
     screen::note(match found.as_slice() {
         [] => {
-            "nothing here waits for the operator's word; `toolcrib trust --list` lists what has it"
+            "nothing here needs the operator's trust; `toolcrib trust --list` lists what is trusted"
                 .to_owned()
         }
         [first, ..] => {

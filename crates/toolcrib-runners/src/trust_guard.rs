@@ -1,4 +1,4 @@
-//! Checks the operator's word and the lock again right before each call.
+//! Checks the operator's trust and the lock again right before each call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use toolcrib_tool::{
 
 use crate::{RunnerHost, Trust, TrustDecision, TrustRequest, tool_wants};
 
-/// A tool that runs only while the operator vouches for its declaration. Servers notice within moments when trust is
-/// revoked or a lock replaced; a call that was approved in between is refused here.
-pub(crate) struct Vouched {
+/// A tool that runs only while the operator vouches for its declaration. A server notices within moments that trust was
+/// revoked or a lock replaced; this check refuses calls that were approved in between.
+pub(crate) struct TrustGuard {
     tool: Arc<dyn Tool>,
     trust: Arc<dyn Trust>,
     unit: String,
@@ -22,7 +22,7 @@ pub(crate) struct Vouched {
     wants: Vec<String>,
 }
 
-impl Vouched {
+impl TrustGuard {
     pub(crate) fn new(
         tool: Arc<dyn Tool>,
         declaration: &Declaration,
@@ -40,20 +40,20 @@ impl Vouched {
     }
 
     fn check(&self) -> Result<(), ToolError> {
-        let claim = TrustRequest {
+        let request = TrustRequest {
             kind: Kind::Tool,
             unit: &self.unit,
             name: &self.name,
             digest: &self.digest,
             wants: &self.wants,
         };
-        let objection = self.trust.objection(&claim).or_else(|| {
+        let objection = self.trust.objection(&request).or_else(|| {
             if self.wants.is_empty() {
                 return None;
             }
-            match self.trust.decide(&claim) {
+            match self.trust.decide(&request) {
                 TrustDecision::Untrusted { remedy } => {
-                    Some(format!("needs the operator's word, which it no longer has: {remedy}"))
+                    Some(format!("needs the operator's trust, which it no longer has: {remedy}"))
                 }
                 TrustDecision::Trusted | TrustDecision::TrustedForDigest => None,
             }
@@ -65,7 +65,7 @@ impl Vouched {
     }
 }
 
-impl Tool for Vouched {
+impl Tool for TrustGuard {
     fn call<'a>(
         &'a self,
         arguments: Arguments,

@@ -17,7 +17,7 @@ use toolcrib_tool::Content;
 
 use crate::McpServer;
 use crate::catalog::requests::{complete, not_found};
-use crate::upstream::Unread;
+use crate::upstream::UnreadResource;
 
 /// Links of one client that are kept; of more, the oldest are forgotten.
 const LINKS_MAX: usize = 1_000;
@@ -89,8 +89,8 @@ pub(crate) async fn read<T: DeserializeOwned>(
             let contents: Vec<_> = parts.map(|part| contents(&given, part)).collect();
             complete(json!({"contents": contents}))
         }
-        Err(Unread::NotFound) => Err(not_found(uri)),
-        Err(Unread::Failed(why)) => {
+        Err(UnreadResource::NotFound) => Err(not_found(uri)),
+        Err(UnreadResource::Failed(why)) => {
             let why = server.masked(Content::Text(why)).as_text().into_owned();
             Err(ErrorData::internal_error(why, None))
         }

@@ -1,4 +1,4 @@
-//! Other MCP servers as a source of tools, and of what their tools link to.
+//! Other MCP servers as sources of tools and of the resources that their tools link to.
 
 mod connection;
 mod review;
@@ -10,7 +10,7 @@ mod tool;
 pub use crate::upstream::connection::http::HttpServer;
 pub use crate::upstream::review::pins::{MemoryPins, PinStore, Pins};
 pub use crate::upstream::tool::linked_resources::LinkedResources;
-pub(crate) use crate::upstream::tool::linked_resources::Unread;
+pub(crate) use crate::upstream::tool::linked_resources::UnreadResource;
 pub use crate::upstream::tool::listing::UPSTREAM_TOOLS_MAX;
 pub use crate::upstream::tool::publish::Unaccepted;
 pub use review::{OfferedTool, Review, Reviewed};

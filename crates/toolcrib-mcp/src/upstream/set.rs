@@ -1,4 +1,4 @@
-//! All upstreams of an executor.
+//! The set of upstream MCP servers of one executor.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,21 +21,21 @@ use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
 use crate::upstream::connection::link::Link;
-use crate::upstream::connection::supervisor::{Keeper, Shared};
+use crate::upstream::connection::supervisor::{Supervisor, SupervisorState};
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::review::pins::PinStore;
-use crate::upstream::settings::declared::Declared;
+use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::tool::linked_resources::LinkedResources;
-use crate::upstream::tool::publish::{KnownBy, Publisher, Unaccepted};
+use crate::upstream::tool::publish::{DefinitionChecks, Publisher, Unaccepted};
 
-/// How long what was dropped on the way may take to be gone.
-const LAST_KILLS: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for programs whose connection attempt was dropped.
+const KILL_WAIT: Duration = Duration::from_secs(1);
 
 /// Keeps an executor's registry supplied with the tools of other MCP servers.
 ///
-/// Each is connected to in the background by a task of its own, and again after a growing pause
-/// whenever the connection is lost: nobody waits for a slow one. While one is down, what is known of
-/// its tools stays in the registry as unavailable, with the reason.
+/// Each upstream has a background task that connects, and reconnects with backoff when the
+/// connection is lost: a slow upstream delays nobody. While an upstream is down, its known tools
+/// stay in the registry as unavailable, with the reason.
 ///
 /// Dropping the last clone ends all connections and the programs behind them;
 /// [`shutdown`](Self::shutdown) also waits for that.
@@ -44,59 +44,59 @@ pub struct Upstreams(Arc<Inner>);
 
 pub(super) struct Inner {
     executor: Executor,
-    known_by: KnownBy,
-    kept: Mutex<Room>,
-    /// Held while the upstreams are changed, so that one set is applied after the other.
-    setting: tokio::sync::Mutex<()>,
+    checks: DefinitionChecks,
+    kept: Mutex<UpstreamTable>,
+    /// Held while the upstreams are changed, so that sets are applied one after another.
+    changing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Room {
-    kept: BTreeMap<String, Kept>,
-    /// Nobody comes in any more.
+struct UpstreamTable {
+    kept: BTreeMap<String, RunningUpstream>,
+    /// After a shutdown no upstream is added.
     is_closed: bool,
 }
 
-struct Kept {
+struct RunningUpstream {
     upstream: Arc<Upstream>,
     link: Arc<Link>,
-    declared: watch::Sender<Declared>,
-    shared: Arc<Shared>,
+    declared: watch::Sender<UpstreamDeclaration>,
+    shared: Arc<SupervisorState>,
     stop: CancellationToken,
     task: JoinHandle<Vec<Value>>,
 }
 
-impl Drop for Kept {
+impl Drop for RunningUpstream {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
 impl Upstreams {
-    /// None yet; `pins` keeps what definitions were when they were first seen.
+    /// Starts without upstreams; `pins` stores the definitions that were first seen.
     pub fn new(executor: Executor, pins: Arc<dyn PinStore>) -> Self {
         Self::reviewed(executor, pins, Arc::new(NoReview))
     }
 
-    /// As [`new`](Self::new), where definitions may have been reviewed.
+    /// Like [`new`](Self::new), with a review that decides before pins do.
     pub fn reviewed(executor: Executor, pins: Arc<dyn PinStore>, review: Arc<dyn Review>) -> Self {
-        let (kept, setting) = (Mutex::default(), tokio::sync::Mutex::default());
-        let known_by = KnownBy { review, pins };
-        Self(Arc::new(Inner { executor, known_by, kept, setting }))
+        let (kept, changing) = (Mutex::default(), tokio::sync::Mutex::default());
+        let checks = DefinitionChecks { review, pins };
+        Self(Arc::new(Inner { executor, checks, kept, changing }))
     }
 
-    /// Has all definitions compared again with what was reviewed and with their pins.
+    /// Compares all definitions again with the review and with their pins.
     pub fn look_again(&self) {
-        for kept in self.room().kept.values() {
+        for kept in self.table().kept.values() {
             kept.shared.look_again.notify_one();
         }
     }
 
-    /// What a server offers under names here, definitions that are refused left out; `None` unless it is
-    /// connected.
+    /// The tools that a server offers under their names here, without refused definitions; `None`
+    /// unless it is connected.
     pub fn offered(&self, upstream: &str) -> Option<Vec<OfferedTool>> {
-        let room = self.room();
-        let kept = room.kept.get(upstream)?;
+        let table = self.table();
+        let kept = table.kept.get(upstream)?;
         if *kept.shared.state.borrow() != UpstreamState::Connected {
             return None;
         }
@@ -104,13 +104,14 @@ impl Upstreams {
         Some(offered.clone())
     }
 
-    /// Makes these the upstreams, and none besides, in the order that decides names among them. Those
-    /// that are reached as they were keep their connection and the calls that run; what else is said of
-    /// them, such as limits, labels or which tools are taken, holds from the next call on. Those that are
-    /// reached otherwise are ended and connected to anew; until that is done, what is known of their tools
-    /// is unavailable. Those that are gone are ended, and their tools
-    /// removed, when this returns: within a second. Of two with one name, the first counts, and the
-    /// other is named in the log.
+    /// Replaces the set of upstreams. Their order decides who gets a contested name.
+    ///
+    /// An upstream that is reached in the same way keeps its connection and its running calls; its
+    /// other settings, such as limits, labels and filters, apply from the next call on. An upstream
+    /// that is reached in another way is stopped and connected again; its tools are unavailable
+    /// until then. An upstream that is no longer listed is stopped and its tools are removed within
+    /// a second, before this returns. If two upstreams have the same name, the first wins and the
+    /// other is logged.
     ///
     /// Does nothing after a [`shutdown`](Self::shutdown).
     ///
@@ -124,17 +125,17 @@ impl Upstreams {
                 tracing::warn!(
                     upstream = upstream.name,
                     declared = ?upstream.origin,
-                    "two upstreams have one name; the first counts"
+                    "two upstreams have the same name; the first one is used"
                 );
                 continue;
             }
             wanted.insert(upstream.name.clone(), (rank, upstream));
         }
-        let _one_after_the_other = self.0.setting.lock().await;
+        let _one_after_the_other = self.0.changing.lock().await;
         let gone: Vec<_> = {
-            let mut room = self.room();
-            let (stays, gone) = split(std::mem::take(&mut room.kept), &mut wanted);
-            room.kept = stays;
+            let mut table = self.table();
+            let (stays, gone) = split(std::mem::take(&mut table.kept), &mut wanted);
+            table.kept = stays;
             gone
         };
         let mut listed = end(gone).await;
@@ -143,26 +144,27 @@ impl Upstreams {
             unit: SourceUnit::new(Layer::Upstream, name.as_str()),
         };
         let changes: Vec<_> = removed.map(remove).collect();
-        // Whoever follows manifests sets them at every save: without a change there is no snapshot.
+        // Callers set the upstreams at every save of a manifest: without a change, publish no
+        // snapshot.
         if !changes.is_empty()
             && let Err(error) = self.0.executor.registry().apply(changes)
         {
-            tracing::error!(%error, "tools of upstreams that are gone were not removed");
+            tracing::error!(%error, "tools of removed upstreams could not be removed from the registry");
         }
-        let mut room = self.room();
-        if room.is_closed {
+        let mut table = self.table();
+        if table.is_closed {
             return;
         }
         for (name, (rank, upstream)) in wanted {
             let listed = listed.remove(&name).unwrap_or_default();
-            room.kept.insert(name, self.start(upstream, rank, listed));
+            table.kept.insert(name, self.start(upstream, rank, listed));
         }
     }
 
-    /// How it stands with each, sorted by name.
+    /// The status of each upstream, sorted by name.
     pub fn status(&self) -> Vec<UpstreamStatus> {
-        let room = self.room();
-        let status = room.kept.values().map(|kept| {
+        let table = self.table();
+        let status = table.kept.values().map(|kept| {
             let (tools, disabled) =
                 *kept.shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let state = kept.shared.state.borrow().clone();
@@ -173,53 +175,52 @@ impl Upstreams {
         status.collect()
     }
 
-    /// Waits until every first connection was made or has failed; says whether that came true in
-    /// time.
+    /// Waits until every first connection has succeeded or failed. Returns false if that takes
+    /// longer than `limit`.
     pub async fn settled(&self, limit: Duration) -> bool {
         self.wait(limit, |_| true).await
     }
 
-    /// As [`settled`](Self::settled), for those upstreams only that may have a tool of this name.
+    /// Like [`settled`](Self::settled), only for upstreams that may have a tool of this name.
     pub async fn settled_for(&self, tool: &str, limit: Duration) -> bool {
         self.wait(limit, |upstream| upstream.may_offer(tool)).await
     }
 
     async fn wait(&self, limit: Duration, which: impl Fn(&Upstream) -> bool) -> bool {
         let mut states: Vec<_> = {
-            let room = self.room();
-            let asked = room.kept.values().filter(|kept| which(&kept.upstream));
+            let table = self.table();
+            let asked = table.kept.values().filter(|kept| which(&kept.upstream));
             asked.map(|kept| kept.shared.state.subscribe()).collect()
         };
         let all = async {
             for state in &mut states {
-                // Fails only if the upstream is gone, and then there is nothing to wait for.
+                // Fails only if the upstream was removed, and then there is nothing to wait for.
                 let _ = state.wait_for(|state| *state != UpstreamState::Connecting).await;
             }
         };
         timeout(limit, all).await.is_ok()
     }
 
-    /// The definition that a server offers now for a tool that is disabled because its definition
-    /// changed since it was first seen, if there is such a tool: what a person looks at before
-    /// accepting it.
+    /// The definition that a server offers for a tool that is disabled because its definition
+    /// changed, if there is such a tool. A person reviews it before accepting it.
     pub fn unaccepted(&self, tool: &str) -> Option<Unaccepted> {
-        self.find_unaccepted(tool).map(|(_, offered, _)| offered)
+        self.find_changed_tool(tool).map(|(_, offered, _)| offered)
     }
 
-    /// What the server said of such a tool when its definition was pinned, if that was kept.
+    /// What the server said about such a tool when its definition was pinned, if that was stored.
     pub async fn pinned_text(&self, tool: &str) -> Result<Option<Value>, StoreError> {
-        let Some((upstream, ..)) = self.find_unaccepted(tool) else { return Ok(None) };
-        self.0.known_by.pins.text(&upstream, tool).await
+        let Some((upstream, ..)) = self.find_changed_tool(tool) else { return Ok(None) };
+        self.0.checks.pins.text(&upstream, tool).await
     }
 
-    /// Accepts one definition of a tool that is disabled because its definition changed: this one can
-    /// be called from now on, and no other, whatever the server offers meanwhile. Returns whether
-    /// there is such a tool.
+    /// Accepts one definition of a tool that is disabled because its definition changed. Only this
+    /// definition can be called from now on, whatever the server offers in the meantime. Returns
+    /// whether there is such a tool.
     pub async fn accept(&self, tool: &str, definition: Fingerprint) -> Result<bool, StoreError> {
-        let Some((upstream, offered, shared)) = self.find_unaccepted(tool) else {
+        let Some((upstream, offered, shared)) = self.find_changed_tool(tool) else {
             return Ok(false);
         };
-        let pins = &self.0.known_by.pins;
+        let pins = &self.0.checks.pins;
         pins.accept(&upstream, tool, definition).await?;
         if offered.fingerprint == definition {
             pins.keep_text(&upstream, tool, definition, &offered.says).await?;
@@ -228,40 +229,40 @@ impl Upstreams {
         Ok(true)
     }
 
-    fn find_unaccepted(&self, tool: &str) -> Option<(String, Unaccepted, Arc<Shared>)> {
-        let room = self.room();
-        room.kept.values().find_map(|kept| {
+    fn find_changed_tool(&self, tool: &str) -> Option<(String, Unaccepted, Arc<SupervisorState>)> {
+        let table = self.table();
+        table.kept.values().find_map(|kept| {
             let unaccepted = kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);
             let offered = unaccepted.get(tool)?.clone();
             Some((kept.upstream.name.clone(), offered, Arc::clone(&kept.shared)))
         })
     }
 
-    /// Ends all connections and returns when nothing is left of the programs behind them: within a
-    /// second. Their tools answer `unavailable` from then on.
+    /// Closes all connections and waits, at most a second, until no program behind them is left.
+    /// Their tools answer `unavailable` from then on.
     pub async fn shutdown(&self) {
         let all = {
-            let mut room = self.room();
-            room.is_closed = true;
-            std::mem::take(&mut room.kept)
+            let mut table = self.table();
+            table.is_closed = true;
+            std::mem::take(&mut table.kept)
         };
         end(all.into_values()).await;
-        // Those that a change is ending are on their way already.
-        drop(self.0.setting.lock().await);
-        // Those that were being started went with their future.
-        let _ = spawn_blocking(|| finish_kills(LAST_KILLS)).await;
+        // Wait for upstreams that a concurrent `set` is stopping.
+        drop(self.0.changing.lock().await);
+        // Programs that were being started are killed when their future is dropped.
+        let _ = spawn_blocking(|| finish_kills(KILL_WAIT)).await;
     }
 
-    fn start(&self, upstream: Upstream, rank: u32, listed: Vec<Value>) -> Kept {
+    fn start(&self, upstream: Upstream, rank: u32, listed: Vec<Value>) -> RunningUpstream {
         let upstream = Arc::new(upstream);
         let link = Arc::new(Link::new(&upstream.name));
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SupervisorState::default());
         let stop = CancellationToken::new();
-        let declared = Declared { upstream: Arc::clone(&upstream), rank };
-        let (executor, known_by) = (self.0.executor.clone(), self.0.known_by.clone());
-        let publisher = Publisher::new(&declared, executor, known_by, Arc::clone(&link), listed);
+        let declared = UpstreamDeclaration { upstream: Arc::clone(&upstream), rank };
+        let (executor, checks) = (self.0.executor.clone(), self.0.checks.clone());
+        let publisher = Publisher::new(&declared, executor, checks, Arc::clone(&link), listed);
         let declared = watch::Sender::new(declared);
-        let keeper = Keeper {
+        let supervisor = Supervisor {
             confidential: Confidential::of(&upstream, self.0.executor.mask()),
             upstream: Arc::clone(&upstream),
             link: Arc::clone(&link),
@@ -270,36 +271,43 @@ impl Upstreams {
             declared: declared.subscribe(),
             stop: stop.clone(),
         };
-        Kept { upstream, link, declared, shared, stop, task: tokio::spawn(keeper.run()) }
+        RunningUpstream {
+            upstream,
+            link,
+            declared,
+            shared,
+            stop,
+            task: tokio::spawn(supervisor.run()),
+        }
     }
 
-    /// Reads what links in results of their tools lead to.
+    /// Returns a reader for resources that results of these tools link to.
     pub fn linked(&self) -> LinkedResources {
         LinkedResources::of(&self.0)
     }
 
-    fn room(&self) -> MutexGuard<'_, Room> {
-        self.0.room()
+    fn table(&self) -> MutexGuard<'_, UpstreamTable> {
+        self.0.table()
     }
 }
 
 impl Inner {
-    fn room(&self) -> MutexGuard<'_, Room> {
+    fn table(&self) -> MutexGuard<'_, UpstreamTable> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way to an upstream, if there is one of that name.
+    /// The link to the upstream of that name, if there is one.
     pub(super) fn link(&self, upstream: &str) -> Option<Arc<Link>> {
-        self.room().kept.get(upstream).map(|kept| Arc::clone(&kept.link))
+        self.table().kept.get(upstream).map(|kept| Arc::clone(&kept.link))
     }
 }
 
-/// Those that are reached as they are wanted to be, which are wanted no more then and told of the rest,
-/// and those that end.
+/// Splits the running upstreams: those whose connection can stay are taken out of `wanted` and told
+/// their new settings; the others are returned to be stopped.
 fn split(
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, RunningUpstream>,
     wanted: &mut BTreeMap<String, (u32, Upstream)>,
-) -> (BTreeMap<String, Kept>, Vec<Kept>) {
+) -> (BTreeMap<String, RunningUpstream>, Vec<RunningUpstream>) {
     let mut gone = Vec::new();
     let mut stays = BTreeMap::new();
     for (name, mut one) in kept {
@@ -310,7 +318,7 @@ fn split(
         }
         if let Some((rank, upstream)) = wanted.remove(&name) {
             one.upstream = Arc::new(upstream);
-            let now = Declared { upstream: Arc::clone(&one.upstream), rank };
+            let now = UpstreamDeclaration { upstream: Arc::clone(&one.upstream), rank };
             one.declared.send_if_modified(|declared| {
                 let is_another = *declared != now;
                 *declared = now;
@@ -322,8 +330,8 @@ fn split(
     (stays, gone)
 }
 
-/// Stops keepers, all at the same time; what each upstream said of its tools last.
-async fn end(kept: impl IntoIterator<Item = Kept>) -> BTreeMap<String, Vec<Value>> {
+/// Stops supervisors concurrently. Returns what each upstream last said about its tools.
+async fn end(kept: impl IntoIterator<Item = RunningUpstream>) -> BTreeMap<String, Vec<Value>> {
     let mut kept: Vec<_> = kept.into_iter().collect();
     for one in &kept {
         one.stop.cancel();

@@ -1,4 +1,4 @@
-//! How it stands with an upstream, for people.
+//! The status of an upstream, for people.
 
 use std::time::Duration;
 
@@ -6,25 +6,26 @@ use serde_json::{Value, json};
 
 use crate::upstream::connection::failure::Failure;
 
-/// How it stands with an upstream.
+/// The status of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpstreamStatus {
     /// Its name.
     pub name: String,
-    /// Whether it is connected.
+    /// Whether the upstream is connected.
     pub state: UpstreamState,
-    /// How many tools of it are known, those that cannot be called now included.
+    /// How many of its tools are known, including those that cannot be called now.
     pub tools: usize,
-    /// How many of these were refused, or changed since they were first seen.
+    /// How many of these were refused or have changed since they were first seen.
     pub disabled: usize,
-    /// How many of its tools are not taken because it lists more than [`UPSTREAM_TOOLS_MAX`](super::UPSTREAM_TOOLS_MAX), at least.
+    /// A lower bound of how many tools are left out because it lists more than
+    /// [`UPSTREAM_TOOLS_MAX`](super::UPSTREAM_TOOLS_MAX).
     pub left_out: usize,
 }
 
 impl UpstreamStatus {
-    /// It as JSON, for operators: `name`, `state`, `tools`, `disabled`, `left_out`, and while it is down
-    /// `reason`, `detail`, `said` and `retry_seconds`.
+    /// The status as JSON, for operators: `name`, `state`, `tools`, `disabled`, `left_out`, and
+    /// while it is down `reason`, `detail`, `said` and `retry_seconds`.
     pub fn to_value(&self) -> Value {
         let mut record = json!({
             "name": self.name,
@@ -49,25 +50,25 @@ impl UpstreamStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamState {
-    /// The first connection is being made.
+    /// The first connection attempt is under way.
     Connecting,
     /// Its tools can be called.
     Connected,
-    /// It cannot be used now.
+    /// The upstream cannot be used now.
     Down {
         /// Why, as a clause about the server.
         reason: String,
-        /// What the server itself or the system said, for the operator only.
+        /// What the server or the system reported, for the operator only.
         detail: Option<String>,
-        /// The last lines that the server said, where they are several, for the operator only.
+        /// The last lines that the server wrote, if there are several; for the operator only.
         said: Vec<String>,
-        /// How long after that it is tried again; never, where there is none.
+        /// How long after that the next attempt is made; `None` if there is none.
         retry: Option<Duration>,
     },
 }
 
 impl UpstreamState {
-    /// A stable word: `connecting`, `connected` or `down`.
+    /// A stable identifier: `connecting`, `connected` or `down`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Connecting => "connecting",

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// A connection that held this long was a good one: the next pause is short again.
+/// A connection that lasted this long resets the backoff.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// Pauses that double from `first` to `longest`, each with up to half of it left to chance, so that
-/// many clients of one server do not come back at once.
+/// Delays that double from `first` to `longest`, each reduced by up to half at random, so that many
+/// clients of one server do not reconnect at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -19,7 +19,7 @@ impl Backoff {
         Self { first, longest, failures: 0 }
     }
 
-    /// The pause after another failure; `held` is how long the connection was good before it.
+    /// The delay after another failure; `held` is how long the connection lasted before it.
     pub(crate) fn next(&mut self, held: Duration) -> Duration {
         if held >= STEADY {
             self.failures = 0;
@@ -32,9 +32,9 @@ impl Backoff {
     }
 }
 
-/// A number from 0 to 1.
+/// A random number from 0 to 1.
 fn chance() -> f64 {
-    // Without random numbers all wait alike, which does no harm to one server.
+    // Without random numbers all delays are equal, which does no harm.
     getrandom::u32().map_or(1.0, |number| f64::from(number) / f64::from(u32::MAX))
 }
 

@@ -1,7 +1,7 @@
-//! HTTP to other servers that keeps the numbers of calls and answers as they are written.
+//! An HTTP client for other servers that sends and receives numbers exactly as written.
 //!
-//! The protocol library's own client writes and reads JSON through types that round numbers. Calls of
-//! tools are sent here instead, as text; all else goes through the library.
+//! The protocol library's own client uses JSON types that round numbers. Tool calls are sent here
+//! as text instead; all other messages go through the library.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,15 +27,15 @@ use toolcrib_tool::exact;
 
 use crate::transport::exact_numbers::{FROM_SERVERS, protected};
 
-type Failed = StreamableHttpError<TransportError>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type HttpTransportError = StreamableHttpError<TransportError>;
+type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
-/// The longest answer in JSON, in bytes, as the library has it.
+/// The longest JSON answer in bytes, the same as in the library.
 const JSON_MAX: usize = 16 * 1024 * 1024;
-/// The longest body of a refusal, likewise.
+/// The longest body of a refusal in bytes, the same as in the library.
 const REFUSAL_MAX: usize = 64 * 1024;
 
-/// A client that keeps numbers.
+/// An HTTP client that keeps numbers exact.
 #[derive(Debug, Clone)]
 pub(crate) struct ExactHttp(pub(crate) TransportClient);
 
@@ -49,7 +49,7 @@ impl StreamableHttpClient for ExactHttp {
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpTransportError> {
         self.post_message_with_max_sse_event_size(
             uri,
             message,
@@ -69,7 +69,7 @@ impl StreamableHttpClient for ExactHttp {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_event: usize,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpTransportError> {
         let calls_a_tool = matches!(
             &message,
             ClientJsonRpcMessage::Request(request)
@@ -100,7 +100,7 @@ impl StreamableHttpClient for ExactHttp {
         if let Some(token) = auth_header {
             request = request.bearer_auth(token);
         }
-        // The library has checked them: they are those of the request that opened the session.
+        // The library has checked these headers when the session was opened.
         for (name, value) in custom_headers {
             request = request.header(name, value);
         }
@@ -118,7 +118,7 @@ impl StreamableHttpClient for ExactHttp {
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HttpTransportError> {
         self.0.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
@@ -129,7 +129,7 @@ impl StreamableHttpClient for ExactHttp {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events, Failed> {
+    ) -> Result<EventStream, HttpTransportError> {
         self.0
             .get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
             .await
@@ -144,7 +144,7 @@ impl StreamableHttpClient for ExactHttp {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_event: usize,
-    ) -> Result<Events, Failed> {
+    ) -> Result<EventStream, HttpTransportError> {
         let opened = self.0.get_stream_with_max_sse_event_size(
             uri,
             session_id,
@@ -157,12 +157,12 @@ impl StreamableHttpClient for ExactHttp {
     }
 }
 
-/// The answer to a call, as the library reads it.
+/// Reads the answer to a call in the form that the library expects.
 async fn answer(
     response: TransportResponse,
     in_session: bool,
     max_event: usize,
-) -> Result<StreamableHttpPostResponse, Failed> {
+) -> Result<StreamableHttpPostResponse, HttpTransportError> {
     let (status, headers) = (response.status(), response.headers().clone());
     if let Some(refused) = authorization(status, &headers) {
         return Err(refused);
@@ -206,14 +206,14 @@ async fn answer(
         .map_or(Cow::Borrowed(&*body), |exact| Cow::Owned(exact.into_bytes()));
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(&exact).map_err(|error| {
         StreamableHttpError::UnexpectedServerResponse(
-            format!("the answer is no message of the protocol: {error}").into(),
+            format!("the answer is not an MCP message: {error}").into(),
         )
     })?;
     Ok(StreamableHttpPostResponse::Json(message, session))
 }
 
-/// What a server that wants another authorization says.
-fn authorization(status: StatusCode, headers: &HeaderMap) -> Option<Failed> {
+/// The error for a server that requires authorization.
+fn authorization(status: StatusCode, headers: &HeaderMap) -> Option<HttpTransportError> {
     let asked = headers.get(WWW_AUTHENTICATE)?.to_str().ok()?.to_owned();
     match status {
         StatusCode::UNAUTHORIZED => {
@@ -227,7 +227,7 @@ fn authorization(status: StatusCode, headers: &HeaderMap) -> Option<Failed> {
     }
 }
 
-/// A refusal that is an error of the protocol; otherwise its text.
+/// The protocol error in a refusal, or else its text.
 fn refusal(
     body: Option<&[u8]>,
     session: Option<String>,
@@ -241,8 +241,11 @@ fn refusal(
     }
 }
 
-/// A body of at most so many bytes.
-async fn whole(response: TransportResponse, max_size: usize) -> Result<Vec<u8>, Failed> {
+/// Reads a body of at most this many bytes.
+async fn whole(
+    response: TransportResponse,
+    max_size: usize,
+) -> Result<Vec<u8>, HttpTransportError> {
     let mut body = Vec::new();
     let mut bytes = response.bytes_stream();
     while let Some(piece) = bytes.next().await {
@@ -255,12 +258,12 @@ async fn whole(response: TransportResponse, max_size: usize) -> Result<Vec<u8>, 
     Ok(body)
 }
 
-/// A stream of events that ends with an error behind more than `max` bytes of one event.
+/// Wraps an event stream so that it fails if one event is longer than `max` bytes.
 fn bounded<E: std::error::Error + Send + Sync + 'static>(
     bytes: impl Stream<Item = Result<Bytes, E>>,
     max: usize,
 ) -> impl Stream<Item = io::Result<Bytes>> {
-    let mut event = Event::default();
+    let mut event = SseEventSize::default();
     bytes.map(move |piece| {
         let piece = piece.map_err(io::Error::other)?;
         if event.take(&piece, max) {
@@ -271,16 +274,16 @@ fn bounded<E: std::error::Error + Send + Sync + 'static>(
     })
 }
 
-/// The event that is being read.
+/// The size of the event that is being read.
 #[derive(Default)]
-struct Event {
+struct SseEventSize {
     bytes: usize,
-    /// Whether its last byte ends a line, line feeds counted and carriage returns passed over.
+    /// Whether its last byte ends a line; carriage returns are ignored.
     line_ended: bool,
 }
 
-impl Event {
-    /// Takes more bytes; `false` if an event has more than `max`.
+impl SseEventSize {
+    /// Adds bytes; returns `false` if an event is longer than `max`.
     fn take(&mut self, bytes: &[u8], max: usize) -> bool {
         for byte in bytes {
             self.bytes += 1;
@@ -299,8 +302,8 @@ impl Event {
     }
 }
 
-/// The events with stand-ins in the structured content of answers.
-fn exact_events(events: Events) -> Events {
+/// Puts stand-ins into the structured content of answers in an event stream.
+fn exact_events(events: EventStream) -> EventStream {
     let exact = |event: Result<Sse, SseError>| {
         event.map(|mut event| {
             if let Some(data) = &event.data
@@ -321,10 +324,10 @@ mod tests {
     #[test]
     fn an_event_is_bounded_and_a_stream_is_not() {
         let event = b"data: 0123456789\r\n\r\n";
-        let mut read = Event::default();
+        let mut read = SseEventSize::default();
         assert!((0..100).all(|_| read.take(event, 30)));
         assert!(!read.take(&[b'x'; 31], 30));
-        let mut cut = Event::default();
+        let mut cut = SseEventSize::default();
         assert!((0..100).all(|_| event.iter().all(|byte| cut.take(&[*byte], 30))));
     }
 }

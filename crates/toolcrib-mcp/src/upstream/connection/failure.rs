@@ -1,4 +1,4 @@
-//! Why there is no connection: what a model may be told, and what only the operator is.
+//! Why there is no connection: the part that a model may see, and the part for the operator only.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use toolcrib_tool::visible;
 
 use crate::upstream::review::confidential::Confidential;
 
-/// More of a line that a server said is not kept.
+/// The number of characters of one server line that are kept.
 const DETAIL_MAX: usize = 300;
-/// So many of its last lines are kept.
+/// The number of last lines that are kept.
 const LINES_MAX: usize = 20;
 
-/// Words of lines that say what went wrong. What stands behind such a line is often advice, and the
-/// names of files with more of the same.
-const TELLING: [&str; 11] = [
+/// Words that mark a line as the error itself. Lines after it are often advice and names of log
+/// files.
+const ERROR_WORDS: [&str; 11] = [
     "error",
     "fatal",
     "failed",
@@ -29,15 +29,15 @@ const TELLING: [&str; 11] = [
 
 /// Why a server cannot be used.
 ///
-/// A server's own words are for the operator: to a model they would be a way to say something while
-/// nobody called it.
+/// A server's own words are for the operator: shown to a model, they would be an instruction
+/// channel that needs no call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// In our words, as a clause about the server: `it ended with exit code 1`.
+    /// The reason in our words, as a clause about the server: `it ended with exit code 1`.
     pub(crate) reason: String,
-    /// In its own words, or the system's: the line that says what went wrong.
+    /// The reason in the server's or the system's words: the line that states the error.
     pub(crate) detail: Option<String>,
-    /// The last lines that it said, where they are several.
+    /// The last lines that the server wrote, if there are several.
     pub(crate) said: Vec<String>,
 }
 
@@ -46,41 +46,41 @@ impl Failure {
         Self { reason: reason.into(), detail: None, said: Vec::new() }
     }
 
-    /// Adds what was said about it: the line that says what went wrong, and the last lines, without
-    /// what is `confidential`, made visible and cut.
+    /// Adds the server's output: the line that states the error and the last lines, with
+    /// confidential values hidden, control characters escaped, and long lines cut.
     pub(crate) fn detail(mut self, said: &str, confidential: &Confidential) -> Self {
         let said = confidential.hide(said);
         let lines: Vec<&str> =
             said.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
-        if let Some(line) = telling(&lines) {
-            self.detail = Some(shown(line.trim()));
+        if let Some(line) = error_line(&lines) {
+            self.detail = Some(escaped_and_cut(line.trim()));
         }
         if lines.len() > 1 {
             let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
-            self.said = last.iter().map(|line| shown(line)).collect();
+            self.said = last.iter().map(|line| escaped_and_cut(line)).collect();
         }
         self
     }
 }
 
-/// A line without controls, cut.
-fn shown(line: &str) -> String {
+/// A line with control characters escaped, cut.
+fn escaped_and_cut(line: &str) -> String {
     let line = visible(line);
     let cut: String = line.chars().take(DETAIL_MAX).collect();
     let more = if cut.len() < line.len() { " …" } else { "" };
     cut + more
 }
 
-/// The line that says what went wrong: the first that has a word for it, and else the last. Python
-/// ends with it.
-fn telling<'l>(lines: &[&'l str]) -> Option<&'l str> {
+/// The line that states the error: the first that contains one of the words, else the last. A
+/// Python traceback ends with it.
+fn error_line<'l>(lines: &[&'l str]) -> Option<&'l str> {
     let last = lines.last().copied();
     if lines.iter().any(|line| line.starts_with("Traceback (most recent call last)")) {
         return last;
     }
     let tells = |line: &&&str| {
         let line = line.to_lowercase();
-        !line.contains("warn") && TELLING.iter().any(|word| line.contains(word))
+        !line.contains("warn") && ERROR_WORDS.iter().any(|word| line.contains(word))
     };
     lines.iter().find(tells).copied().or(last)
 }

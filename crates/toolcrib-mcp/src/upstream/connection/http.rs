@@ -1,4 +1,4 @@
-//! Servers that speak streamable HTTP: where they are, and the way there.
+//! Servers that speak streamable HTTP: their address and the transport to it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -18,9 +18,9 @@ use crate::upstream::review::confidential::Confidential;
 
 /// A server that speaks MCP over streamable HTTP.
 ///
-/// Its addresses are checked where the connection is made: those that are loopback, private or
-/// link-local are dialled only if a network that is allowed has them. Redirects are not followed, and
-/// nothing comes from the environment, proxies included.
+/// Addresses are checked when the connection is made: loopback, private and link-local addresses
+/// are dialled only if they are in an allowed network. Redirects are not followed, and the
+/// environment, including proxy variables, is ignored.
 ///
 /// ```
 /// use toolcrib_mcp::upstream::{HttpServer, Upstream};
@@ -38,7 +38,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A server at this address: `http` or `https`, with a host and without user info.
+    /// Creates a server at this address: `http` or `https`, with a host and without user info.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), bearer: None, headers: BTreeMap::new(), allowed: Vec::new() }
     }
@@ -57,19 +57,19 @@ impl HttpServer {
         self
     }
 
-    /// Allows addresses of a network, whatever they are. Default: those of the public internet only.
+    /// Allows all addresses of a network. Default: addresses of the public internet only.
     #[must_use]
     pub fn allow(mut self, network: IpNet) -> Self {
         self.allowed.push(network);
         self
     }
 
-    /// What must not be shown although the server may say it.
+    /// Values that must not be shown even if the server says them.
     pub(crate) fn confidential(&self) -> impl Iterator<Item = &str> {
         self.bearer.iter().chain(self.headers.values()).map(String::as_str)
     }
 
-    /// The way to the server; nothing is sent yet.
+    /// Creates the transport to the server; nothing is sent yet.
     pub(crate) async fn transport(
         &self,
         confidential: &Confidential,
@@ -87,7 +87,8 @@ impl HttpServer {
         })?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(target.url().as_str())
             .custom_headers(self.custom_headers()?);
-        // A session that is gone is one more connection: its tools may be others.
+        // A session that the server has ended needs a new connection, since its tools may have
+        // changed.
         config.reinit_on_expired_session = false;
         if let Some(token) = &self.bearer {
             config = config.auth_header(token.as_str());
@@ -109,7 +110,7 @@ impl HttpServer {
 }
 
 impl fmt::Debug for HttpServer {
-    /// Without the token and the values of headers, which may be secrets.
+    /// Omits the token and the values of headers, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpServer")
             .field("url", &self.url)
@@ -120,7 +121,7 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-/// An error with all that caused it, in one line.
+/// An error with all its causes, on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

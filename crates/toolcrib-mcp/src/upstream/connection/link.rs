@@ -1,4 +1,4 @@
-//! What the tools of an upstream and their keeper share: the connection of the moment.
+//! The current connection of an upstream, shared by its tools and its supervisor.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,19 +9,19 @@ use toolcrib_tool::ToolError;
 
 use crate::upstream::tool::progress::Progress;
 
-/// The way from tools to their server, across reconnects.
+/// Gives an upstream's tools its current connection, across reconnects.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) upstream: String,
-    live: ArcSwapOption<Live>,
+    live: ArcSwapOption<LiveConnection>,
     down: Mutex<String>,
-    /// Told when a call was given up before its answer came: the server may hang.
+    /// Notified when a call was given up before its answer came: the server may hang.
     pub(crate) given_up: Notify,
 }
 
-/// An open connection, as calls need it.
+/// An open connection, as calls use it.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveConnection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -36,21 +36,23 @@ impl Link {
         }
     }
 
-    pub(crate) fn up(&self, live: Arc<Live>) {
+    pub(crate) fn up(&self, live: Arc<LiveConnection>) {
         self.live.store(Some(live));
     }
 
-    /// From now on calls fail, for this reason: a clause about the server.
+    /// Makes calls fail from now on for this reason, a clause about the server.
     pub(crate) fn down(&self, reason: &str) {
         reason.clone_into(&mut self.down.lock().unwrap_or_else(PoisonError::into_inner));
         self.live.store(None);
     }
 
-    /// The connection, or the failure of a call that needs one.
-    pub(crate) fn live(&self) -> Result<Arc<Live>, ToolError> {
+    /// The connection, or the error for a call that needs one.
+    pub(crate) fn live(&self) -> Result<Arc<LiveConnection>, ToolError> {
         self.live.load_full().ok_or_else(|| {
             ToolError::unavailable(self.unavailable())
-                .with_hint("it is connected to again by itself: try later, or use another tool")
+                .with_hint(
+                    "it will be reconnected automatically: try again later, or use another tool",
+                )
                 .with_retryable(true)
         })
     }

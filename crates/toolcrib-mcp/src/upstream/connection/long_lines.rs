@@ -1,7 +1,7 @@
-//! Answers that are too long fail their call at once, instead of at its timeout.
+//! Fails the call at once, instead of at its timeout, if its answer is too long.
 //!
-//! The protocol library passes over a line that is longer than its limit and tells nobody. Here the
-//! request that such a line answers gets an error in its place.
+//! The protocol library skips a line that is longer than its limit without a report. This reader
+//! replaces such an answer with an error for its request.
 
 use std::io;
 use std::pin::Pin;
@@ -12,67 +12,67 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// The longest line that is read as a message, in bytes: the protocol library's own limit.
 const LINE_MAX: usize = 16 * 1024 * 1024;
-/// How much of the beginning of a line is kept to find out what it is.
-const HEAD: usize = 1024;
-/// How much of its end is kept, where its id stands behind the result.
-const TAIL: usize = 256;
-/// What is read at once.
-const READ: usize = 16 * 1024;
+/// How many bytes of the start of a line are kept to identify the message.
+const HEAD_KEPT: usize = 1024;
+/// How many bytes of its end are kept, where the id follows the result.
+const TAIL_KEPT: usize = 256;
+/// The number of bytes read at once.
+const READ_SIZE: usize = 16 * 1024;
 
-/// What a server writes, with an error after each answer that is too long.
+/// A reader of a server's output that adds an error after each answer that is too long.
 #[derive(Debug)]
 pub(crate) struct LongLines<R> {
     read: R,
-    line: Line,
-    /// What is to be handed on.
+    line: CurrentLine,
+    /// Bytes that are ready to be handed on.
     out: BytesMut,
     scratch: Box<[u8]>,
 }
 
 /// The line that is being read.
 #[derive(Debug, Default)]
-struct Line {
+struct CurrentLine {
     length: usize,
     head: Vec<u8>,
-    /// Kept only of a line that is too long.
+    /// Kept only for a line that is too long.
     tail: Vec<u8>,
-    /// The error was handed on, and the rest is passed over.
+    /// The error was handed on; the rest of the line is skipped.
     failed: bool,
 }
 
 impl<R> LongLines<R> {
     pub(crate) fn new(read: R) -> Self {
-        let (line, out) = (Line::default(), BytesMut::new());
-        Self { read, line, out, scratch: vec![0; READ].into_boxed_slice() }
+        let (line, out) = (CurrentLine::default(), BytesMut::new());
+        Self { read, line, out, scratch: vec![0; READ_SIZE].into_boxed_slice() }
     }
 }
 
-impl Line {
-    /// Takes more of it, without its end.
+impl CurrentLine {
+    /// Adds bytes of the line, without its end.
     fn take(&mut self, bytes: &[u8], out: &mut BytesMut) {
-        let room = HEAD - self.head.len().min(HEAD);
+        let room = HEAD_KEPT - self.head.len().min(HEAD_KEPT);
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        // One byte more than fits, by which the library knows that the line is too long.
+        // One byte over the limit tells the library that the line is too long.
         let passed = (LINE_MAX + 1).saturating_sub(self.length).min(bytes.len());
         out.extend_from_slice(&bytes[..passed]);
         self.length += bytes.len();
         if self.length <= LINE_MAX || self.failed {
             return;
         }
-        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
-        self.tail.drain(..self.tail.len().saturating_sub(TAIL));
-        if let Some(Head { id: Some(id), is_answer: true }) = Head::of(&self.head) {
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_KEPT)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL_KEPT));
+        if let Some(MessageHead { id: Some(id), is_answer: true }) = MessageHead::of(&self.head) {
             out.extend_from_slice(b"\n");
             fail(id, out);
             self.failed = true;
         }
     }
 
-    /// The end of the line has come.
+    /// Handles the end of the line.
     fn end(&mut self, out: &mut BytesMut) {
         if !self.failed {
             out.extend_from_slice(b"\n");
-            let is_answer = || Head::of(&self.head).is_some_and(|head| head.is_answer);
+            let is_answer = || MessageHead::of(&self.head).is_some_and(|head| head.is_answer);
             if self.length > LINE_MAX
                 && is_answer()
                 && let Some(id) = id_at_end(&self.tail)
@@ -84,7 +84,7 @@ impl Line {
     }
 }
 
-/// Answers the request `id`, as it is written in JSON, with an error.
+/// Answers the request `id`, given as JSON, with an error.
 fn fail(id: &str, out: &mut BytesMut) {
     let megabytes = LINE_MAX / (1024 * 1024);
     let error = format!(
@@ -94,15 +94,15 @@ fn fail(id: &str, out: &mut BytesMut) {
     out.extend_from_slice(b"\n");
 }
 
-/// What the beginning of a message tells.
-struct Head<'a> {
+/// What the start of a message reveals.
+struct MessageHead<'a> {
     id: Option<&'a str>,
-    /// Whether the long value in it is the result or the error of a request.
+    /// Whether the long value in it is the result or error of a request.
     is_answer: bool,
 }
 
-impl<'a> Head<'a> {
-    /// Reads the members of an object as far as they are there whole.
+impl<'a> MessageHead<'a> {
+    /// Reads the members of an object that are complete.
     fn of(bytes: &'a [u8]) -> Option<Self> {
         let mut rest = bytes.trim_ascii_start().strip_prefix(b"{")?;
         let mut id = None;
@@ -121,9 +121,9 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The id of a message whose last member it is, but for the version.
+/// The id of a message whose id comes last, or last before the version.
 fn id_at_end(tail: &[u8]) -> Option<&str> {
-    // It may begin in the middle of a character.
+    // The tail may start in the middle of a character.
     let ascii = tail.iter().rposition(|byte| !byte.is_ascii()).map_or(0, |last| last + 1);
     let (_, member) = std::str::from_utf8(&tail[ascii..]).ok()?.rsplit_once(r#""id""#)?;
     let value = member.trim_start().strip_prefix(':')?.trim_start();
@@ -133,7 +133,7 @@ fn id_at_end(tail: &[u8]) -> Option<&str> {
     (behind == b"}" || behind == br#","jsonrpc":"2.0"}"#).then_some(id)
 }
 
-/// A text with its quotes, and what follows it.
+/// A string with its quotes, and the bytes after it.
 fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let inside = bytes.strip_prefix(b"\"")?;
     let mut escaped = false;
@@ -146,7 +146,7 @@ fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// A text or a whole number, and what follows it.
+/// A string or an integer, and the bytes after it.
 fn scalar(bytes: &[u8]) -> Option<(&str, &[u8])> {
     if bytes.starts_with(b"\"") {
         return text(bytes);
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes out, without the long line itself.
+    /// The output, without the long line itself.
     async fn behind_the_long_line(before: &str, after: &str) -> String {
         let text = format!("{before}{}{after}\nnext\n", "x".repeat(LINE_MAX + 1));
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! One connection to a server, from its start to its end.
+//! One connection to a server, from start to end.
 
 pub(crate) mod backoff;
 pub(crate) mod exact_http;
@@ -33,41 +33,41 @@ use super::settings::{StdioServer, Transport, Upstream};
 use crate::transport::exact_numbers::{ProtectedLines, RestoredLines};
 use crate::upstream::connection::failure::Failure;
 use crate::upstream::connection::http::HttpServer;
-use crate::upstream::connection::link::Live;
+use crate::upstream::connection::link::LiveConnection;
 use crate::upstream::connection::long_lines::LongLines;
-use crate::upstream::connection::subscriptions::{has_to_be_asked, listen};
+use crate::upstream::connection::subscriptions::{listen, needs_subscription};
 use crate::upstream::review::confidential::Confidential;
-use crate::upstream::tool::progress::{InOrder, Progress};
+use crate::upstream::tool::progress::{OrderedProgress, Progress};
 
-/// How long a program may take to end once its input is closed, before it gets SIGTERM. With the
-/// grace after that, a server is gone within a second.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a program may take to exit after its input is closed, before it gets SIGTERM. With the
+/// grace period after that, a server is gone within a second.
+const EXIT_WAIT: Duration = Duration::from_millis(200);
 
 /// An open session.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) live: Arc<Live>,
-    /// Told when the server says that its tools have changed.
+    pub(crate) live: Arc<LiveConnection>,
+    /// Notified when the server reports that its tools have changed.
     pub(crate) changed: Arc<Notify>,
     session: JoinHandle<Result<QuitReason, JoinError>>,
-    /// The task that asks to be told of changes, where that is needed; it ends with the connection.
+    /// The task that subscribes to changes, where that is needed; it ends with the connection.
     _listening: JoinSet<()>,
     closing: CancellationToken,
     process: Option<KeptProcess>,
-    /// What the program could not change when it was started.
-    before: Arc<Places>,
+    /// The protected paths as they were when the program was started.
+    protected_at_start: Arc<Places>,
     is_over: bool,
 }
 
 impl Connection {
-    /// Connects; in the end there is a session, or nothing is left.
+    /// Connects. On failure nothing is left running.
     pub(crate) async fn open(
         upstream: &Upstream,
         confidential: &Confidential,
     ) -> Result<Self, Failure> {
         match &upstream.transport {
             Transport::Stdio(server) => {
-                // Nearly every program knows `initialize`; those that do not say so.
+                // Nearly every program supports `initialize`; the others report an error.
                 match start(upstream, confidential, server, ClientLifecycleMode::Initialize).await {
                     Err((_, true)) => {
                         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
@@ -78,51 +78,52 @@ impl Connection {
                 }
                 .map_err(|(failure, _)| failure)
             }
-            Transport::Http(server) => dial(upstream, confidential, server).await,
+            Transport::Http(server) => connect_http(upstream, confidential, server).await,
         }
     }
 
     fn of(
-        session: RunningService<RoleClient, Client>,
+        session: RunningService<RoleClient, SessionClient>,
         closing: CancellationToken,
         process: Option<KeptProcess>,
-        before: Arc<Places>,
+        protected_at_start: Arc<Places>,
     ) -> Self {
         let peer = session.peer().clone();
-        let Client { changed, progress } = session.service();
+        let SessionClient { changed, progress } = session.service();
         let (changed, progress) = (Arc::clone(changed), Arc::clone(progress));
         let mut listening = JoinSet::new();
-        if has_to_be_asked(&peer) {
+        if needs_subscription(&peer) {
             listening.spawn(listen(peer.clone(), Arc::clone(&changed)));
         }
         Self {
-            live: Arc::new(Live { peer, progress }),
+            live: Arc::new(LiveConnection { peer, progress }),
             changed,
             session: tokio::spawn(session.waiting()),
             _listening: listening,
             closing,
             process,
-            before,
+            protected_at_start,
             is_over: false,
         }
     }
 
-    /// Completes once the program could change what decides what runs here: it has to be started anew.
-    pub(crate) fn outgrown(&self, upstream: &Upstream) -> impl Future<Output = ()> + use<> {
+    /// Completes when the program could change files that decide what runs here: it has to be
+    /// restarted.
+    pub(crate) fn needs_restart(&self, upstream: &Upstream) -> impl Future<Output = ()> + use<> {
         let server = match &upstream.transport {
             Transport::Stdio(server) => Some(server.clone()),
             Transport::Http(_) => None,
         };
-        let before = Arc::clone(&self.before);
+        let protected_at_start = Arc::clone(&self.protected_at_start);
         async move {
             match server {
-                Some(server) => server.outgrown(&before).await,
+                Some(server) => server.needs_restart(&protected_at_start).await,
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Completes when the connection is over by itself. May be awaited again.
+    /// Completes when the connection is lost. Can be awaited again.
     pub(crate) async fn lost(&mut self) {
         if self.is_over {
             return;
@@ -137,26 +138,27 @@ impl Connection {
         self.is_over = true;
     }
 
-    /// Ends the connection and the server's process tree; what it said at the end is in the failure.
+    /// Closes the connection and ends the server's process tree. The failure contains the server's
+    /// last output.
     pub(crate) async fn close(self, confidential: &Confidential) -> Failure {
         self.closing.cancel();
         let by_itself = self.is_over;
         let Some(process) = self.process else {
-            // It is told that the session ends; whether it hears it is its own affair.
+            // The server is told that the session ends; it may ignore that.
             let mut session = self.session;
             if !by_itself {
-                let _ = timeout(PATIENCE, &mut session).await;
+                let _ = timeout(EXIT_WAIT, &mut session).await;
             }
             return Failure::new("it closed the connection");
         };
-        let ended = process.stop(PATIENCE).await;
+        let ended = process.stop(EXIT_WAIT).await;
         let reason = if by_itself { how_it_ended(ended.status) } else { "it was ended".to_owned() };
-        said(confidential, Failure::new(reason), &ended)
+        with_output(confidential, Failure::new(reason), &ended)
     }
 }
 
-/// Starts a program and opens a session with it. A failure comes with whether the server refused this
-/// way of opening one.
+/// Starts a program and opens a session with it. A failure says whether the server rejected this
+/// kind of handshake.
 async fn start(
     upstream: &Upstream,
     confidential: &Confidential,
@@ -166,9 +168,9 @@ async fn start(
     if let Some(reason) = server.refusal() {
         return Err((Failure::new(reason), false));
     }
-    // Before the program is started: what comes in between counts as new.
-    let before = server.places();
-    // Standard error is cut while it is read: what is confidential is hidden before that.
+    // Taken before the program starts: what is added in between counts as new.
+    let protected_at_start = server.places();
+    // Standard error is cut while it is read, so confidential values are hidden before that.
     let command = server.command().filter_output(confidential.byte_masks());
     let kept = keep(&command).await.map_err(|error| {
         let failure = Failure::new("it cannot be started");
@@ -177,21 +179,22 @@ async fn start(
     let process = kept.process;
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
-        let client = Client::default();
+        let client = SessionClient::default();
         let read = ProtectedLines::new(LongLines::new(kept.output));
         let transport = AsyncRwTransport::new_client(read, RestoredLines::new(kept.input));
-        let transport = InOrder { inner: transport, progress: Arc::clone(&client.progress) };
+        let transport =
+            OrderedProgress { inner: transport, progress: Arc::clone(&client.progress) };
         let mut opening =
             pin!(serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone()));
         let problem = match timeout(upstream.connect_timeout, &mut opening).await {
             Ok(Ok(session)) => {
-                return Ok(Connection::of(session, closing, Some(process), before));
+                return Ok(Connection::of(session, closing, Some(process), protected_at_start));
             }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        // Looked at while its pipes are still open: a program that is given up goes when they close.
-        // A program that ends before it has read what it is sent breaks the pipe instead.
+        // Check the status while the pipes are open: a program that is given up exits when they
+        // close. A program that exits before it has read its input breaks the pipe instead.
         let closed = matches!(
             problem,
             Some(
@@ -201,24 +204,30 @@ async fn start(
         );
         (problem, process.has_ended() || closed)
     };
-    let ended = process.stop(PATIENCE).await;
+    let ended = process.stop(EXIT_WAIT).await;
     let refused = matches!(problem, Some(ClientInitializeError::JsonRpcError(_)));
     let failure = match problem {
-        _ if has_ended => said(confidential, Failure::new(how_it_ended(ended.status)), &ended),
+        _ if has_ended => {
+            with_output(confidential, Failure::new(how_it_ended(ended.status)), &ended)
+        }
         Some(error) => {
             Failure::new("it does not open an MCP session").detail(&error.to_string(), confidential)
         }
         None => {
             let limit = upstream.connect_timeout;
-            said(confidential, Failure::new(format!("it was not ready within {limit:?}")), &ended)
+            with_output(
+                confidential,
+                Failure::new(format!("it was not ready within {limit:?}")),
+                &ended,
+            )
         }
     };
     Err((failure, refused))
 }
 
-/// Opens a session with a server over HTTP. There it costs little to ask first whether it speaks the
-/// revision without a handshake, in which it can tell of changes without a session of its own.
-async fn dial(
+/// Opens a session with a server over HTTP. A request there is cheap, so the revision without a
+/// handshake is tried first: with it the server can report changes without a session.
+async fn connect_http(
     upstream: &Upstream,
     confidential: &Confidential,
     server: &HttpServer,
@@ -229,8 +238,8 @@ async fn dial(
     };
     let closing = CancellationToken::new();
     let opening = async {
-        let (client, inner) = (Client::default(), server.transport(confidential).await?);
-        let transport = InOrder { inner, progress: Arc::clone(&client.progress) };
+        let (client, inner) = (SessionClient::default(), server.transport(confidential).await?);
+        let transport = OrderedProgress { inner, progress: Arc::clone(&client.progress) };
         let opened = serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone());
         opened.await.map_err(|error| {
             let failure = Failure::new("it does not open an MCP session");
@@ -244,22 +253,23 @@ async fn dial(
     Ok(Connection::of(session, closing, None, Arc::default()))
 }
 
-/// Why no session was opened: of a transport what it says itself, and not which one it was.
+/// Why no session was opened. For a transport error, only its own message without the transport's
+/// type.
 fn why(error: &ClientInitializeError) -> String {
     let error = match error {
         ClientInitializeError::TransportError { error, .. } => error,
-        // What it said to the first way is that it does not know it.
+        // The server's reply to the first attempt was that it does not know it.
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return why(fallback),
         other => return http::chain(other),
     };
     match error.error.downcast_ref::<StreamableHttpError<TransportError>>() {
-        // It does not tell its cause by itself.
+        // This error type does not show its cause.
         Some(StreamableHttpError::Client(cause)) => http::chain(cause),
         _ => http::chain(error.error.as_ref()),
     }
 }
 
-fn said(confidential: &Confidential, failure: Failure, ended: &Ended) -> Failure {
+fn with_output(confidential: &Confidential, failure: Failure, ended: &Ended) -> Failure {
     failure.detail(&ended.stderr.text(), confidential)
 }
 
@@ -272,16 +282,16 @@ fn how_it_ended(status: Status) -> String {
     }
 }
 
-/// What the server can tell us by itself.
+/// The client side of a session: handles notifications from the server.
 #[derive(Debug, Default)]
-struct Client {
+struct SessionClient {
     changed: Arc<Notify>,
-    /// Filled by the transport ([`InOrder`]).
+    /// Filled by the transport ([`OrderedProgress`]).
     progress: Arc<Progress>,
 }
 
-impl ClientHandler for Client {
-    /// Nothing is offered to the server: no files, no model, no person to ask.
+impl ClientHandler for SessionClient {
+    /// Offers nothing to the server: no files, no model, no user to ask.
     fn get_info(&self) -> InitializeRequestParams {
         let name = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
         InitializeRequestParams::new(ClientCapabilities::default(), name)

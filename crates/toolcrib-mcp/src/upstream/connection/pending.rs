@@ -1,23 +1,23 @@
-//! A request to an upstream that is withdrawn when nobody waits for its answer any more.
+//! A request to an upstream that is cancelled when its caller stops waiting.
 
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ProgressToken, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 
-use super::link::{Link, Live};
+use super::link::{Link, LiveConnection};
 
-/// A request that the server has not answered yet. Dropped before that, it is withdrawn.
-pub(crate) struct Pending<'a> {
+/// A request that the server has not answered yet. Dropping it cancels the request.
+pub(crate) struct PendingRequest<'a> {
     handle: Option<RequestHandle<RoleClient>>,
     token: ProgressToken,
     link: &'a Link,
 }
 
-impl<'a> Pending<'a> {
-    /// Sends a request over the connection of the moment.
+impl<'a> PendingRequest<'a> {
+    /// Sends a request over the current connection.
     pub(crate) async fn ask(
         link: &'a Link,
-        live: &Live,
+        live: &LiveConnection,
         request: ClientRequest,
     ) -> Result<Self, ServiceError> {
         let options = PeerRequestOptions::no_options();
@@ -25,7 +25,7 @@ impl<'a> Pending<'a> {
         Ok(Self { token: handle.progress_token.clone(), handle: Some(handle), link })
     }
 
-    /// By which the server names it where it tells of progress.
+    /// The token that the server's progress notifications carry.
     pub(crate) fn progress_token(&self) -> ProgressToken {
         self.token.clone()
     }
@@ -38,13 +38,13 @@ impl<'a> Pending<'a> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         self.link.given_up.notify_one();
-        // Outside a runtime there is no connection any more.
+        // Outside a runtime there is no connection left.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let reason = "the caller does not wait for the answer any more".to_owned();
+            let reason = "the caller no longer waits for the answer".to_owned();
             runtime.spawn(handle.cancel(Some(reason)));
         }
     }

@@ -1,4 +1,4 @@
-//! The task that keeps one upstream: connects, lists, watches, connects again.
+//! The task that supervises one upstream: it connects, lists tools, watches and reconnects.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -19,38 +19,38 @@ use crate::upstream::connection::Connection;
 use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::settings::Upstream;
-use crate::upstream::settings::declared::Declared;
+use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::status::UpstreamState;
-use crate::upstream::tool::listing::{Listed, NoList, UPSTREAM_TOOLS_MAX, list};
+use crate::upstream::tool::listing::{ListingError, ToolListing, UPSTREAM_TOOLS_MAX, list};
 use crate::upstream::tool::publish::{Publisher, Unaccepted};
 
-/// After "my tools have changed": others of the same change may follow …
-const SETTLING: Duration = Duration::from_millis(20);
-/// … and a server that says so all the time is asked no more often than this.
-const LISTING_PAUSE: Duration = Duration::from_millis(250);
-/// How long a server that left a call unanswered may take to show that it is alive.
-const PROOF_LIMIT: Duration = Duration::from_secs(10);
-/// It is not asked for proof while other calls run: it may do one thing at a time.
-const PROOF_PAUSE: Duration = Duration::from_secs(5);
-/// How often it is looked whether somebody has accepted a definition.
-const ACCEPTANCE_PAUSE: Duration = Duration::from_secs(2);
+/// Debounce after a list-changed notification: more may follow for the same change.
+const CHANGE_DEBOUNCE: Duration = Duration::from_millis(20);
+/// The shortest time between two listings, for a server that reports changes all the time.
+const LISTING_INTERVAL: Duration = Duration::from_millis(250);
+/// How long a server that left a call unanswered may take to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The probe is delayed while other calls run: the server may handle one call at a time.
+const PROBE_DELAY: Duration = Duration::from_secs(5);
+/// How often to check whether somebody has accepted a definition.
+const ACCEPTANCE_POLL: Duration = Duration::from_secs(2);
 
-/// What others see and may ask of a keeper.
+/// State of a supervisor that others read, and signals that they send to it.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SupervisorState {
     pub(crate) state: watch::Sender<UpstreamState>,
     pub(crate) counts: Mutex<(usize, usize)>,
-    /// How many of its tools are not taken.
+    /// How many of its tools are left out.
     pub(crate) left_out: AtomicUsize,
-    /// What somebody could accept.
+    /// The changed definitions that somebody could accept.
     pub(crate) unaccepted: Mutex<BTreeMap<String, Unaccepted>>,
-    /// What the server offers, as it says it.
+    /// The tools as the server describes them.
     pub(crate) offered: Mutex<Vec<OfferedTool>>,
-    /// What was reviewed, or pins, may have changed.
+    /// Notified when the review or the pins may have changed.
     pub(crate) look_again: Notify,
 }
 
-impl Default for Shared {
+impl Default for SupervisorState {
     fn default() -> Self {
         Self {
             state: watch::Sender::new(UpstreamState::Connecting),
@@ -63,36 +63,36 @@ impl Default for Shared {
     }
 }
 
-/// Keeps one upstream until it is told to stop.
-pub(crate) struct Keeper {
+/// Supervises one upstream until it is told to stop.
+pub(crate) struct Supervisor {
     pub(crate) upstream: Arc<Upstream>,
-    /// What is hidden of what it says.
+    /// Values to hide in the server's output.
     pub(crate) confidential: Confidential,
     pub(crate) link: Arc<Link>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SupervisorState>,
     pub(crate) publisher: Publisher,
-    /// How it is declared now.
-    pub(crate) declared: watch::Receiver<Declared>,
+    /// The current declaration of the upstream.
+    pub(crate) declared: watch::Receiver<UpstreamDeclaration>,
     pub(crate) stop: CancellationToken,
 }
 
-impl Keeper {
-    /// Returns with what the server said of its tools last.
+impl Supervisor {
+    /// Returns what the server last said about its tools.
     pub(crate) async fn run(mut self) -> Vec<Value> {
         self.publisher.take().await;
         if let Some(missing) = self.upstream.missing.clone() {
             self.down(Failure::new(missing), None);
-            self.rest(None).await;
+            self.pause_for(None).await;
             return self.publisher.into_listed();
         }
-        // What was known under other settings cannot be called before it is known under these.
+        // Tools known under other settings cannot be called until they are known under these.
         self.publish_down();
         let mut backoff: Backoff = self.upstream.backoff;
         loop {
             let stop = self.stop.clone();
             let opened = tokio::select! {
                 biased;
-                // What has been started goes with the future.
+                // Dropping the future ends what it has started.
                 () = stop.cancelled() => break,
                 opened = self.connect() => opened,
             };
@@ -106,16 +106,16 @@ impl Keeper {
             };
             let pause = backoff.next(since.elapsed());
             self.down(failure, Some(pause));
-            if self.rest(Some(pause)).await {
+            if self.pause_for(Some(pause)).await {
                 break;
             }
         }
-        self.link.down("this program ends, or does not use it any more");
+        self.link.down("this program is ending, or no longer uses it");
         self.publisher.into_listed()
     }
 
-    /// Does nothing for a time, or for good; whether it is to stop.
-    async fn rest(&mut self, pause: Option<Duration>) -> bool {
+    /// Waits for a delay, or for good without one. Returns whether to stop.
+    async fn pause_for(&mut self, pause: Option<Duration>) -> bool {
         let stop = self.stop.clone();
         let over = async {
             match pause {
@@ -129,30 +129,30 @@ impl Keeper {
                 () = stop.cancelled() => return true,
                 () = &mut over => return false,
                 Ok(()) = self.declared.changed() => {
-                    self.follow().await;
+                    self.apply_declaration().await;
                     self.publish_down();
-                    self.count();
+                    self.update_counts();
                 }
             }
         }
     }
 
-    /// Opens a connection and takes its tools over.
+    /// Opens a connection and takes over its tools.
     async fn connect(&mut self) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.upstream, &self.confidential).await?;
         match list(&connection.live.peer, self.upstream.connect_timeout, &self.confidential).await {
             Ok(tools) => {
-                // Not a moment under settings that do not hold any more.
+                // Never publish under settings that no longer apply.
                 if self.declared.has_changed().unwrap_or(false) {
-                    self.follow().await;
+                    self.apply_declaration().await;
                 }
                 self.take(tools).await;
             }
-            Err(NoList::Refused(failure)) => {
+            Err(ListingError::Refused(failure)) => {
                 connection.close(&self.confidential).await;
                 return Err(failure);
             }
-            Err(NoList::Silent(failure)) => {
+            Err(ListingError::Silent(failure)) => {
                 let ended = connection.close(&self.confidential).await;
                 return Err(Failure { detail: ended.detail.or(failure.detail), ..failure });
             }
@@ -167,14 +167,14 @@ impl Keeper {
         Ok(connection)
     }
 
-    /// Watches a connection; returns with why it is over, or nothing if this keeper is to stop.
+    /// Watches a connection. Returns why it was lost, or nothing if this supervisor is to stop.
     async fn serve(&mut self, mut connection: Connection) -> Option<Failure> {
         let changed = Arc::clone(&connection.changed);
         let (link, shared) = (Arc::clone(&self.link), Arc::clone(&self.shared));
         let mut listed = Instant::now();
         let mut list_at: Option<Instant> = None;
-        let mut proof_at: Option<Instant> = None;
-        let mut outgrown = pin!(connection.outgrown(&self.upstream));
+        let mut probe_at: Option<Instant> = None;
+        let mut needs_restart = pin!(connection.needs_restart(&self.upstream));
         loop {
             let wake = |at: Option<Instant>| sleep_until(at.unwrap_or_else(Instant::now));
             tokio::select! {
@@ -183,18 +183,18 @@ impl Keeper {
                     return None;
                 }
                 () = connection.lost() => return Some(connection.close(&self.confidential).await),
-                () = &mut outgrown => {
+                () = &mut needs_restart => {
                     connection.close(&self.confidential).await;
-                    let reason = "it is started anew: files that decide what this server runs have \
-                                  come into what it may change";
+                    let reason = "it is being restarted: it could change files that decide what this \
+                                  server runs";
                     return Some(Failure::new(reason));
                 }
                 () = changed.notified() => {
-                    let earliest = (listed + LISTING_PAUSE).max(Instant::now() + SETTLING);
+                    let earliest = (listed + LISTING_INTERVAL).max(Instant::now() + CHANGE_DEBOUNCE);
                     list_at.get_or_insert(earliest);
                 }
                 () = link.given_up.notified() => {
-                    proof_at.get_or_insert_with(Instant::now);
+                    probe_at.get_or_insert_with(Instant::now);
                 }
                 () = wake(list_at), if list_at.is_some() => {
                     (list_at, listed) = (None, Instant::now());
@@ -204,13 +204,13 @@ impl Keeper {
                         return Some(failure);
                     }
                 }
-                () = wake(proof_at), if proof_at.is_some() => {
+                () = wake(probe_at), if probe_at.is_some() => {
                     if connection.live.progress.in_flight() > 0 {
-                        proof_at = Some(Instant::now() + PROOF_PAUSE);
+                        probe_at = Some(Instant::now() + PROBE_DELAY);
                         continue;
                     }
-                    (proof_at, listed) = (None, Instant::now());
-                    let limit = self.upstream.connect_timeout.min(PROOF_LIMIT);
+                    (probe_at, listed) = (None, Instant::now());
+                    let limit = self.upstream.connect_timeout.min(PROBE_TIMEOUT);
                     if self.relist(&connection, limit).await.is_some() {
                         connection.close(&self.confidential).await;
                         return Some(Failure::new("it stopped answering"));
@@ -218,17 +218,18 @@ impl Keeper {
                 }
                 () = shared.look_again.notified() => self.look_again().await,
                 Ok(()) = self.declared.changed() => {
-                    self.follow().await;
+                    self.apply_declaration().await;
                     self.publish();
                 }
-                () = sleep(ACCEPTANCE_PAUSE), if self.publisher.awaits_acceptance() => {
+                () = sleep(ACCEPTANCE_POLL), if self.publisher.has_changed_tools() => {
                     self.look_again().await;
                 }
             }
         }
     }
 
-    /// Takes the list of tools over again; fails if the server does not answer, or is to stop.
+    /// Lists the tools again. Fails if the server does not answer; returns nothing if it is to
+    /// stop.
     async fn relist(&mut self, connection: &Connection, limit: Duration) -> Option<Failure> {
         let answer = tokio::select! {
             () = self.stop.cancelled() => return None,
@@ -240,17 +241,21 @@ impl Keeper {
                 self.publish();
                 None
             }
-            Err(NoList::Refused(failure)) => {
-                tracing::warn!(upstream = self.upstream.name, %failure, "its tools stay as they are");
+            Err(ListingError::Refused(failure)) => {
+                tracing::warn!(
+                    upstream = self.upstream.name,
+                    %failure,
+                    "the tool list could not be refreshed; the known tools stay"
+                );
                 None
             }
-            Err(NoList::Silent(failure)) => Some(failure),
+            Err(ListingError::Silent(failure)) => Some(failure),
         }
     }
 
-    /// Takes a list over, and says what of it is left out.
-    async fn take(&mut self, listed: Listed) {
-        let Listed { tools, left_out } = listed;
+    /// Takes over a list of tools and logs how many are left out.
+    async fn take(&mut self, listed: ToolListing) {
+        let ToolListing { tools, left_out } = listed;
         if left_out > 0 {
             tracing::warn!(
                 upstream = self.upstream.name,
@@ -271,40 +276,40 @@ impl Keeper {
         let state = match self.publisher.publish(false) {
             Ok(()) => UpstreamState::Connected,
             Err(error) => {
-                tracing::error!(upstream = self.upstream.name, %error, "its tools were not taken");
-                let failure = Failure::new("its tools were not taken");
+                tracing::error!(upstream = self.upstream.name, %error, "the registry rejected the tools of an upstream");
+                let failure = Failure::new("the registry rejected its tools");
                 UpstreamState::down(failure.detail(&error.to_string(), &self.confidential), None)
             }
         };
-        self.tell(state);
+        self.set_state(state);
     }
 
     fn down(&mut self, failure: Failure, retry: Option<Duration>) {
         tracing::warn!(upstream = self.upstream.name, %failure, ?retry, "an MCP server is down");
         self.link.down(&failure.reason);
         self.publish_down();
-        self.tell(UpstreamState::down(failure, retry));
+        self.set_state(UpstreamState::down(failure, retry));
     }
 
     fn publish_down(&mut self) {
         if let Err(error) = self.publisher.publish(true) {
-            tracing::error!(upstream = self.upstream.name, %error, "its tools were not withdrawn");
+            tracing::error!(upstream = self.upstream.name, %error, "tools could not be marked as unavailable");
         }
     }
 
-    /// Takes over how the upstream is declared now.
-    async fn follow(&mut self) {
+    /// Applies the current declaration of the upstream.
+    async fn apply_declaration(&mut self) {
         let declared = self.declared.borrow_and_update().clone();
         self.publisher.declare(&declared).await;
         self.upstream = declared.upstream;
     }
 
-    fn tell(&self, state: UpstreamState) {
-        self.count();
+    fn set_state(&self, state: UpstreamState) {
+        self.update_counts();
         self.shared.state.send_replace(state);
     }
 
-    fn count(&self) {
+    fn update_counts(&self) {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.counts();
         *self.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner) =

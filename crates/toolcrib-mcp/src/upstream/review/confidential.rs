@@ -1,4 +1,4 @@
-//! What must not be shown of an upstream although it may say it.
+//! Values of an upstream that must not be shown, even if the server says them.
 
 use std::sync::Arc;
 
@@ -19,16 +19,17 @@ impl Confidential {
         Self { values: upstream.confidential().map(str::to_owned).collect(), secrets }
     }
 
-    /// The text without them.
+    /// The text with these values masked.
     pub(crate) fn hide(&self, text: &str) -> String {
         let replaced =
             self.values.iter().fold(text.to_owned(), |text, value| text.replace(value, MASKED));
         self.secrets.text(replaced)
     }
 
-    /// What hides them in a stream of bytes.
+    /// Masks these values in a stream of bytes.
     pub(crate) fn byte_masks(&self) -> ByteMasks {
-        // Values that are too many to be searched for in a stream are still hidden in what is told.
+        // If there are too many values to search for in a stream, they are still hidden in reported
+        // text.
         let own = Mask::new(self.values.iter().cloned()).unwrap_or_default();
         let secrets = self.secrets.byte_masks();
         Arc::new(move || {

@@ -1,4 +1,4 @@
-//! Definitions that somebody has reviewed before they were seen here.
+//! Definitions that somebody reviewed before they were seen here.
 
 pub(crate) mod confidential;
 pub(crate) mod pins;
@@ -8,13 +8,13 @@ use std::fmt;
 use serde_json::Value;
 use toolcrib_tool::Source;
 
-/// Knows which definitions of imported tools were reviewed: a lock, for example.
+/// Knows which definitions of imported tools were reviewed, for example from a lock file.
 ///
-/// Where it knows a tool, its word counts; where it does not, pins do
-/// ([`PinStore`](super::PinStore)). It is asked whenever a server has listed its tools, and when
-/// [`Upstreams::look_again`](super::Upstreams::look_again) says so. It may block.
+/// For a tool that it knows, its decision counts; for others the pins decide
+/// ([`PinStore`](super::PinStore)). It is consulted whenever a server has listed its tools, and
+/// when [`Upstreams::look_again`](super::Upstreams::look_again) is called. It may block.
 pub trait Review: fmt::Debug + Send + Sync + 'static {
-    /// What is known of tools of one server, in their order.
+    /// The review result for each of a server's tools, in their order.
     fn review(&self, source: &Source, tools: &[OfferedTool]) -> Vec<Reviewed>;
 }
 
@@ -24,30 +24,30 @@ pub trait Review: fmt::Debug + Send + Sync + 'static {
 pub struct OfferedTool {
     /// Its name here.
     pub name: String,
-    /// All that the server says of it to models and people: name, title, description, schemas,
+    /// All that the server tells models and people about it: name, title, description, schemas and
     /// annotations.
     pub says: Value,
 }
 
 impl OfferedTool {
-    /// A tool of this name here.
+    /// Creates a tool with this name here.
     pub fn new(name: impl Into<String>, says: Value) -> Self {
         Self { name: name.into(), says }
     }
 }
 
-/// What is known of a definition.
+/// The review result for a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed {
-    /// This is what was reviewed.
+    /// This definition was reviewed.
     Accepted,
-    /// It is not: the tool is blocked, for this reason.
+    /// The definition differs from the reviewed one: the tool is blocked, for this reason.
     Refused(String),
-    /// Nothing; for people there may be a remark.
+    /// The tool was not reviewed; there may be a remark for people.
     Unknown(Option<String>),
 }
 
-/// Nobody reviews anything.
+/// A review that knows no tool.
 #[derive(Debug)]
 pub(crate) struct NoReview;
 

@@ -1,4 +1,4 @@
-//! Pins: what a tool's definition was when it was first seen.
+//! Pins: the definition of each tool as it was first seen.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,26 +9,27 @@ use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::StoreError;
 use toolcrib_tool::BoxFuture;
 
-/// The pins of one upstream, by the tool's name here.
+/// The pins of one upstream, by the tools' names here.
 pub type Pins = BTreeMap<String, Fingerprint>;
 
-/// Keeps the fingerprints of imported definitions, by the upstream's name and the tool's name here.
+/// Stores the fingerprints of imported definitions, by the upstream's name and the tool's name
+/// here.
 ///
-/// What is pinned once is the only definition of that tool that may be called, until somebody accepts
-/// another.
+/// Only the pinned definition of a tool may be called, until somebody accepts another.
 pub trait PinStore: fmt::Debug + Send + Sync + 'static {
     /// All pins of an upstream. If they cannot be read, none of its tools can be called.
     fn pins<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Result<Pins, StoreError>>;
 
-    /// Pins tools that were seen for the first time. A tool that has a pin keeps it: of two processes
-    /// that see different definitions at once, the first decides. Returns all pins of the upstream.
+    /// Pins tools that are seen for the first time. A tool that has a pin keeps it: if two
+    /// processes see different definitions at the same time, the first one wins. Returns all pins
+    /// of the upstream.
     fn pin_new<'a>(
         &'a self,
         upstream: &'a str,
         seen: &'a Pins,
     ) -> BoxFuture<'a, Result<Pins, StoreError>>;
 
-    /// Puts the definition of a tool that somebody has accepted in the place of its pin.
+    /// Replaces a tool's pin with a definition that somebody has accepted.
     fn accept<'a>(
         &'a self,
         upstream: &'a str,
@@ -36,8 +37,9 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
         definition: Fingerprint,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Keeps what a server says of its tool, if this definition is the pinned one: when the definition
-    /// changes, whoever accepts the new one is shown both. Default: nothing is kept.
+    /// Stores what a server says about its tool, if this is the pinned definition. When the
+    /// definition changes, the person who accepts the new one sees both. Default: nothing is
+    /// stored.
     fn keep_text<'a>(
         &'a self,
         _upstream: &'a str,
@@ -48,7 +50,7 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// What the server said of the pinned definition of a tool, if that was kept.
+    /// What the server said about the pinned definition of a tool, if that was stored.
     fn text<'a>(
         &'a self,
         _upstream: &'a str,
@@ -58,7 +60,7 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Pins that last as long as the program.
+/// Pins that last as long as the process.
 #[derive(Debug, Default)]
 pub struct MemoryPins(Mutex<BTreeMap<String, Pins>>);
 

@@ -1,4 +1,4 @@
-//! How an upstream is declared at the moment: its settings, and its rank among the others.
+//! The current declaration of an upstream: its settings and its rank among the others.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use toolcrib_tool::{Layer, Source};
 
 use crate::upstream::settings::Upstream;
 
-/// What may change while the connection stays: none of it concerns the server.
+/// The settings that can change while the connection stays.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Declared {
+pub(crate) struct UpstreamDeclaration {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) rank: u32,
 }
 
-impl Declared {
-    /// The registry's unit of an upstream that is declared so.
+impl UpstreamDeclaration {
+    /// The registry unit of the upstream under this declaration.
     pub(crate) fn unit(&self) -> SourceUnit {
         SourceUnit::new(Layer::Upstream, self.upstream.name.as_str()).rank(self.rank)
     }
 
-    /// Where its tools come from.
+    /// The source of its tools.
     pub(crate) fn source(&self) -> Source {
         let source = Source::new(Layer::Upstream, self.upstream.name.as_str());
         match &self.upstream.origin {

@@ -1,4 +1,4 @@
-//! What an upstream is: how it is reached, and what of it is taken.
+//! Settings of an upstream: how it is reached and which tools it contributes.
 
 pub(crate) mod declared;
 
@@ -15,12 +15,12 @@ use toolcrib_tool::{Approval, Origin, RateLimit};
 use crate::upstream::connection::backoff::Backoff;
 use crate::upstream::connection::http::HttpServer;
 
-/// Bytes of a program's standard error that are kept: its last lines, for the operator.
+/// How many bytes of a program's standard error are kept: its last lines, for the operator.
 const STDERR_KEPT: usize = 16 * 1024;
-/// Between SIGTERM and SIGKILL. Within a second everything has to be gone.
+/// The time between SIGTERM and SIGKILL. Everything has to be gone within a second.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// Another MCP server, and what of it is taken.
+/// Another MCP server and the tools it contributes.
 ///
 /// ```
 /// use toolcrib_mcp::upstream::{StdioServer, Upstream};
@@ -56,13 +56,13 @@ pub(crate) enum Transport {
 }
 
 impl Upstream {
-    /// A server that is started here and spoken to over its standard input and output. Its tools are
-    /// called `name_tool`; the name is also that of the unit that declares them.
+    /// Creates an upstream that is started here and spoken to over its standard input and output.
+    /// Its tools are named `name_tool`; `name` is also the name of its registry unit.
     pub fn stdio(name: impl Into<String>, server: StdioServer) -> Self {
         Self::new(name.into(), Transport::Stdio(Box::new(server)))
     }
 
-    /// A server that speaks streamable HTTP.
+    /// Creates an upstream that speaks streamable HTTP.
     pub fn http(name: impl Into<String>, server: HttpServer) -> Self {
         Self::new(name.into(), Transport::Http(server))
     }
@@ -87,20 +87,21 @@ impl Upstream {
         }
     }
 
-    /// The name.
+    /// The name of the upstream.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Says what is not there without which the server cannot be connected to, for example a secret.
-    /// Nothing is tried then, and this is the reason that people are told.
+    /// Names something without which the server cannot be connected to, for example a secret. No
+    /// connection is attempted then, and people see this as the reason.
     #[must_use]
     pub fn missing(mut self, what: impl Into<String>) -> Self {
         self.missing = Some(what.into());
         self
     }
 
-    /// Sets what its program may not change, if it has none yet; see [`StdioServer::control_plane`].
+    /// Sets what its program may not change, if that is not set yet; see
+    /// [`StdioServer::control_plane`].
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
         if let Transport::Stdio(server) = &mut self.transport
@@ -111,22 +112,22 @@ impl Upstream {
         self
     }
 
-    /// Takes only tools whose own names fit one of these patterns. Default: all.
+    /// Includes only tools whose own names match one of these patterns. Default: all.
     #[must_use]
     pub fn include<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.include.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
         self
     }
 
-    /// Leaves out tools whose own names fit one of these patterns. Default: none.
+    /// Excludes tools whose own names match one of these patterns. Default: none.
     #[must_use]
     pub fn exclude<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.exclude.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
         self
     }
 
-    /// Sets whether what the server says of its tools' effects is believed. Default: no. Then its
-    /// tools count as tools that may destroy something, and what it says is only
+    /// Sets whether to believe what the server says about its tools' effects. Default: no. Then its
+    /// tools count as destructive, and its hints are only
     /// [shown](toolcrib_tool::ToolDefinition::claims).
     #[must_use]
     pub fn trust_annotations(mut self, trust: bool) -> Self {
@@ -155,7 +156,7 @@ impl Upstream {
         self
     }
 
-    /// Sets how many calls of one tool may start in a time. Default: no limit.
+    /// Sets how many calls of one tool may start in a period. Default: no limit.
     #[must_use]
     pub fn rate(mut self, rate: RateLimit) -> Self {
         self.rate = Some(rate);
@@ -169,38 +170,38 @@ impl Upstream {
         self
     }
 
-    /// Sets free labels of its tools.
+    /// Sets the tags of its tools.
     #[must_use]
     pub fn tags(mut self, tags: Vec<String>) -> Self {
         self.tags = tags;
         self
     }
 
-    /// Sets the family of its tools.
+    /// Sets the category of its tools.
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.category = Some(category.into());
         self
     }
 
-    /// Sets the place where it is declared.
+    /// Sets where the upstream is declared.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
         self
     }
 
-    /// Sets the pause before the server is connected to again, and what it grows to when that fails
-    /// again and again. Default: half a second, doubled up to a minute. Half of it is left to chance.
+    /// Sets the backoff of reconnects: the first delay, and the longest one. Delays double after
+    /// each failure and are reduced by up to half at random. Default: half a second and a minute.
     #[must_use]
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Backoff::new(first, longest);
         self
     }
 
-    /// Whether a connection to it is one to the other: they have one name, are reached with the same
-    /// command or address and are given the same. Limits, labels, which tools are taken and where it is
-    /// declared make no difference.
+    /// Whether both can share a connection: they have the same name, command or address, and are
+    /// given the same values. Limits, labels, filters and the place of the declaration make no
+    /// difference.
     pub fn is_reached_as(&self, other: &Self) -> bool {
         self.name == other.name
             && self.transport == other.transport
@@ -208,7 +209,7 @@ impl Upstream {
             && self.backoff == other.backoff
     }
 
-    /// Whether a tool of that name is taken.
+    /// Whether the filters include a tool of that name.
     pub(crate) fn takes(&self, tool: &str) -> bool {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
         (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
@@ -216,12 +217,12 @@ impl Upstream {
 
     /// Whether a tool of this name here could be one of its tools.
     pub fn may_offer(&self, name: &str) -> bool {
-        // What every exposed name of it begins with, whatever the tool is called.
+        // Every exposed name starts with this prefix.
         let prefix = exposed_name(&self.name, "");
         name.starts_with(&prefix)
     }
 
-    /// What must not be shown although the server may say it: values it was given.
+    /// Values that the upstream was given, which must not be shown even if the server says them.
     pub(crate) fn confidential(&self) -> impl Iterator<Item = &str> {
         let (env, http) = match &self.transport {
             Transport::Stdio(server) => (Some(server.env.values()), None),
@@ -235,8 +236,8 @@ impl Upstream {
 
 /// A program that speaks MCP on its standard input and output.
 ///
-/// It starts as commands do: in a session of its own, with an environment that is empty but for a
-/// short list and what is set here, and its whole tree is ended with it.
+/// It starts as commands do: in a session of its own, with an environment that contains only a
+/// short default list and what is set here. Its whole process tree ends with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StdioServer {
     program: String,
@@ -250,7 +251,7 @@ pub struct StdioServer {
     check: Option<StartCheck>,
 }
 
-/// What is asked before each start. Two are equal if they check the same.
+/// A check before each start. Two are equal if they check the same thing.
 #[derive(Clone)]
 struct StartCheck {
     what: String,
@@ -266,7 +267,7 @@ impl PartialEq for StartCheck {
 impl Eq for StartCheck {}
 
 impl StdioServer {
-    /// A program without arguments, in the server's working directory.
+    /// Creates a program without arguments that runs in the server's working directory.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
@@ -295,14 +296,14 @@ impl StdioServer {
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Hands the server's own value of a variable through.
+    /// Passes on the server's own value of an environment variable.
     #[must_use]
     pub fn pass_env(mut self, name: impl Into<String>) -> Self {
         self.pass_env.push(name.into());
@@ -316,17 +317,17 @@ impl StdioServer {
         self
     }
 
-    /// Sets under what it runs. Default: trusted, as code that is linked in is; servers that a
-    /// manifest declares run under `workspace+net` unless it says otherwise.
+    /// Sets its confinement. Default: trusted, since code that is linked in is trusted; servers
+    /// that a manifest declares run under `workspace+net` unless it says otherwise.
     #[must_use]
     pub fn confine(mut self, confinement: Confinement) -> Self {
         self.confinement = confinement;
         self
     }
 
-    /// Sets what it may not change, as it is whenever the server is started, and which files decide
-    /// what it runs. When a place comes in that its grants contain, it is ended and started anew.
-    /// Default: nothing.
+    /// Sets which paths it may not change, as they are whenever the server is started, and which
+    /// files decide what it runs. When a path is added that its grants contain, the program is
+    /// restarted. Default: none.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane, deciding: Vec<PathBuf>) -> Self {
         self.plane = Some(plane.clone());
@@ -334,9 +335,9 @@ impl StdioServer {
         self
     }
 
-    /// Sets what has to succeed right before each start, and fails with a clause: `it <clause>`.
-    /// `what` says what is checked: a server for which something else is checked is another server,
-    /// and takes the place of this one. Default: nothing.
+    /// Sets a check that runs right before each start and fails with a clause: `it <clause>`.
+    /// `what` identifies the check: a server with another check is another server, and replaces
+    /// this one. Default: no check.
     #[must_use]
     pub fn check_start(
         mut self,
@@ -362,15 +363,15 @@ impl StdioServer {
         ))
     }
 
-    /// Completes once it has to be started anew, if it was started under these places.
-    pub(crate) async fn outgrown(&self, before: &Places) {
+    /// Completes when the program has to be restarted, given the paths protected at its start.
+    pub(crate) async fn needs_restart(&self, before: &Places) {
         match &self.plane {
             Some(plane) => plane.outgrown(before, &self.confinement).await,
             None => std::future::pending().await,
         }
     }
 
-    /// What it may not change now.
+    /// The paths that it may not change now.
     pub(crate) fn places(&self) -> Arc<Places> {
         self.plane.as_ref().map(ControlPlane::places).unwrap_or_default()
     }
@@ -397,7 +398,7 @@ impl StdioServer {
 }
 
 impl fmt::Debug for StdioServer {
-    /// Without the values of variables, which may be secrets.
+    /// Omits the values of variables, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioServer")
             .field("program", &self.program)

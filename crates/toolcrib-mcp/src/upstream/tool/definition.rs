@@ -1,4 +1,4 @@
-//! From a server's description of a tool to a definition here, or to why it is refused.
+//! Converts a server's description of a tool to a definition, or to the reason it is refused.
 
 use std::sync::Arc;
 
@@ -12,36 +12,40 @@ use toolcrib_tool::{
 
 use crate::upstream::settings::Upstream;
 
-/// The longest schema, as JSON text.
+/// The longest schema, in bytes of JSON text.
 const SCHEMA_MAX: usize = 256 * 1024;
 
 /// A tool as a server describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedTool {
     /// Its name on the wire.
     pub(crate) original: String,
-    /// What it is here.
+    /// The definition here.
     pub(crate) definition: Arc<ToolDefinition>,
-    /// All that the server says of it to models and people.
+    /// All that the server tells models and people about it.
     pub(crate) says: Arc<Value>,
-    /// Of that.
+    /// The fingerprint of what the server says.
     pub(crate) fingerprint: Fingerprint,
-    /// Why it cannot be called, whatever the connection does.
+    /// Why it cannot be called, regardless of the connection.
     pub(crate) refused: Option<String>,
 }
 
-/// Takes a description over; none if it does not even have a name.
+/// Imports a description; returns nothing if it does not even have a name.
 ///
-/// What is refused keeps its place, so that people see it with the reason, and says nothing of what
-/// the server says. A server knows the secrets that it is given: they are masked in everything but
+/// A refused tool keeps its place, so that people see it with the reason, but shows none of the
+/// server's text. A server knows the secrets that it is given: they are masked in everything but
 /// the name on the wire, before anything is pinned, locked or listed.
-pub(crate) fn import(upstream: &Upstream, secrets: &LiveMask, tool: &Value) -> Option<Imported> {
+pub(crate) fn import(
+    upstream: &Upstream,
+    secrets: &LiveMask,
+    tool: &Value,
+) -> Option<ImportedTool> {
     let original = tool.get("name")?.as_str().filter(|name| !name.is_empty())?;
     let tool = &secrets.value(tool.clone());
     let name = exposed_name(&upstream.name, tool.get("name")?.as_str()?);
-    let seen = seen(tool);
-    let fingerprint = Fingerprint::of_json(&seen);
-    let built = match problem(&seen) {
+    let visible_description = visible_description(tool);
+    let fingerprint = Fingerprint::of_json(&visible_description);
+    let built = match problem(&visible_description) {
         Some(problem) => Err(problem),
         None => definition(upstream, &name, tool)
             .map_err(|error| format!("its definition cannot be used: {error}")),
@@ -51,20 +55,20 @@ pub(crate) fn import(upstream: &Upstream, secrets: &LiveMask, tool: &Value) -> O
         Err(problem) => (placeholder(upstream, &name)?, Some(problem)),
     };
     let definition = Arc::new(definition);
-    let says = Arc::new(seen);
-    Some(Imported { original: original.to_owned(), definition, says, fingerprint, refused })
+    let says = Arc::new(visible_description);
+    Some(ImportedTool { original: original.to_owned(), definition, says, fingerprint, refused })
 }
 
-/// What of a description is pinned: everything that a model or a person is told by.
-fn seen(tool: &Value) -> Value {
+/// The part of a description that is pinned: everything that a model or a person reads.
+fn visible_description(tool: &Value) -> Value {
     let keys = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
     let of = |key: &&str| Some(((*key).to_owned(), tool.get(key)?.clone()));
     Value::Object(keys.iter().filter_map(of).collect::<Map<_, _>>())
 }
 
 /// What is wrong with a description.
-fn problem(seen: &Value) -> Option<String> {
-    let of = |key| seen.get(key).unwrap_or(&Value::Null);
+fn problem(visible_description: &Value) -> Option<String> {
+    let of = |key| visible_description.get(key).unwrap_or(&Value::Null);
     for (key, what) in [
         ("name", "its name"),
         ("title", "its title"),
@@ -73,9 +77,10 @@ fn problem(seen: &Value) -> Option<String> {
         ("outputSchema", "its output schema"),
         ("annotations", "its annotations"),
     ] {
-        if let Some(found) = hidden_inside(of(key)) {
+        if let Some(found) = hidden_character_in(of(key)) {
             return Some(format!(
-                "{what} holds the character U+{:04X}, {}: imported texts must show all they say",
+                "{what} holds the character U+{:04X}, {}: imported texts must not contain hidden \
+                 characters",
                 u32::from(found.character),
                 found.effect
             ));
@@ -94,14 +99,14 @@ fn problem(seen: &Value) -> Option<String> {
     None
 }
 
-/// The first character in any text of a value, names of members included, that does not show.
-fn hidden_inside(value: &Value) -> Option<toolcrib_tool::HiddenCharacter> {
+/// The first invisible character in any string of a value, including member names.
+fn hidden_character_in(value: &Value) -> Option<toolcrib_tool::HiddenCharacter> {
     match value {
         Value::String(text) => hidden_character(text),
-        Value::Array(items) => items.iter().find_map(hidden_inside),
+        Value::Array(items) => items.iter().find_map(hidden_character_in),
         Value::Object(members) => members
             .iter()
-            .find_map(|(key, value)| hidden_character(key).or_else(|| hidden_inside(value))),
+            .find_map(|(key, value)| hidden_character(key).or_else(|| hidden_character_in(value))),
         _ => None,
     }
 }
@@ -119,12 +124,11 @@ fn definition(
     let described = match (described, title) {
         (Some(description), _) => description.to_owned(),
         (None, Some(title)) => title.to_owned(),
-        (None, None) => format!(
-            "A tool of the MCP server `{}` that says nothing of what it does.",
-            upstream.name
-        ),
+        (None, None) => {
+            format!("A tool of the MCP server `{}`, which does not describe it.", upstream.name)
+        }
     };
-    let mut builder = labelled(upstream, name)
+    let mut builder = operator_settings(upstream, name)
         .description(described)
         .input_schema(tool.get("inputSchema").cloned().unwrap_or_else(|| json!({})));
     if let Some(title) = title {
@@ -143,16 +147,16 @@ fn definition(
     builder.build()
 }
 
-/// What stands for a tool that is refused.
+/// The definition that represents a refused tool.
 fn placeholder(upstream: &Upstream, name: &str) -> Option<ToolDefinition> {
-    labelled(upstream, name)
+    operator_settings(upstream, name)
         .description(format!("A tool of the MCP server `{}` that is refused.", upstream.name))
         .build()
         .ok()
 }
 
-/// What the operator says of all tools of the upstream.
-fn labelled(upstream: &Upstream, name: &str) -> ToolDefinitionBuilder {
+/// A definition builder with what the operator sets for all tools of the upstream.
+fn operator_settings(upstream: &Upstream, name: &str) -> ToolDefinitionBuilder {
     let mut builder =
         ToolDefinition::builder(name).tags(upstream.tags.clone()).approval(upstream.approval);
     if let Some(category) = &upstream.category {
@@ -170,7 +174,7 @@ fn labelled(upstream: &Upstream, name: &str) -> ToolDefinitionBuilder {
     builder
 }
 
-/// The hints that a server gives of a tool's effects, if it gives any.
+/// The hints that a server gives about a tool's effects, if any.
 fn claims(hints: &Value) -> Option<Annotations> {
     let unknown = Annotations::default();
     let hint = |key: &str| hints.get(key).and_then(Value::as_bool);
@@ -233,17 +237,17 @@ mod tests {
             (
                 tool("Get\u{202e} one."),
                 "its description holds the character U+202E, which turns the \
-              direction of the text around it: imported texts must show all they say",
+              direction of the text around it: imported texts must not contain hidden characters",
             ),
             (
                 inside,
                 "its input schema holds the character U+E0041, which is invisible and spells \
-              text to a model: imported texts must show all they say",
+              text to a model: imported texts must not contain hidden characters",
             ),
             (
                 key,
                 "its input schema holds the character U+200B, which is invisible: imported texts \
-              must show all they say",
+              must not contain hidden characters",
             ),
         ] {
             let imported = import(&upstream(), &no_secrets(), &tool).expect("it has a name");

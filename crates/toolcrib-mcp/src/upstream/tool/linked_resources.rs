@@ -1,4 +1,4 @@
-//! What links of an upstream's tools lead to, read from it.
+//! Reads resources that an upstream's tools link to.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -13,17 +13,17 @@ use toolcrib_tool::Content;
 
 use super::result::file;
 use crate::upstream::connection::link::Link;
-use crate::upstream::connection::pending::Pending;
+use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::set::Inner;
 use crate::upstream::tool::untrusted_text::marked;
 
-/// How long a server may take.
+/// How long a server may take to answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most that is handed on of one resource, in bytes of text and data.
+/// How many bytes of text and data are handed on of one resource.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Reads what links in results of upstreams' tools lead to ([`Upstreams::linked`]). It keeps no
-/// connection open.
+/// Reads resources that results of upstream tools link to ([`Upstreams::linked`]). It does not keep
+/// connections open.
 ///
 /// [`Upstreams::linked`]: crate::upstream::Upstreams::linked
 #[derive(Clone)]
@@ -31,10 +31,10 @@ pub struct LinkedResources(Weak<Inner>);
 
 /// Why a resource was not read.
 #[derive(Debug)]
-pub(crate) enum Unread {
-    /// The server knows of none at that address.
+pub(crate) enum UnreadResource {
+    /// The server has no resource at that address.
     NotFound,
-    /// Anything else, in words for whoever asked.
+    /// Any other reason, in words for the client.
     Failed(String),
 }
 
@@ -43,16 +43,21 @@ impl LinkedResources {
         Self(Arc::downgrade(upstreams))
     }
 
-    /// What an upstream has at an address: texts, each marked as the upstream's, and bytes.
-    pub(crate) async fn read(&self, upstream: &str, uri: &str) -> Result<Vec<Content>, Unread> {
+    /// Reads the contents at an upstream's address: texts, each marked as the upstream's, and
+    /// bytes.
+    pub(crate) async fn read(
+        &self,
+        upstream: &str,
+        uri: &str,
+    ) -> Result<Vec<Content>, UnreadResource> {
         let link = self.0.upgrade().and_then(|upstreams| upstreams.link(upstream));
         let Some(link) = link else {
-            let gone = format!("the MCP server `{upstream}` is not used here any more");
-            return Err(Unread::Failed(gone));
+            let gone = format!("the MCP server `{upstream}` is no longer used here");
+            return Err(UnreadResource::Failed(gone));
         };
         match timeout(LIMIT, asked(&link, uri)).await {
             Ok(read) => read,
-            Err(_) => Err(Unread::Failed(format!(
+            Err(_) => Err(UnreadResource::Failed(format!(
                 "the MCP server `{upstream}` did not answer within {} s",
                 LIMIT.as_secs()
             ))),
@@ -60,40 +65,43 @@ impl LinkedResources {
     }
 }
 
-async fn asked(link: &Link, uri: &str) -> Result<Vec<Content>, Unread> {
+async fn asked(link: &Link, uri: &str) -> Result<Vec<Content>, UnreadResource> {
     let upstream = &link.upstream;
-    let live = link.live().map_err(|error| Unread::Failed(error.to_string()))?;
+    let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-    let mut pending =
-        Pending::ask(link, &live, request).await.map_err(|error| failed(upstream, &error))?;
+    let mut pending = PendingRequest::ask(link, &live, request)
+        .await
+        .map_err(|error| failed(upstream, &error))?;
     match pending.answer().await.map_err(|error| failed(upstream, &error))? {
         ServerResult::ReadResourceResult(read) => {
             let parts: Vec<_> = read.contents.into_iter().map(|one| file(upstream, one)).collect();
             if parts.iter().map(bytes).sum::<usize>() > BYTES_MAX {
-                return Err(Unread::Failed(format!(
-                    "what the MCP server `{upstream}` has there is longer than {BYTES_MAX} bytes"
+                return Err(UnreadResource::Failed(format!(
+                    "the resource of the MCP server `{upstream}` is longer than {BYTES_MAX} bytes"
                 )));
             }
             Ok(parts.into_iter().map(|part| said(upstream, part)).collect())
         }
-        _ => Err(Unread::Failed(format!(
-            "the MCP server `{upstream}` answered with something that is no resource"
+        _ => Err(UnreadResource::Failed(format!(
+            "the MCP server `{upstream}` answered with something that is not a resource"
         ))),
     }
 }
 
-fn failed(upstream: &str, error: &ServiceError) -> Unread {
+fn failed(upstream: &str, error: &ServiceError) -> UnreadResource {
     match error {
         ServiceError::McpError(error) if error.code == ErrorCode::RESOURCE_NOT_FOUND => {
-            Unread::NotFound
+            UnreadResource::NotFound
         }
-        ServiceError::McpError(error) => Unread::Failed(format!(
+        ServiceError::McpError(error) => UnreadResource::Failed(format!(
             "the MCP server `{upstream}` refused to read it (code {})\n{}",
             error.code.0,
             marked(upstream, &error.message)
         )),
-        _ => Unread::Failed(format!("the connection to the MCP server `{upstream}` broke off")),
+        _ => UnreadResource::Failed(format!(
+            "the connection to the MCP server `{upstream}` was lost"
+        )),
     }
 }
 
@@ -105,7 +113,8 @@ fn bytes(part: &Content) -> usize {
     }
 }
 
-/// A text, which models read, marked in itself: nothing stands beside a resource's contents.
+/// Marks a text in the text itself, since models read it: resource contents have no other place for
+/// it.
 fn said(upstream: &str, part: Content) -> Content {
     match part {
         Content::TextFile { uri, text, mime_type } => {

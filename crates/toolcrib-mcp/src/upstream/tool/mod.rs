@@ -1,4 +1,4 @@
-//! The body of an imported tool: a call goes to the server, and what comes back is an outcome.
+//! The body of an imported tool: it sends a call to the server and returns the outcome.
 
 pub(crate) mod definition;
 pub(crate) mod linked_resources;
@@ -22,7 +22,7 @@ use toolcrib_tool::{
 };
 
 use crate::upstream::connection::link::Link;
-use crate::upstream::connection::pending::Pending;
+use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::tool::result::outcome;
 use crate::upstream::tool::untrusted_text::marked;
 
@@ -31,8 +31,8 @@ pub(crate) struct UpstreamTool {
     pub(crate) link: Arc<Link>,
     /// Its name on the wire.
     pub(crate) original: String,
-    /// Whether a call that may have happened can be made again without harm: the tool only reads, or
-    /// is idempotent.
+    /// Whether a call that may have run can safely be repeated: the tool is read-only or
+    /// idempotent.
     pub(crate) repeatable: bool,
 }
 
@@ -48,20 +48,20 @@ impl Tool for UpstreamTool {
             let params =
                 CallToolRequestParams::new(self.original.clone()).with_arguments(arguments);
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let mut pending = Pending::ask(&self.link, &live, request)
+            let mut pending = PendingRequest::ask(&self.link, &live, request)
                 .await
-                .map_err(|error| self.not_sent(&error))?;
-            let following = live.progress.follow(pending.progress_token(), cx);
+                .map_err(|error| self.safe_to_repeat(&error))?;
+            let following = live.progress.track(pending.progress_token(), cx);
             let answer = following.beside(pending.answer()).await;
             match answer.map_err(|error| self.failed(&error))? {
                 ServerResult::CallToolResult(answer) => outcome(&self.link.upstream, answer),
                 ServerResult::InputRequiredResult(_) => Err(ToolError::execution(format!(
-                    "the MCP server `{}` asks a question before it goes on, and nobody here \
+                    "the MCP server `{}` asks a question before it continues, and nobody here \
                      answers questions of imported tools",
                     self.link.upstream
                 ))),
                 _ => Err(ToolError::execution(format!(
-                    "the MCP server `{}` answered with something that is not the result of a call",
+                    "the MCP server `{}` answered with something that is not a call result",
                     self.link.upstream
                 ))),
             }
@@ -73,7 +73,7 @@ impl Tool for UpstreamTool {
     }
 
     fn plan(&self, arguments: &Arguments, _: &CallContext) -> Result<Option<Plan>, ToolError> {
-        // As for a call, which needs a connection.
+        // Like a call, a plan needs a connection.
         self.link.live()?;
         Ok(Some(Plan::Upstream(UpstreamPlan {
             server: self.link.upstream.clone(),
@@ -92,45 +92,46 @@ impl UpstreamTool {
                 error.code.0,
                 marked(upstream, &error.message)
             )),
-            error if self.repeatable || nothing_was_sent(error) => self.not_sent(error),
+            error if self.repeatable || nothing_was_sent(error) => self.safe_to_repeat(error),
             error => {
-                self.notice();
+                self.check_connection();
                 ToolError::outcome_unknown(format!(
-                    "the connection to the MCP server `{upstream}` broke off during the call"
+                    "the connection to the MCP server `{upstream}` was lost during the call"
                 ))
                 .with_source(std::io::Error::other(error.to_string()))
             }
         }
     }
 
-    /// A call that the server has not seen, or that can be made again without harm.
-    fn not_sent(&self, error: &ServiceError) -> ToolError {
-        self.notice();
+    /// The error for a call that the server has not received, or that can safely be repeated.
+    fn safe_to_repeat(&self, error: &ServiceError) -> ToolError {
+        self.check_connection();
         ToolError::unavailable(format!(
-            "the connection to the MCP server `{}` broke off during the call",
+            "the connection to the MCP server `{}` was lost during the call",
             self.link.upstream
         ))
-        .with_hint("it is connected to again by itself: try again later")
+        .with_hint("it will be reconnected automatically: try again later")
         .with_retryable(true)
         .with_source(std::io::Error::other(error.to_string()))
     }
 
-    /// Has the connection looked at: over HTTP nobody notices that it broke before somebody asks.
-    fn notice(&self) {
+    /// Has the supervisor check the connection: over HTTP a broken connection goes unnoticed until
+    /// it is used.
+    fn check_connection(&self) {
         self.link.given_up.notify_one();
     }
 }
 
-/// The arguments with stand-ins, for which the connection sends the numbers.
+/// The arguments with stand-ins, which the connection replaces by the exact numbers.
 fn protected(arguments: &Arguments) -> Result<JsonObject, ToolError> {
     match arguments.exact().into_protected() {
         Value::Object(members) => Ok(members),
-        // A schema may allow what is no object, and MCP does not.
+        // A schema may allow arguments that are not an object; MCP does not.
         _ => arguments.parse(),
     }
 }
 
-/// Whether the server cannot have seen the request: no connection to it could be made.
+/// Whether the server cannot have received the request, because no connection could be made.
 fn nothing_was_sent(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return false };
     matches!(

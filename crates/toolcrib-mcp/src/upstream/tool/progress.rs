@@ -1,4 +1,4 @@
-//! Progress of calls, from the server to whoever watches them.
+//! Progress notifications of calls, from the server to whoever watches the call.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -17,63 +17,68 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use toolcrib_tool::{CallContext, StatusUpdate, visible};
 
-/// So many notifications of a call are told as they come. After that one is told every [`INTERVAL`],
-/// so that a server that floods its calls slows nobody down.
+/// The number of notifications of a call that are passed on immediately. After that, at most one is
+/// passed on every [`INTERVAL`], so that a server that floods its calls slows nobody down.
 const BURST: usize = 64;
-/// The pause between two notifications of a call that has used up its burst.
+/// The interval between two notifications of a call that has used up its burst.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// How many notifications are kept of calls that are not followed yet.
+/// How many notifications are kept for calls that are not tracked yet.
 const EARLY_MAX: usize = 256;
-/// More of a message is not shown.
+/// The number of characters of a message that are shown.
 const MESSAGE_MAX: usize = 300;
 
-/// The calls that wait for an answer, by the token of their progress.
+/// The calls that wait for an answer, by progress token.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(Mutex<Calls>);
 
 #[derive(Debug, Default)]
 struct Calls {
-    followed: HashMap<ProgressToken, Followed>,
-    /// What nobody followed when it came. A call has a token once it is sent, and its server may be
-    /// quicker than we are.
+    tracked: HashMap<ProgressToken, TrackedCall>,
+    /// Notifications that came before their call was tracked. A call has a token only once it is
+    /// sent, and its server may answer faster.
     early: VecDeque<ProgressNotificationParam>,
 }
 
 #[derive(Debug)]
-struct Followed {
+struct TrackedCall {
     call: CallContext,
-    /// How many notifications were told.
+    /// How many notifications were passed on.
     told: usize,
     last: Option<Instant>,
-    /// The latest notification, if it came too soon after the one before. It is told later, unless a
-    /// newer one takes its place; in any case before the result.
+    /// The latest notification, if it came too soon after the one before. It is passed on later, at
+    /// the latest before the result, unless a newer one replaces it.
     held: Option<ProgressNotificationParam>,
-    /// Told that one is held.
-    holds: Arc<Notify>,
+    /// Notified when one is held back.
+    held_notice: Arc<Notify>,
 }
 
-/// Ends the following of a call when it is dropped.
-pub(crate) struct Following {
+/// Stops tracking a call when dropped.
+pub(crate) struct ProgressGuard {
     progress: Arc<Progress>,
     token: ProgressToken,
-    holds: Arc<Notify>,
+    held_notice: Arc<Notify>,
 }
 
 impl Progress {
-    /// Tells whoever watches the call of the progress with this token.
-    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, call: &CallContext) -> Following {
-        let holds = Arc::<Notify>::default();
+    /// Passes the progress with this token on to whoever watches the call.
+    pub(crate) fn track(
+        self: &Arc<Self>,
+        token: ProgressToken,
+        call: &CallContext,
+    ) -> ProgressGuard {
+        let held_notice = Arc::<Notify>::default();
         let mut told = 0;
         let mut last = None;
-        // What came early is told before the call is followed, so that nothing newer overtakes it.
+        // Early notifications are passed on before the call is tracked, so that no newer one
+        // overtakes them.
         loop {
             let early = {
                 let mut calls = self.calls();
                 let early = calls.take_early(&token);
                 if early.is_empty() {
-                    let (call, holds) = (call.clone(), Arc::clone(&holds));
-                    let followed = Followed { call, told, last, held: None, holds };
-                    calls.followed.insert(token.clone(), followed);
+                    let (call, held_notice) = (call.clone(), Arc::clone(&held_notice));
+                    let tracked = TrackedCall { call, told, last, held: None, held_notice };
+                    calls.tracked.insert(token.clone(), tracked);
                     break;
                 }
                 early
@@ -86,43 +91,43 @@ impl Progress {
             }
             last = Some(Instant::now());
         }
-        Following { progress: Arc::clone(self), token, holds }
+        ProgressGuard { progress: Arc::clone(self), token, held_notice }
     }
 
     /// How many calls wait for an answer.
     pub(crate) fn in_flight(&self) -> usize {
-        self.calls().followed.len()
+        self.calls().tracked.len()
     }
 
     /// Passes a notification on, or holds it for a moment if its call has had many.
     pub(crate) fn deliver(&self, progress: &ProgressNotificationParam) {
         let call = {
             let mut calls = self.calls();
-            let Some(followed) = calls.followed.get_mut(&progress.progress_token) else {
+            let Some(tracked) = calls.tracked.get_mut(&progress.progress_token) else {
                 if calls.early.len() == EARLY_MAX {
                     calls.early.pop_front();
                 }
                 calls.early.push_back(progress.clone());
                 return;
             };
-            let too_soon = || followed.last.is_some_and(|last| last.elapsed() < INTERVAL);
-            if followed.told >= BURST && too_soon() {
-                followed.held = Some(progress.clone());
-                followed.holds.notify_one();
+            let too_soon = || tracked.last.is_some_and(|last| last.elapsed() < INTERVAL);
+            if tracked.told >= BURST && too_soon() {
+                tracked.held = Some(progress.clone());
+                tracked.held_notice.notify_one();
                 return;
             }
-            followed.is_told()
+            tracked.is_told()
         };
         tell(&call, progress);
     }
 
-    /// Passes on what is held of a call.
+    /// Passes on the notification that is held back for a call.
     fn deliver_held(&self, token: &ProgressToken) {
         let held = {
             let mut calls = self.calls();
-            let Some(followed) = calls.followed.get_mut(token) else { return };
-            let Some(held) = followed.held.take() else { return };
-            (followed.is_told(), held)
+            let Some(tracked) = calls.tracked.get_mut(token) else { return };
+            let Some(held) = tracked.held.take() else { return };
+            (tracked.is_told(), held)
         };
         tell(&held.0, &held.1);
     }
@@ -133,7 +138,7 @@ impl Progress {
 }
 
 impl Calls {
-    /// Takes out what came of a call before it was followed.
+    /// Takes out the notifications of a call that came before it was tracked.
     fn take_early(&mut self, token: &ProgressToken) -> VecDeque<ProgressNotificationParam> {
         let (early, others) = std::mem::take(&mut self.early)
             .into_iter()
@@ -143,8 +148,8 @@ impl Calls {
     }
 }
 
-impl Followed {
-    /// Notes that a notification is told now. What was held before is older, and not told any more.
+impl TrackedCall {
+    /// Notes that a notification is passed on now. An older one that was held back is dropped.
     fn is_told(&mut self) -> CallContext {
         self.told += 1;
         self.last = Some(Instant::now());
@@ -165,13 +170,14 @@ fn tell(call: &CallContext, progress: &ProgressNotificationParam) {
     call.status(update);
 }
 
-impl Following {
-    /// Waits for the answer of the call. All progress that came before it has been told by then.
+impl ProgressGuard {
+    /// Waits for the answer of the call. All progress that came before it has been passed on by
+    /// then.
     pub(crate) async fn beside<T>(&self, answer: impl Future<Output = T>) -> T {
         let mut answer = pin!(answer);
         loop {
             let due = async {
-                self.holds.notified().await;
+                self.held_notice.notified().await;
                 sleep(INTERVAL).await;
             };
             let answer = tokio::select! {
@@ -187,22 +193,23 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        self.progress.calls().followed.remove(&self.token);
+        self.progress.calls().tracked.remove(&self.token);
     }
 }
 
-/// A connection whose progress is delivered as it is read.
+/// A transport that passes progress on in the order in which it is read.
 ///
-/// The protocol library handles each notification in a task of its own, but completes a request at once:
-/// progress that arrived before a result could come after it, where nobody listens any more.
-pub(crate) struct InOrder<T> {
+/// The protocol library handles each notification in a task of its own but completes a request
+/// immediately: progress that arrived before a result could be handled after it, when nobody
+/// listens any more.
+pub(crate) struct OrderedProgress<T> {
     pub(crate) inner: T,
     pub(crate) progress: Arc<Progress>,
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for InOrder<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for OrderedProgress<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -243,9 +250,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Arc<Mutex<Vec<String>>>);
+    struct RecordedMessages(Arc<Mutex<Vec<String>>>);
 
-    impl CallHost for Heard {
+    impl CallHost for RecordedMessages {
         fn cancelled(&self) -> BoxFuture<'_, ()> {
             Box::pin(std::future::pending())
         }
@@ -271,11 +278,11 @@ mod tests {
         let token = |number| ProgressToken(NumberOrString::Number(number));
         progress.deliver(&told(&token(1), "early"));
         progress.deliver(&told(&token(2), "of another call"));
-        let heard = Heard::default();
+        let heard = RecordedMessages::default();
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(Arc::new(heard)).build();
-        let _following = progress.follow(token(1), &call);
+        let _following = progress.track(token(1), &call);
         assert_eq!(*all.lock().unwrap(), ["early"]);
         assert_eq!(progress.in_flight(), 1);
         for number in 0..1_000 {
@@ -284,14 +291,14 @@ mod tests {
         assert_eq!(progress.calls().early.len(), EARLY_MAX, "what is kept is bounded");
     }
 
-    /// While it is told the first notification, the server tells the next.
-    struct Interrupted {
-        heard: Heard,
+    /// Sends the next notification while the first one is being handled.
+    struct InterleavedListener {
+        heard: RecordedMessages,
         progress: Arc<Progress>,
         next: Mutex<Option<ProgressNotificationParam>>,
     }
 
-    impl CallHost for Interrupted {
+    impl CallHost for InterleavedListener {
         fn cancelled(&self) -> BoxFuture<'_, ()> {
             Box::pin(std::future::pending())
         }
@@ -315,32 +322,32 @@ mod tests {
         let token = ProgressToken(NumberOrString::Number(1));
         progress.deliver(&told(&token, "one"));
         progress.deliver(&told(&token, "two"));
-        let heard = Heard::default();
+        let heard = RecordedMessages::default();
         let all = Arc::clone(&heard.0);
         let next = Mutex::new(Some(told(&token, "three")));
-        let host = Interrupted { heard, progress: Arc::clone(&progress), next };
+        let host = InterleavedListener { heard, progress: Arc::clone(&progress), next };
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(Arc::new(host)).build();
-        let _following = progress.follow(token, &call);
+        let _following = progress.track(token, &call);
         assert_eq!(*all.lock().unwrap(), ["one", "two", "three"]);
     }
 
-    fn followed(
+    fn tracked(
         progress: &Arc<Progress>,
         token: &ProgressToken,
-    ) -> (Following, Arc<Mutex<Vec<String>>>) {
-        let heard = Heard::default();
+    ) -> (ProgressGuard, Arc<Mutex<Vec<String>>>) {
+        let heard = RecordedMessages::default();
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(Arc::new(heard)).build();
-        (progress.follow(token.clone(), &call), all)
+        (progress.track(token.clone(), &call), all)
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_of_a_flood_is_told_before_the_answer() {
         let progress = Arc::new(Progress::default());
         let token = ProgressToken(NumberOrString::Number(1));
-        let (following, heard) = followed(&progress, &token);
+        let (following, heard) = tracked(&progress, &token);
         let flood = async {
             for number in 1..=10_000 {
                 progress.deliver(&told(&token, &number.to_string()));
@@ -356,7 +363,7 @@ mod tests {
     async fn what_is_held_back_is_told_when_the_server_falls_silent() {
         let progress = Arc::new(Progress::default());
         let token = ProgressToken(NumberOrString::Number(1));
-        let (following, heard) = followed(&progress, &token);
+        let (following, heard) = tracked(&progress, &token);
         let slow = async {
             for number in 1..=BURST + 2 {
                 progress.deliver(&told(&token, &number.to_string()));

@@ -1,4 +1,4 @@
-//! The tools of an upstream in the registry: which there are, and which of them can be called.
+//! The tools of an upstream in the registry: which exist, and which of them can be called.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,52 +9,52 @@ use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::{Change, Executor, RegistryError, SourceUnit};
 use toolcrib_tool::{Source, ToolEntry};
 
-use super::definition::{Imported, import};
+use super::definition::{ImportedTool, import};
 use crate::upstream::connection::link::Link;
 use crate::upstream::review::pins::{PinStore, Pins};
 use crate::upstream::review::{OfferedTool, Review, Reviewed};
 use crate::upstream::settings::Upstream;
-use crate::upstream::settings::declared::Declared;
+use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::tool::UpstreamTool;
 
-/// Digits of a fingerprint that people are shown.
-const SHOWN: usize = 12;
+/// The number of fingerprint digits that people see.
+const DIGITS_SHOWN: usize = 12;
 
-/// Keeps the registry's unit of an upstream.
+/// Maintains an upstream's unit in the registry.
 pub(crate) struct Publisher {
     upstream: Arc<Upstream>,
     executor: Executor,
-    known_by: KnownBy,
+    checks: DefinitionChecks,
     link: Arc<Link>,
     unit: SourceUnit,
     source: Source,
-    /// The server's tools as it described them last, those that are not taken included.
+    /// The tools as the server last described them, including those that the filters exclude.
     listed: Vec<Value>,
-    known: Vec<Known>,
-    /// What was published last, with the names on the wire and sorted by them, to be published again
-    /// where nothing has changed.
+    known: Vec<TrackedTool>,
+    /// What was last published, with the names on the wire and sorted by them. It is published
+    /// again if nothing has changed.
     entries: Vec<(String, ToolEntry)>,
-    /// Whether the registry took that.
-    taken: bool,
+    /// Whether the registry accepted it.
+    is_published: bool,
 }
 
-/// By what it is known which definitions may be called.
+/// Decides which definitions may be called.
 #[derive(Debug, Clone)]
-pub(crate) struct KnownBy {
+pub(crate) struct DefinitionChecks {
     pub(crate) review: Arc<dyn Review>,
     pub(crate) pins: Arc<dyn PinStore>,
 }
 
-/// A tool that the server has offered, and that is taken.
-struct Known {
-    tool: Imported,
-    /// What was reviewed of it.
+/// A tool that the server offers and the filters include.
+struct TrackedTool {
+    tool: ImportedTool,
+    /// The review result of its definition.
     reviewed: Reviewed,
-    /// Why its definition is not the one that may be called, where nothing was reviewed.
-    unlike_pin: Option<String>,
+    /// Why its definition may not be called according to its pin, if it was not reviewed.
+    pin_mismatch: Option<String>,
 }
 
-impl Known {
+impl TrackedTool {
     fn refused_by_review(&self) -> Option<&str> {
         match &self.reviewed {
             Reviewed::Refused(reason) => Some(reason),
@@ -64,68 +64,71 @@ impl Known {
 }
 
 impl Publisher {
-    /// `listed` is what the server said to another publisher.
+    /// `listed` is what the server told an earlier publisher.
     pub(crate) fn new(
-        declared: &Declared,
+        declared: &UpstreamDeclaration,
         executor: Executor,
-        known_by: KnownBy,
+        checks: DefinitionChecks,
         link: Arc<Link>,
         listed: Vec<Value>,
     ) -> Self {
         Self {
             upstream: Arc::clone(&declared.upstream),
             executor,
-            known_by,
+            checks,
             link,
             unit: declared.unit(),
             source: declared.source(),
-            taken: listed.is_empty(),
+            is_published: listed.is_empty(),
             listed,
             known: Vec::new(),
             entries: Vec::new(),
         }
     }
 
-    /// Has what is published from now on declared otherwise.
-    pub(crate) async fn declare(&mut self, declared: &Declared) {
+    /// Changes the declaration under which tools are published from now on.
+    pub(crate) async fn declare(&mut self, declared: &UpstreamDeclaration) {
         let (unit, source) = (declared.unit(), declared.source());
-        self.taken &= unit == self.unit && source == self.source;
+        self.is_published &= unit == self.unit && source == self.source;
         (self.unit, self.source) = (unit, source);
         self.upstream = Arc::clone(&declared.upstream);
         self.take().await;
     }
 
-    /// The server's tools as it described them last, for another publisher.
+    /// The tools as the server last described them, for another publisher.
     pub(crate) fn into_listed(self) -> Vec<Value> {
         self.listed
     }
 
-    /// Takes the server's list over: what is new is pinned, what differs from its pin is disabled.
+    /// Takes over the server's list: new tools are pinned, and tools that differ from their pin are
+    /// disabled.
     pub(crate) async fn list(&mut self, tools: Vec<Value>) {
         self.listed = tools;
         self.take().await;
     }
 
-    /// Makes of what the server said what the settings say of it.
+    /// Applies the current settings to the server's descriptions.
     pub(crate) async fn take(&mut self) {
         let secrets = self.executor.mask();
-        let mut listed: Vec<Imported> = self
+        let mut listed: Vec<ImportedTool> = self
             .listed
             .iter()
             .filter_map(|tool| import(&self.upstream, &secrets, tool))
             .filter(|tool| self.upstream.takes(&tool.original))
             .collect();
-        // By their own names, so that of two that become equal here the same one wins each time.
+        // Sorted by their own names, so that if two get the same name here, the same one always
+        // wins.
         listed.sort_by(|a, b| a.original.cmp(&b.original));
         listed.dedup_by(|a, b| a.original == b.original);
         self.warn_of_equal_names(&listed);
-        let known = |tool| Known { tool, reviewed: Reviewed::Unknown(None), unlike_pin: None };
+        let known =
+            |tool| TrackedTool { tool, reviewed: Reviewed::Unknown(None), pin_mismatch: None };
         self.known = listed.into_iter().map(known).collect();
         self.compare().await;
     }
 
-    /// The registry lists such a conflict; only here both names on the wire are known.
-    fn warn_of_equal_names(&self, listed: &[Imported]) {
+    /// The registry lists such a conflict, but only here both names on the wire are known.
+    fn warn_of_equal_names(&self, listed: &[ImportedTool]) {
         let mut owners = BTreeMap::new();
         for tool in listed {
             let name = tool.definition.name();
@@ -138,41 +141,41 @@ impl Publisher {
                     name,
                     first = shown(first),
                     second = shown(&tool.original),
-                    "two tools of an upstream get one name here; the first keeps it"
+                    "two tools of an upstream get the same name here; the first one keeps it"
                 );
             }
         }
     }
 
-    /// Compares what is known with what was reviewed, and the rest with its pins, again: somebody may
-    /// have accepted a definition.
+    /// Compares the known tools with the review, and the others with their pins, again: somebody
+    /// may have accepted a definition.
     pub(crate) async fn compare(&mut self) {
         if self.known.is_empty() {
             return;
         }
         self.review().await;
-        let (store, upstream) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
+        let (store, upstream) = (Arc::clone(&self.checks.pins), self.upstream.name.clone());
         let pins = match store.pins(&upstream).await {
             Ok(pins) => pins,
             Err(error) => {
-                let reason = "what it was when it was first seen cannot be read";
+                let reason = "its pinned definition cannot be read";
                 tracing::error!(upstream = self.upstream.name, %error, "{reason}");
                 for known in &mut self.known {
                     let has_to = matches!(known.reviewed, Reviewed::Unknown(_));
-                    known.unlike_pin = has_to.then(|| reason.to_owned());
+                    known.pin_mismatch = has_to.then(|| reason.to_owned());
                 }
                 return;
             }
         };
-        let first_seen = self.compare_with(&pins);
+        let first_seen = self.compare_with_pins(&pins);
         if first_seen.is_empty() {
             return;
         }
         match store.pin_new(&upstream, &first_seen).await {
-            // Another process may have pinned other definitions meanwhile.
+            // Another process may have pinned other definitions in the meantime.
             Ok(pins) => {
-                drop(self.compare_with(&pins));
-                self.keep_texts(&first_seen).await;
+                drop(self.compare_with_pins(&pins));
+                self.store_texts(&first_seen).await;
             }
             Err(error) => {
                 tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
@@ -181,37 +184,40 @@ impl Publisher {
     }
 
     /// Keeps what the server says of tools that were pinned just now.
-    async fn keep_texts(&self, pinned: &Pins) {
-        let (store, upstream) = (&self.known_by.pins, &self.upstream.name);
-        for Known { tool, .. } in &self.known {
+    async fn store_texts(&self, pinned: &Pins) {
+        let (store, upstream) = (&self.checks.pins, &self.upstream.name);
+        for TrackedTool { tool, .. } in &self.known {
             let (name, definition) = (tool.definition.name(), tool.fingerprint);
             if pinned.get(name) != Some(&definition) {
                 continue;
             }
-            // Without it a later change is shown without what was before.
+            // Without it a later change is shown without the earlier text.
             if let Err(error) = store.keep_text(upstream, name, definition, &tool.says).await {
-                tracing::warn!(upstream, %error, "a pinned definition could not be kept as text");
+                tracing::warn!(upstream, %error, "the text of a pinned definition could not be stored");
                 return;
             }
         }
     }
 
-    /// Marks what differs from its pin. Returns what has none, which is taken as it is.
-    fn compare_with(&mut self, pins: &Pins) -> Pins {
+    /// Marks tools that differ from their pin. Returns the tools without a pin, which are accepted
+    /// as they are.
+    fn compare_with_pins(&mut self, pins: &Pins) -> Pins {
         let mut first_seen = Pins::new();
-        for Known { tool, reviewed, unlike_pin } in &mut self.known {
+        for TrackedTool { tool, reviewed, pin_mismatch } in &mut self.known {
             if !matches!(reviewed, Reviewed::Unknown(_)) {
-                *unlike_pin = None;
+                *pin_mismatch = None;
                 continue;
             }
             let name = tool.definition.name();
             let pinned = pins.get(name).or_else(|| first_seen.get(name));
             match pinned {
-                Some(pinned) if *pinned == tool.fingerprint => *unlike_pin = None,
-                Some(pinned) => *unlike_pin = Some(changed(name, *pinned, tool.fingerprint)),
+                Some(pinned) if *pinned == tool.fingerprint => *pin_mismatch = None,
+                Some(pinned) => {
+                    *pin_mismatch = Some(change_reason(name, *pinned, tool.fingerprint))
+                }
                 None if tool.refused.is_some() => {}
                 None => {
-                    *unlike_pin = None;
+                    *pin_mismatch = None;
                     first_seen.insert(name.to_owned(), tool.fingerprint);
                 }
             }
@@ -220,30 +226,31 @@ impl Publisher {
     }
 
     async fn review(&mut self) {
-        let (review, source) = (Arc::clone(&self.known_by.review), self.source.clone());
+        let (review, source) = (Arc::clone(&self.checks.review), self.source.clone());
         let offered: Vec<_> = self.known.iter().map(offered).collect();
         let wanted = offered.len();
         let reviewed = spawn_blocking(move || review.review(&source, &offered)).await;
-        // Whoever does not answer for each of them has accepted none.
+        // A review that does not answer for every tool has accepted none.
         let reviewed = reviewed.ok().filter(|reviewed| reviewed.len() == wanted);
         let mut reviewed = reviewed.into_iter().flatten();
         for known in &mut self.known {
             known.reviewed = reviewed.next().unwrap_or_else(|| {
-                Reviewed::Refused("what was reviewed of it cannot be read".to_owned())
+                Reviewed::Refused("its reviewed definition cannot be read".to_owned())
             });
         }
     }
 
-    /// What the server offers, refused definitions left out.
+    /// The tools that the server offers, without refused definitions.
     pub(crate) fn offered(&self) -> Vec<OfferedTool> {
         let sound = self.known.iter().filter(|known| known.tool.refused.is_none());
         sound.map(offered).collect()
     }
 
-    /// Puts what is known into the registry; while the server is `down`, none of it can be called.
+    /// Publishes the known tools; while the server is `down`, none of them can be called.
     pub(crate) fn publish(&mut self, down: bool) -> Result<(), RegistryError> {
         let down = down.then(|| self.link.unavailable());
-        let of = |known: &Known| (known.tool.original.clone(), self.entry(known, down.as_deref()));
+        let of =
+            |known: &TrackedTool| (known.tool.original.clone(), self.entry(known, down.as_deref()));
         let now: Vec<_> = self.known.iter().map(of).collect();
         let same = |(one, other): (&(String, ToolEntry), &(String, ToolEntry))| {
             one.0 == other.0
@@ -251,7 +258,9 @@ impl Publisher {
                 && one.1.remark == other.1.remark
                 && Arc::ptr_eq(&one.1.definition, &other.1.definition)
         };
-        if self.taken && now.len() == self.entries.len() && now.iter().zip(&self.entries).all(same)
+        if self.is_published
+            && now.len() == self.entries.len()
+            && now.iter().zip(&self.entries).all(same)
         {
             return Ok(());
         }
@@ -259,19 +268,19 @@ impl Publisher {
         self.entries = now;
         let change = Change::Replace { unit: self.unit.clone(), entries };
         let outcome = self.executor.registry().apply([change]).map(drop);
-        self.taken = outcome.is_ok();
+        self.is_published = outcome.is_ok();
         outcome
     }
 
-    fn entry(&self, known: &Known, down: Option<&str>) -> ToolEntry {
-        let Known { tool, reviewed, unlike_pin } = known;
+    fn entry(&self, known: &TrackedTool, down: Option<&str>) -> ToolEntry {
+        let TrackedTool { tool, reviewed, pin_mismatch } = known;
         let blocked = known.refused_by_review().filter(|_| tool.refused.is_none());
-        let reason = tool.refused.as_deref().or(blocked).or(unlike_pin.as_deref()).or(down);
+        let reason = tool.refused.as_deref().or(blocked).or(pin_mismatch.as_deref()).or(down);
         let remark = match reviewed {
             Reviewed::Unknown(remark) => remark.as_deref(),
             Reviewed::Accepted | Reviewed::Refused(_) => None,
         };
-        // The same entry again keeps what was made from it; its link is for good.
+        // Reusing an equal entry keeps what was built from it; its link never changes.
         let known = self.entries.binary_search_by(|(original, _)| original.cmp(&tool.original));
         if let Some((_, same)) = known.ok().and_then(|at| self.entries.get(at))
             && same.unavailable_reason() == reason
@@ -302,22 +311,22 @@ impl Publisher {
 
     /// How many tools are known, and how many of them are refused or changed.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let disabled = |known: &&Known| {
+        let disabled = |known: &&TrackedTool| {
             known.tool.refused.is_some()
-                || known.unlike_pin.is_some()
+                || known.pin_mismatch.is_some()
                 || known.refused_by_review().is_some()
         };
         (self.known.len(), self.known.iter().filter(disabled).count())
     }
 
-    /// Whether somebody could accept a definition.
-    pub(crate) fn awaits_acceptance(&self) -> bool {
-        self.known.iter().any(|known| known.unlike_pin.is_some())
+    /// Whether there is a definition that somebody could accept.
+    pub(crate) fn has_changed_tools(&self) -> bool {
+        self.known.iter().any(|known| known.pin_mismatch.is_some())
     }
 
-    /// What the server offers under these names and may not be called as it is.
+    /// The tools whose changed definition may not be called, by name here.
     pub(crate) fn unaccepted(&self) -> BTreeMap<String, Unaccepted> {
-        let unlike = self.known.iter().filter(|known| known.unlike_pin.is_some());
+        let unlike = self.known.iter().filter(|known| known.pin_mismatch.is_some());
         let unaccepted = unlike.map(|known| {
             let says = (*known.tool.says).clone();
             let offered = Unaccepted { fingerprint: known.tool.fingerprint, says };
@@ -331,18 +340,18 @@ impl Publisher {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Unaccepted {
-    /// What it is pinned by.
+    /// The fingerprint to pin it by.
     pub fingerprint: Fingerprint,
-    /// All that the server says of the tool.
+    /// All that the server says about the tool.
     pub says: Value,
 }
 
-fn offered(known: &Known) -> OfferedTool {
+fn offered(known: &TrackedTool) -> OfferedTool {
     OfferedTool::new(known.tool.definition.name(), (*known.tool.says).clone())
 }
 
-fn changed(name: &str, pinned: Fingerprint, now: Fingerprint) -> String {
-    let short = |fingerprint: Fingerprint| fingerprint.to_string()[..SHOWN].to_owned();
+fn change_reason(name: &str, pinned: Fingerprint, now: Fingerprint) -> String {
+    let short = |fingerprint: Fingerprint| fingerprint.to_string()[..DIGITS_SHOWN].to_owned();
     format!(
         "its definition changed since it was first seen ({} then, {} now); it can be called when \
          an operator has accepted the new one (`toolcrib accept {name}`)",

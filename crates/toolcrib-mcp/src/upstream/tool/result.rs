@@ -1,7 +1,7 @@
-//! A server's answer as an outcome: each part as what it is, and what models read of it marked.
+//! Converts a server's answer to an outcome, and marks the parts that models read.
 //!
-//! A text is marked in itself. A text file and a link stay as they are, so that programs find what the
-//! server sent, and stand between two texts that mark them.
+//! A text is marked in the text itself. A text file and a link stay unchanged, so that programs
+//! find what the server sent; they stand between two texts that mark them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use toolcrib_tool::{Content, Data, Link, ToolError, ToolOutcome, ToolOutput, vis
 
 use crate::upstream::tool::untrusted_text::{frame, marked};
 
-/// The mime type of bytes of which the server says nothing.
+/// The MIME type of bytes for which the server names none.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
-/// What a call came to.
+/// The outcome of a call.
 pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutcome, ToolError> {
     let failed = answer.is_error == Some(true);
     let parts = answer.content.into_iter().map(|block| part(upstream, block));
@@ -23,7 +23,7 @@ pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutc
     // The connection has put stand-ins where the library would change a number.
     let data = answer.structured_content.map(Data::from_protected);
     let mut content = framed(upstream, parts);
-    // Data alone is read by models too.
+    // Models also read data that comes without content.
     if content.is_empty()
         && let Some(data) = &data
     {
@@ -36,7 +36,7 @@ pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutc
     }))
 }
 
-/// The failure that a server reports: what models read of it is the message.
+/// The failure that a server reports; the parts that models read become the message.
 fn failure(upstream: &str, parts: impl Iterator<Item = Content>) -> ToolError {
     let mut message = format!("the MCP server `{upstream}` reports a failure");
     let mut others = Vec::new();
@@ -77,7 +77,7 @@ fn framed(upstream: &str, parts: impl Iterator<Item = Content>) -> Vec<Content> 
     content
 }
 
-/// Puts a row of parts at the end of `content`, between its two marks.
+/// Appends a run of parts to `content`, between its two marks.
 fn close(upstream: &str, row: &mut Vec<Content>, content: &mut Vec<Content>) {
     if row.is_empty() {
         return;
@@ -113,7 +113,7 @@ fn part(upstream: &str, block: ContentBlock) -> Content {
     }
 }
 
-/// A text or bytes, with the address that the server gives them.
+/// A text or bytes, with the address that the server gives.
 pub(crate) fn file(upstream: &str, contents: ResourceContents) -> Content {
     match contents {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => Content::TextFile {
@@ -135,7 +135,7 @@ pub(crate) fn file(upstream: &str, contents: ResourceContents) -> Content {
     }
 }
 
-/// What names a thing, on one line: it stands outside of what is marked.
+/// A name on a single line, since it stands outside the marked text.
 fn line(text: &str) -> String {
     visible(text).replace(['\n', '\r', '\t'], " ")
 }

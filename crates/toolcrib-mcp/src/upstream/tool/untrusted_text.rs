@@ -1,14 +1,15 @@
-//! Text from another server, marked as what it is: data that nobody here vouches for.
+//! Marks text from another server as data that nobody here vouches for.
 
 use serde_json::json;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_tool::visible;
 
-/// Hexadecimal digits of a boundary. Whoever wants a text to contain its own has to try 2^64 texts.
+/// Hexadecimal digits of a boundary: to forge a text that contains its own boundary takes 2^64
+/// attempts.
 const DIGITS: usize = 16;
 
-/// The text between two lines that say where it comes from. What would change how it is shown is
-/// written as escapes.
+/// Puts the text between two lines that state its origin. Characters that would change how it is
+/// displayed are escaped.
 pub(crate) fn marked(upstream: &str, text: &str) -> String {
     let text = visible(text);
     let (first, last) = frame(upstream, &text);
@@ -16,8 +17,8 @@ pub(crate) fn marked(upstream: &str, text: &str) -> String {
     format!("{first}\n{text}{end}{last}")
 }
 
-/// The two lines that stand around a text of another server. They carry a number that is made of the
-/// text, so that no text can hold its own last line.
+/// The two lines around a text of another server. They contain a number derived from the text, so
+/// that no text can contain its own last line.
 pub(crate) fn frame(upstream: &str, text: &str) -> (String, String) {
     let boundary = Fingerprint::of_json(&json!([upstream, text])).to_string();
     let boundary = &boundary[..DIGITS];

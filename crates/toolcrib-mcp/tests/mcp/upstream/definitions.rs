@@ -169,7 +169,7 @@ async fn without_its_pins_no_tool_can_be_called() {
     let room = Room::pinned([server.upstream("my")], Arc::new(Broken)).await;
     assert!(room.upstreams.settled(PATIENCE).await);
     assert!(room.listed().is_empty());
-    let reason = "what it was when it was first seen cannot be read";
+    let reason = "its pinned definition cannot be read";
     assert_eq!(room.unavailable("my_get").as_deref(), Some(reason));
     room.upstreams.shutdown().await;
 }

@@ -65,6 +65,11 @@ pub(in crate::manifest) fn read(
         }
     }
     unsafe_values.extend(read.unsafe_values);
+    if let Some(words) = known::given_by_xargs(&words, scope).filter(|_| unsafe_values.is_empty()) {
+        let read = known::read(&words, scope);
+        interpreters::check(&words, &read, scope, &mut unsafe_values);
+        unsafe_values.extend(read.unsafe_values);
+    }
     let shown = variants::check(list, &words, scope, &unsafe_values);
     program_from_stdin |= shown.program_from_stdin;
     unsafe_values.extend(shown.unsafe_values);
@@ -118,6 +123,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     let dangling = options::dangling(list, &words, &read, &scope).into_iter();
     findings.add_all(dangling.filter(|(sure, _)| *sure == Sure::No).map(|(_, found)| found));
     findings.add_all(options::unended(list, &words, &read, &scope));
+    findings.add_all(interpreters::evaluated(&words, &read, &scope));
 }
 
 /// Says of each value that only `unsafe_argv` lets stand where it is.

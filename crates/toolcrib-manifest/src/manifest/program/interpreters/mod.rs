@@ -1,5 +1,6 @@
 //! Programs that run a text as a program: no value is ever spliced into that text.
 
+mod evaluated;
 mod passed;
 
 use super::argv::Word;
@@ -9,6 +10,7 @@ use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
+pub(in crate::manifest) use evaluated::evaluated;
 
 /// A program that runs a text as a program, and how its arguments are read.
 struct Interpreter {

@@ -9,8 +9,9 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
 /// Modules of Python that run what they are given.
-const RUNNING_MODULES: [&str; 10] = [
+const RUNNING_MODULES: [&str; 16] = [
     "timeit", "trace", "cProfile", "profile", "pdb", "runpy", "bdb", "code", "coverage", "doctest",
+    "pickle", "pydoc", "unittest", "IPython", "idlelib", "zipapp",
 ];
 
 /// Checks the arguments of an interpreter.

@@ -2,6 +2,7 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
+mod modules;
 mod program;
 mod programs;
 mod reader;
@@ -12,6 +13,7 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
 
+pub(super) use modules::given_by_xargs;
 pub(super) use program::Program;
 use program::Rest;
 use programs::END_OPTIONS;
@@ -57,7 +59,8 @@ pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
 pub(in crate::manifest) fn takes_value(program: &str, option: &str) -> Option<bool> {
     let known = find(program)?;
-    if known.valued.contains(&option) || known.code.contains(&option) {
+    let lists = [known.valued, known.code, known.files, known.folder];
+    if lists.iter().any(|options| options.contains(&option)) {
         return Some(true);
     }
     known.complete.then_some(false)

@@ -10,6 +10,10 @@ pub(crate) struct Program {
     pub(super) valued: &'static [&'static str],
     /// Options whose value is a program, a text that is run, or a setting that names one of these.
     pub(super) code: &'static [&'static str],
+    /// Options whose value is a file, unless it begins in a way that means more: `engine:…`.
+    pub(super) files: &'static [&'static str],
+    /// Options that name the folder in which the program that follows runs.
+    pub(super) folder: &'static [&'static str],
     /// Those among `code` whose value is harmless beside all of `settled_by`.
     pub(super) settled: &'static [&'static str],
     /// Settings without which a value in `settled` could name programs.
@@ -20,6 +24,8 @@ pub(crate) struct Program {
     pub(super) complete: bool,
     /// Whether its first argument may be a cluster of options without a dash, whose values follow.
     pub(super) undashed: bool,
+    /// Whether an option behind one dash is a whole word, never a cluster of letters.
+    pub(super) whole: bool,
     /// Values that are harmless wherever they stand in what is run.
     pub(super) harmless: Shape,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
@@ -35,6 +41,8 @@ pub(super) enum Rest {
     Plain,
     /// The one at this position is a program, and the rest are that program's arguments.
     Program(usize),
+    /// A place that holds programs, such as a toolchain, then a program and its arguments.
+    Place,
     /// Settings `NAME=value`, then a program and its arguments.
     Assignments,
     /// From this position on they are one line for a shell.
@@ -52,9 +60,12 @@ pub(super) enum Rest {
     Script,
     /// Files, or what begins in another way and is run: `@options`, `|command`, `!command`.
     Bare,
+    /// The same, except that all of them are files behind `--`.
+    BareBeforeEnd,
     /// The expression of `find`.
     Expression,
-    /// The first chooses what is done, and may have a grammar of its own.
+    /// The first chooses what is done, and may have a grammar of its own. A grammar without a name
+    /// is that of every command that has none.
     Commands(&'static [Program]),
 }
 
@@ -63,11 +74,14 @@ pub(super) const NONE: Program = Program {
     names: &[],
     valued: &[],
     code: &[],
+    files: &[],
+    folder: &[],
     settled: &[],
     settled_by: &[],
     rest: Rest::Plain,
     complete: false,
     undashed: false,
+    whole: false,
     harmless: Shape::Fixed,
     runs_stdin: false,
     instead: "",

@@ -1,5 +1,6 @@
 //! The reading of an argument vector, program by program.
 
+use super::modules::module;
 use super::program::{Program, Rest};
 use super::{Read, base_name, begins, find, is_input, tainted};
 use crate::diagnostic::Diagnostic;
@@ -28,6 +29,13 @@ pub(super) struct Reader<'w, 'n> {
     pub(super) read: Read<'w>,
 }
 
+/// Programs that run what they find in the folder where they start.
+const RUN_FOLDER: [&str; 26] = [
+    "ant", "bazel", "bundle", "cargo", "cmake", "composer", "ctest", "git", "gmake", "go",
+    "gradle", "hg", "just", "make", "meson", "mvn", "ninja", "node", "npm", "npx", "pnpm",
+    "pytest", "rake", "task", "tox", "yarn",
+];
+
 impl Reader<'_, '_> {
     /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
     pub(super) fn program(&mut self, at: usize, wrapper: &str) {
@@ -48,6 +56,11 @@ impl Reader<'_, '_> {
         self.read.runs_stdin |= RUN_INPUT.contains(&plain) || plain == "parallel" && !lists();
         if let Some(known) = find(name) {
             self.arguments(at + 1, base_name(name), known);
+        } else if plain.starts_with("python") {
+            // A module of Python may be a program with a grammar of its own: `python3 -m pip`.
+            if let Some((at, known, module)) = module(self.words, at + 1) {
+                self.arguments(at + 1, module, known);
+            }
         }
     }
 
@@ -58,6 +71,7 @@ impl Reader<'_, '_> {
         let mut ended = false;
         let mut position = 0;
         let mut has_code = false;
+        let mut folder = None;
         // Whether the variables of a program in awk may be run; one in a file is not known.
         let mut runs_variables = true;
         if matches!(known.rest, Rest::Expression) {
@@ -92,19 +106,46 @@ impl Reader<'_, '_> {
                             self.code(word, name, known);
                         }
                     }
-                    Opt::Value => at += 1,
+                    Opt::FileHere => self.bare_file(word, name),
+                    Opt::FileNext => {
+                        at += 1;
+                        if let Some(word) =
+                            words.get(at).filter(|word| super::begins(word).is_empty())
+                        {
+                            self.bare_file(word, name);
+                        }
+                    }
+                    Opt::FolderHere => folder = Some(word),
+                    Opt::FolderNext => {
+                        at += 1;
+                        folder = words.get(at);
+                    }
+                    Opt::Value => {
+                        at += 1;
+                        if let Some(word) = words.get(at).filter(|_| is_awk(known)) {
+                            self.awk_assignment(word, name);
+                        }
+                    }
                     Opt::Flag => {}
                 }
                 at += 1;
                 continue;
             }
             match known.rest {
-                Rest::Program(nth) if nth == position => return self.program(at, name),
+                Rest::Program(nth) if nth == position => {
+                    self.folder(folder, at, name);
+                    return self.program(at, name);
+                }
+                Rest::Place if position == 1 => return self.program(at, name),
+                Rest::Place => self.code(word, name, known),
                 // `env -` starts with no variables.
                 Rest::Assignments if word.literal() == Some("-") => {}
                 Rest::Assignments => match begins.split_once('=') {
                     Some((variable, _)) => self.assignment(word, variable, known),
-                    None => return self.program(at, name),
+                    None => {
+                        self.folder(folder, at, name);
+                        return self.program(at, name);
+                    }
                 },
                 Rest::Shell(nth) if position >= nth => {
                     self.shell_line(word, position == nth, name, known);
@@ -121,7 +162,11 @@ impl Reader<'_, '_> {
                     return;
                 }
                 Rest::Bare if begins.is_empty() => self.bare_file(word, name),
-                Rest::Each(nth) if position >= nth => self.code(word, name, known),
+                Rest::BareBeforeEnd if begins.is_empty() && !ended => self.bare_file(word, name),
+                Rest::Each(nth) if position >= nth => {
+                    has_code = true;
+                    self.code(word, name, known);
+                }
                 Rest::Awk if !has_code => {
                     has_code = true;
                     runs_variables = word.literal().is_none_or(may_run_variables);
@@ -171,8 +216,8 @@ impl Reader<'_, '_> {
     fn bare_file(&mut self, word: &Word<'_>, name: &str) {
         if self.tainted(word, Shape::Word) {
             let message = format!(
-                "`{name}` takes a value such as `@file`, `|command` or `!command` here for more \
-                 than the name of a file"
+                "`{name}` takes a value such as `@file`, `|command`, `+command` or `engine:name` \
+                 here for more than the name of a file"
             );
             let help = "write a folder before the value, `./${args.x}`, or give its strings a \
                         pattern such as `^[a-z0-9][a-z0-9._-]*$`";
@@ -214,8 +259,9 @@ impl Reader<'_, '_> {
         let word = &self.words[at];
         match word.literal() {
             Some(command) => {
-                let found = commands.iter().find(|known| known.names.contains(&command));
-                if let Some(found) = found {
+                let named = commands.iter().find(|known| known.names.contains(&command));
+                let others = || commands.iter().find(|known| known.names.is_empty());
+                if let Some(found) = named.or_else(others) {
                     return self.arguments(at + 1, &format!("{name} {command}"), found);
                 } else if matches!(command, "netns" | "vrf" | "compose" | "alloc") {
                     self.command_below(at + 1, name, commands);
@@ -250,7 +296,7 @@ impl Reader<'_, '_> {
                             self.code(word, name, known);
                         }
                     }
-                    Opt::Value | Opt::Flag => {}
+                    _ => {}
                 }
             }
             at += 1;
@@ -327,6 +373,33 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// The folder in which the program at `at` starts, if that program runs what it finds there.
+    fn folder(&mut self, folder: Option<&Word<'_>>, at: usize, wrapper: &str) {
+        let Some(folder) = folder.filter(|word| self.tainted(word, Shape::Fixed)) else { return };
+        let Some(program) = self.words.get(at).and_then(Word::literal) else { return };
+        let plain = base_name(program);
+        let is_settled = find(program)
+            .is_some_and(|known| !known.settled_by.is_empty() && known.is_settled(self.words));
+        if RUN_FOLDER.contains(&plain) && !is_settled {
+            let message = format!(
+                "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model must \
+                 not choose that folder"
+            );
+            let help = "write the folder as a text, or list what it may be in an `enum`";
+            self.found("unsafe-argument", folder, message, help);
+        }
+    }
+
+    /// The value of an option of awk, which must not choose the variable that it sets.
+    fn awk_assignment(&mut self, word: &Word<'_>, name: &str) {
+        if begins(word).is_empty() && self.tainted(word, Shape::Word) {
+            let message =
+                format!("`{name}` takes `name=value` here: a model must not set any variable");
+            let help = "write the name of the variable before the value: `-v`, `name=${args.x}`";
+            self.found("unsafe-argument", word, message, help);
+        }
+    }
+
     /// A file of a program in awk, which may be a setting of a variable.
     fn awk_variable(&mut self, word: &Word<'_>, name: &str) {
         if self.tainted(word, Shape::Word) {
@@ -385,6 +458,14 @@ enum Opt {
     CodeHere,
     /// The next one does.
     CodeNext,
+    /// This word holds a file, or what begins in another way and means more.
+    FileHere,
+    /// The next one does.
+    FileNext,
+    /// This word holds the folder of the program that follows.
+    FolderHere,
+    /// The next one does.
+    FolderNext,
     /// The next one is a value.
     Value,
     Flag,
@@ -392,9 +473,29 @@ enum Opt {
 
 fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
     let whole = word.literal().is_some();
+    // Where options are whole words, two dashes mean the same as one.
+    let begins = begins
+        .strip_prefix('-')
+        .filter(|rest| known.whole && rest.starts_with('-'))
+        .unwrap_or(begins);
     let name = begins.split_once('=').map_or(begins, |(name, _)| name);
     if known.code.contains(&name) {
         return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
+    }
+    if known.files.contains(&name) {
+        // With text between the option and the value, the author has written how the file begins.
+        return match begins.split_once('=') {
+            Some((_, "")) => Opt::FileHere,
+            Some(_) => Opt::Flag,
+            None if whole => Opt::FileNext,
+            None => Opt::FileHere,
+        };
+    }
+    if known.folder.contains(&name) {
+        return if begins.contains('=') || !whole { Opt::FolderHere } else { Opt::FolderNext };
+    }
+    if known.code.iter().any(|option| is_begun(option, begins, whole)) {
+        return Opt::CodeHere;
     }
     if known.valued.contains(&name) {
         return if begins.contains('=') || !whole { Opt::Flag } else { Opt::Value };
@@ -413,7 +514,7 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         }
     }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters else { return Opt::Flag };
+    let Some(letters) = letters.filter(|_| !known.whole) else { return Opt::Flag };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
@@ -426,6 +527,19 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         }
     }
     Opt::Flag
+}
+
+/// Whether a word is an option that `,`, `:` or `=` ends, with more behind it, or may become a long
+/// option behind one dash by the value that it ends with: `-f${args.x}` for `-fplugin=…`.
+fn is_begun(option: &str, begins: &str, whole: bool) -> bool {
+    let single = option.starts_with('-') && !option.starts_with("--") && option.len() > 2;
+    option.ends_with([',', ':', '=']) && begins.starts_with(option)
+        || single && !whole && begins.len() > 1 && option.starts_with(begins)
+}
+
+/// Whether a program is an awk, whose options with a value set variables.
+fn is_awk(known: &Program) -> bool {
+    matches!(known.rest, Rest::Awk)
 }
 
 /// Whether each value in a word stands behind text of which it becomes a part, so that a plain word

@@ -163,18 +163,9 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program {
-        names: &["ansible"],
-        valued: &[
-            "-i",
-            "--inventory",
-            "-m",
-            "--module-name",
-            "-l",
-            "--limit",
-            "-u",
-            "--user",
-            "-f",
-        ],
+        names: &["ansible", "ansible-inventory", "ansible-vault"],
+        files: &["-i", "--inventory", "--vault-password-file", "--vault-pass-file"],
+        valued: &["-m", "--module-name", "-l", "--limit", "-u", "--user", "-f"],
         code: &["-a", "--args", "-e", "--extra-vars", "-M"],
         harmless: Shape::Word,
         instead: ANSIBLE,
@@ -182,9 +173,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["ansible-playbook", "ansible-pull"],
+        files: &["-i", "--inventory", "--vault-password-file", "--vault-pass-file"],
         valued: &[
-            "-i",
-            "--inventory",
             "-l",
             "--limit",
             "-u",
@@ -195,7 +185,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--tags",
             "--skip-tags",
             "--start-at-task",
-            "--vault-password-file",
         ],
         code: &["-e", "--extra-vars", "-M"],
         rest: Rest::Code(0),

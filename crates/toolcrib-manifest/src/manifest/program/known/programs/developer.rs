@@ -3,16 +3,19 @@
 
 use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
 
-const TEXT: &str = "write what is run, loaded or read for settings as a text, or list what it may be \
+pub(super) const TEXT: &str = "write what is run, loaded or read for settings as a text, or list what it may be \
     in an `enum`";
 
 /// A program with options whose value is run, loaded, or names settings that do.
-const fn options(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+pub(super) const fn options(
+    names: &'static [&'static str],
+    code: &'static [&'static str],
+) -> Program {
     Program { names, code, instead: TEXT, ..NONE }
 }
 
 /// A program that runs the file or the text at its first place, and hands on what follows.
-const fn interpreter(
+pub(super) const fn interpreter(
     names: &'static [&'static str],
     valued: &'static [&'static str],
     code: &'static [&'static str],
@@ -21,21 +24,24 @@ const fn interpreter(
 }
 
 /// A program of which the first word says what it does.
-const fn first(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+pub(super) const fn first(
+    names: &'static [&'static str],
+    code: &'static [&'static str],
+) -> Program {
     Program { names, code, rest: Rest::Code(0), instead: TEXT, ..NONE }
 }
 
 /// A program, or a command of one, that may run each of its words.
-const fn each(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+pub(super) const fn each(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
     Program { names, code, rest: Rest::Each(0), instead: TEXT, ..NONE }
 }
 
 /// A program that takes a word which begins in some way for more than the name of a file.
-const fn bare(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+pub(super) const fn bare(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
     Program { names, code, rest: Rest::Bare, instead: TEXT, ..NONE }
 }
 
-const fn commands(
+pub(super) const fn commands(
     names: &'static [&'static str],
     code: &'static [&'static str],
     below: &'static [Program],
@@ -106,23 +112,6 @@ pub(super) const PROGRAMS: &[Program] = &[
     commands(&["gh", "glab"], &[], &[each(&["alias", "extension", "config"], &[])]),
     commands(&["puppet"], &[], &[each(&["apply"], &["-e", "--execute"])]),
     // Interpreters.
-    interpreter(
-        &["java"],
-        &["-p", "--add-modules"],
-        &[
-            "-jar",
-            "-cp",
-            "-classpath",
-            "--class-path",
-            "--module-path",
-            "-javaagent",
-            "-javaagent:",
-            "-agentpath:",
-            "-agentlib:",
-            "-XX:OnError",
-            "-XX:OnOutOfMemoryError",
-        ],
-    ),
     interpreter(&["R", "Rscript"], &[], &["-e", "-f", "--file", "--default-packages"]),
     interpreter(&["expect", "tclsh", "wish"], &[], &["-c", "-f"]),
     interpreter(&["julia"], &[], &["-e", "-E", "--eval", "--print", "-L", "--load", "--project"]),
@@ -168,29 +157,24 @@ pub(super) const PROGRAMS: &[Program] = &[
     each(&["m4", "dc"], &["-e", "-f", "--expression", "--file"]),
     bare(&["ed", "red", "mongosh", "mongo"], &["--eval", "-f", "--file"]),
     // Compilers and build tools.
-    bare(
-        &["gcc", "cc", "g++", "c++", "clang", "clang++", "ld", "javac", "rustc"],
-        &[
-            "-wrapper",
-            "-specs",
-            "--specs",
-            "-fplugin",
-            "-B",
-            "-plugin",
-            "--plugin",
-            "-processorpath",
-            "-Xclang",
-            "-Xlinker",
-            "-fuse-ld",
-        ],
-    ),
     first(
         &["cmake", "ctest"],
-        &["-P", "-C", "-S", "-D", "-E", "--build", "--preset", "--toolchain"],
+        &[
+            "-P",
+            "-C",
+            "-S",
+            "-D",
+            "-E",
+            "--build",
+            "--preset",
+            "--toolchain",
+            "--test-dir",
+            "--build-and-test",
+        ],
     ),
     options(&["ninja", "scons"], &["-f", "-C", "--file", "--directory"]),
     options(
-        &["just", "task", "rake", "mvn", "ant"],
+        &["just", "task", "rake", "ant"],
         &[
             "-f",
             "--justfile",
@@ -237,11 +221,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    commands(
-        &["cargo"],
-        &["--config", "-C", "-Z", "--manifest-path"],
-        &[each(&["install"], &["--config", "--git", "--path", "--registry", "--index"])],
-    ),
     options(
         &["pytest", "tox", "pre-commit"],
         &["-p", "-c", "--config", "--rootdir", "-o", "--override-ini"],
@@ -251,24 +230,14 @@ pub(super) const PROGRAMS: &[Program] = &[
     commands(&["packer"], &[], &[first(&["build"], &[])]),
     // Package managers.
     commands(
-        &["apt-get", "apt", "yum", "dnf", "apk", "pacman", "zypper", "brew"],
+        &["apt-get", "apt", "apt-cache", "aptitude"],
+        &["-o", "--option", "-c", "--config-file"],
+        &[INSTALLER, options(&[], &["-o", "--option", "-c", "--config-file"])],
+    ),
+    commands(
+        &["yum", "dnf", "apk", "pacman", "zypper", "brew"],
         &["-o", "--option", "-c", "--config-file", "--config", "--setopt"],
         &[INSTALLER],
-    ),
-    options(
-        &["dpkg", "rpm"],
-        &[
-            "--eval",
-            "-E",
-            "--define",
-            "--pipe",
-            "--load",
-            "--rcfile",
-            "--install",
-            "--upgrade",
-            "--pre-invoke",
-            "--post-invoke",
-        ],
     ),
     // Version control beside git.
     commands(&["hg"], &["--config", "--config-file", "-R", "--repository", "--cwd"], &[]),
@@ -285,19 +254,28 @@ pub(super) const PROGRAMS: &[Program] = &[
     commands(&["bq"], &["--bigqueryrc", "--flagfile"], &[each(&["query"], &[])]),
     commands(&["redis-cli"], &["--eval"], &[each(&["eval", "script", "config", "module"], &[])]),
     // Programs with options that start a helper, load a library, or name settings that do.
-    options(&["install"], &["--strip-program"]),
-    options(&["less"], &["+", "-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"]),
+    Program {
+        rest: Rest::BareBeforeEnd,
+        ..options(&["less"], &["+", "-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"])
+    },
     options(&["nano", "pico"], &["-s", "--speller", "-f", "--rcfile"]),
     options(&["rg", "ag", "ack"], &["--pre", "--pager", "--hostname-bin", "--ackrc"]),
     options(&["fd", "fdfind"], &["-x", "-X", "--exec", "--exec-batch"]),
     options(&["ssh-keygen", "ssh-add"], &["-D", "-w", "-s", "-S"]),
     options(&["nc", "ncat", "netcat"], &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
-    first(&["openssl"], &["-engine", "-provider", "-provider-path", "-config"]),
     options(
         &["pandoc"],
         &[
             "-F",
             "--filter",
+            "-f",
+            "-r",
+            "--from",
+            "--read",
+            "-t",
+            "-w",
+            "--to",
+            "--write",
             "-L",
             "--lua-filter",
             "--pdf-engine",

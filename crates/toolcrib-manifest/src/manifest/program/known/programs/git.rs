@@ -39,7 +39,7 @@ const GIT_OTHER: Program = Program {
 
 /// Commands of git all of whose arguments are run, or name what is run.
 const GIT_RUN: Program = Program {
-    names: &["filter-branch", "for-each-repo", "foreach", "run"],
+    names: &["filter-branch", "for-each-repo", "foreach", "run", "remote-ext"],
     rest: Rest::Each(0),
     code: &[
         "--env-filter",
@@ -57,7 +57,7 @@ const GIT_RUN: Program = Program {
 };
 
 const GIT_BELOW: Program = Program {
-    names: &["submodule", "bisect"],
+    names: &["submodule", "bisect", "hook"],
     rest: Rest::Commands(&[GIT_RUN]),
     instead: "write the command as a text, or list what it may be in an `enum`",
     ..NONE

@@ -9,6 +9,7 @@ mod options;
 mod packages;
 mod scripted;
 mod shells;
+mod toolchains;
 mod wrappers;
 
 use super::program::Program;
@@ -16,7 +17,7 @@ use super::program::Program;
 pub(super) use options::END_OPTIONS;
 
 /// Every table. The first entry with a name counts.
-const TABLES: [&[Program]; 9] = [
+const TABLES: [&[Program]; 10] = [
     wrappers::PROGRAMS,
     packages::PROGRAMS,
     shells::PROGRAMS,
@@ -25,6 +26,7 @@ const TABLES: [&[Program]; 9] = [
     databases::PROGRAMS,
     containers::PROGRAMS,
     options::PROGRAMS,
+    toolchains::PROGRAMS,
     developer::PROGRAMS,
 ];
 

@@ -2,8 +2,19 @@
 
 use crate::manifest::program::known::program::{NONE, Program, Rest};
 
+const RUN: Program = Program {
+    names: &["exec", "x", "run", "run-script", "dlx"],
+    code: &["-c", "--call", "--script-shell", "--prefix", "-p", "--package", "--from", "--with"],
+    rest: Rest::Program(0),
+    instead: "name the package or script: what is run is the author's to say",
+    ..NONE
+};
+
 const INSTALL: Program = Program {
-    names: &["install", "i", "add", "exec", "x", "run", "run-script", "dlx"],
+    names: &[
+        "install", "i", "add", "download", "wheel", "pack", "publish", "create", "init", "inject",
+        "link",
+    ],
     valued: &["-t", "--target", "-p", "--package"],
     code: &[
         "-c",
@@ -17,8 +28,16 @@ const INSTALL: Program = Program {
         "--script-shell",
         "--prefix",
     ],
-    rest: Rest::Program(0),
+    rest: Rest::Each(0),
     instead: "name the package or script: what is installed or run is the author's to say",
+    ..NONE
+};
+
+/// `uv pip install`, `uv tool run`.
+const BELOW: Program = Program {
+    names: &["pip", "tool"],
+    rest: Rest::Commands(&[RUN, INSTALL]),
+    instead: "write it as a text, or list what it may be in an `enum`",
     ..NONE
 };
 
@@ -32,8 +51,7 @@ const SETTINGS: Program = Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["npx", "uvx", "bunx", "pnpx"],
-        valued: &["-p", "--package", "--from", "--with", "--python"],
-        code: &["-c", "--call"],
+        code: &["-c", "--call", "-p", "--package", "--from", "--with", "--python"],
         rest: Rest::Program(0),
         instead: "name the package: what is installed and run is the author's to say",
         ..NONE
@@ -41,7 +59,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["npm", "pnpm", "yarn", "pip", "pip3", "pipx", "gem", "uv"],
         code: &["--script-shell", "--prefix", "--cwd", "--python"],
-        rest: Rest::Commands(&[INSTALL, SETTINGS]),
+        rest: Rest::Commands(&[RUN, INSTALL, BELOW, SETTINGS]),
         instead: "write it as a text, or list what it may be in an `enum`",
         ..NONE
     },

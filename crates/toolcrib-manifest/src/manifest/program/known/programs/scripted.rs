@@ -152,6 +152,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["vi", "vim", "nvim", "view", "ex", "emacs"],
         code: &["+", "-c", "--cmd", "-S", "-s", "-u", "-U", "--eval", "-eval", "-l", "--load"],
+        rest: Rest::BareBeforeEnd,
         instead: IN_EDITOR,
         ..NONE
     },

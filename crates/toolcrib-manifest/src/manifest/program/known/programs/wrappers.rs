@@ -12,7 +12,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     wrapper(&["stdbuf"], 0, &["-i", "--input", "-o", "--output", "-e", "--error"]),
     wrapper(&["time"], 0, &["-f", "--format", "-o", "--output"]),
-    wrapper(&["chrt", "taskset", "chroot", "faketime", "runcon"], 1, &["-T", "-P", "-D"]),
+    wrapper(&["chrt", "taskset", "faketime", "runcon"], 1, &["-T", "-P", "-D"]),
+    Program { names: &["chroot"], rest: Rest::Place, instead: WRAPPED, ..NONE },
     // The name of a machine, which may stand before the program, is a wrapper too.
     wrapper(
         &["setarch", "linux32", "linux64", "x86_64", "i386", "i486", "i586", "i686", "uname26"],
@@ -71,15 +72,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program {
-        code: &["-o", "--output"],
-        ..wrapper(&["strace", "ltrace"], 0, &["-e", "-p", "-u", "-E", "-s", "-S", "-O", "-I", "-P"])
+        code: &["-o", "--output", "-E", "--env"],
+        ..wrapper(&["strace", "ltrace"], 0, &["-e", "-p", "-u", "-s", "-S", "-O", "-I", "-P"])
     },
     wrapper(&["nsenter"], 0, &["-t", "--target", "-S", "--setuid", "-G", "--setgid"]),
-    wrapper(
-        &["setpriv", "unshare"],
-        0,
-        &["--reuid", "--regid", "--groups", "-S", "-G", "-R", "-w"],
-    ),
+    Program {
+        code: &["-R", "--root"],
+        ..wrapper(&["setpriv", "unshare"], 0, &["--reuid", "--regid", "--groups", "-S", "-G", "-w"])
+    },
     wrapper(&["runuser"], 0, &["-u", "--user", "-g", "--group"]),
     wrapper(&["gosu", "su-exec"], 1, &[]),
     wrapper(
@@ -109,31 +109,32 @@ pub(super) const PROGRAMS: &[Program] = &[
         0,
         &["-n", "-s", "-g", "-t", "-p", "--what", "--who", "--why", "--mode"],
     ),
-    wrapper(
-        &["systemd-run"],
-        0,
-        &[
-            "-u",
-            "--unit",
-            "-p",
-            "--property",
-            "-M",
-            "--machine",
-            "-H",
-            "--host",
-            "-E",
-            "--setenv",
-            "--uid",
-            "--gid",
-            "--description",
-            "--slice",
-            "--service-type",
-            "--nice",
-            "--working-directory",
-            "--on-active",
-            "--on-calendar",
-        ],
-    ),
+    Program {
+        code: &["-p", "--property"],
+        folder: &["--working-directory"],
+        ..wrapper(
+            &["systemd-run"],
+            0,
+            &[
+                "-u",
+                "--unit",
+                "-M",
+                "--machine",
+                "-H",
+                "--host",
+                "-E",
+                "--setenv",
+                "--uid",
+                "--gid",
+                "--description",
+                "--slice",
+                "--service-type",
+                "--nice",
+                "--on-active",
+                "--on-calendar",
+            ],
+        )
+    },
     wrapper(
         &["xargs"],
         0,
@@ -157,7 +158,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     Program {
         names: &["env"],
-        valued: &["-u", "--unset", "-C", "--chdir", "-a", "--argv0"],
+        valued: &["-u", "--unset", "-a", "--argv0"],
+        folder: &["-C", "--chdir"],
         code: &["-S", "--split-string"],
         rest: Rest::Assignments,
         instead: "set variables with `run: {env: {NAME: \"${args.x}\"}}`, and write the program as a \
@@ -168,8 +170,9 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["sudo", "doas"],
         valued: &[
             "-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "-r", "-t",
-            "-U", "-D", "-R", "-T",
+            "-U", "-R", "-T",
         ],
+        folder: &["-D", "--chdir"],
         rest: Rest::Assignments,
         instead: WRAPPED,
         ..NONE

@@ -1,0 +1,67 @@
+//! Code of an author that evaluates or starts what it is given as an argument.
+
+use super::text_run;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::program::argv::Word;
+use crate::manifest::program::known::{self, Read, tainted};
+use crate::manifest::schema::value_shape::Shape;
+use crate::manifest::tool::references::Scope;
+
+/// Calls that run a text or a program, and the open of perl that does.
+const RUNNING: [&str; 12] = [
+    "eval(",
+    "eval ",
+    "exec(",
+    "exec ",
+    "system(",
+    "system ",
+    "popen(",
+    "spawn(",
+    "Function(",
+    "execSync(",
+    "run(",
+    "open(",
+];
+
+/// How an interpreter's code names its arguments.
+const ARGUMENTS: [&str; 3] = ["argv", "ARGV", "Deno.args"];
+
+/// A warning about code that evaluates or starts what a value of the model says, as far as the text
+/// shows it: a call that runs something, and the arguments in the same statement.
+pub(in crate::manifest) fn evaluated(
+    words: &[Word<'_>],
+    read: &Read<'_>,
+    scope: &Scope,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (at, program) in &read.started {
+        let after = &words[at + 1..];
+        let Some((false, code)) = text_run(program, after) else { continue };
+        let place = after.iter().position(|word| std::ptr::eq(word, code)).unwrap_or_default();
+        let is_given = after[place + 1..].iter().any(|word| tainted(word, scope, Shape::Fixed));
+        let text = code.literal().unwrap_or_default();
+        if is_given && text.split([';', '\n']).any(|part| runs_arguments(program, part)) {
+            let message = format!(
+                "this code of `{}` seems to run what it is given as an argument",
+                known::base_name(program)
+            );
+            found.push(
+                Diagnostic::warning("evaluated-variable", &code.node.span, message)
+                    .help("write what is run into the code, and use the argument as data only"),
+            );
+        }
+    }
+    found
+}
+
+/// Whether a statement calls something that runs, with the arguments behind it.
+fn runs_arguments(program: &str, statement: &str) -> bool {
+    let is_perl = known::base_name(program) == "perl";
+    RUNNING.iter().filter(|call| **call != "open(" || is_perl).any(|call| {
+        // Perl's open with three arguments runs nothing.
+        statement.split_once(call).is_some_and(|(_, rest)| {
+            let safe = *call == "open(" && rest.matches(',').count() > 1;
+            !safe && ARGUMENTS.iter().any(|name| rest.contains(name))
+        })
+    })
+}

@@ -12,4 +12,5 @@ mod policies;
 mod programs;
 mod robustness;
 pub(crate) mod schemas;
+mod toolchains;
 mod upstreams;

@@ -2,6 +2,7 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
+mod given;
 mod modules;
 mod program;
 mod programs;

@@ -24,14 +24,30 @@ pub(crate) struct Program {
     pub(super) complete: bool,
     /// Whether its first argument may be a cluster of options without a dash, whose values follow.
     pub(super) undashed: bool,
-    /// Whether an option behind one dash is a whole word, never a cluster of letters.
-    pub(super) whole: bool,
+    /// What the letters behind one dash are.
+    pub(super) dash: Dash,
     /// Values that are harmless wherever they stand in what is run.
     pub(super) harmless: Shape,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
     pub(super) runs_stdin: bool,
     /// Where a value can stand instead.
     pub(super) instead: &'static str,
+}
+
+/// What the letters behind one dash are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dash {
+    /// An option each, until one takes the rest for its value.
+    Cluster,
+    /// One option.
+    Word,
+}
+
+impl Program {
+    /// Whether an option behind one dash is a whole word, never a cluster of letters.
+    pub(super) fn is_whole(&self) -> bool {
+        self.dash == Dash::Word
+    }
 }
 
 /// What the arguments of a program are that belong to no option.
@@ -81,7 +97,7 @@ pub(super) const NONE: Program = Program {
     rest: Rest::Plain,
     complete: false,
     undashed: false,
-    whole: false,
+    dash: Dash::Cluster,
     harmless: Shape::Fixed,
     runs_stdin: false,
     instead: "",

@@ -1,5 +1,6 @@
 //! The reading of an argument vector, program by program.
 
+use super::given::Given;
 use super::modules::module;
 use super::program::{Program, Rest};
 use super::{Read, base_name, begins, find, is_input, tainted};
@@ -28,13 +29,6 @@ pub(super) struct Reader<'w, 'n> {
     pub(super) scope: &'w Scope,
     pub(super) read: Read<'w>,
 }
-
-/// Programs that run what they find in the folder where they start.
-const RUN_FOLDER: [&str; 26] = [
-    "ant", "bazel", "bundle", "cargo", "cmake", "composer", "ctest", "git", "gmake", "go",
-    "gradle", "hg", "just", "make", "meson", "mvn", "ninja", "node", "npm", "npx", "pnpm",
-    "pytest", "rake", "task", "tox", "yarn",
-];
 
 impl Reader<'_, '_> {
     /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
@@ -70,8 +64,6 @@ impl Reader<'_, '_> {
         let mut at = start;
         let mut ended = false;
         let mut position = 0;
-        let mut has_code = false;
-        let mut folder = None;
         // Whether the variables of a program in awk may be run; one in a file is not known.
         let mut runs_variables = true;
         if matches!(known.rest, Rest::Expression) {
@@ -80,7 +72,7 @@ impl Reader<'_, '_> {
         if known.undashed {
             at = self.undashed(start, name, known);
         }
-        let is_settled = known.is_settled(words);
+        let mut given = Given { is_settled: known.is_settled(words), ..Given::default() };
         while let Some(word) = words.get(at) {
             let begins = begins(word);
             if !ended && word.literal() == Some("--") {
@@ -91,72 +83,35 @@ impl Reader<'_, '_> {
             // A lone `-` is an argument; with a value behind it, it begins an option.
             let more = begins.len() > 1 || word.literal().is_none();
             if !ended && more && begins.starts_with(['-', '+']) {
-                let settled = is_settled && known.settled.iter().any(|one| begins.starts_with(one));
-                match option(known, word, begins) {
-                    Opt::CodeHere if settled => {}
-                    Opt::CodeNext if settled => at += 1,
-                    Opt::CodeHere => {
-                        has_code = true;
-                        self.code(word, name, known);
-                    }
-                    Opt::CodeNext => {
-                        has_code = true;
-                        at += 1;
-                        if let Some(word) = words.get(at) {
-                            self.code(word, name, known);
-                        }
-                    }
-                    Opt::FileHere => self.bare_file(word, name),
-                    Opt::FileNext => {
-                        at += 1;
-                        if let Some(word) =
-                            words.get(at).filter(|word| super::begins(word).is_empty())
-                        {
-                            self.bare_file(word, name);
-                        }
-                    }
-                    Opt::FolderHere => folder = Some(word),
-                    Opt::FolderNext => {
-                        at += 1;
-                        folder = words.get(at);
-                    }
-                    Opt::Value => {
-                        at += 1;
-                        if let Some(word) = words.get(at).filter(|_| is_awk(known)) {
-                            self.awk_assignment(word, name);
-                        }
-                    }
-                    Opt::Flag => {}
-                }
-                at += 1;
+                at = self.option_at(at, name, known, &mut given);
                 continue;
             }
             match known.rest {
                 Rest::Program(nth) if nth == position => {
-                    self.folder(folder, at, name);
+                    self.folder(given.folder, at, name);
                     return self.program(at, name);
                 }
                 Rest::Place if position == 1 => return self.program(at, name),
                 Rest::Place => self.code(word, name, known),
                 // `env -` starts with no variables.
                 Rest::Assignments if word.literal() == Some("-") => {}
-                Rest::Assignments => match begins.split_once('=') {
-                    Some((variable, _)) => self.assignment(word, variable, known),
-                    None => {
-                        self.folder(folder, at, name);
+                Rest::Assignments => {
+                    let Some((variable, _)) = begins.split_once('=') else {
+                        self.folder(given.folder, at, name);
                         return self.program(at, name);
-                    }
-                },
+                    };
+                    self.assignment(word, variable, known);
+                }
                 Rest::Shell(nth) if position >= nth => {
                     self.shell_line(word, position == nth, name, known);
                 }
-                Rest::Code(nth) if position == nth && !has_code => {
-                    has_code = true;
+                Rest::Code(nth) if position == nth && !given.has_code => {
+                    given.has_code = true;
                     self.code(word, name, known);
                 }
                 Rest::Settings => self.setting(word, begins, name, known),
                 Rest::Script => {
-                    if !has_code {
+                    if !given.has_code {
                         self.code(word, name, known);
                     }
                     return;
@@ -164,11 +119,11 @@ impl Reader<'_, '_> {
                 Rest::Bare if begins.is_empty() => self.bare_file(word, name),
                 Rest::BareBeforeEnd if begins.is_empty() && !ended => self.bare_file(word, name),
                 Rest::Each(nth) if position >= nth => {
-                    has_code = true;
+                    given.has_code = true;
                     self.code(word, name, known);
                 }
-                Rest::Awk if !has_code => {
-                    has_code = true;
+                Rest::Awk if !given.has_code => {
+                    given.has_code = true;
                     runs_variables = word.literal().is_none_or(may_run_variables);
                     self.code(word, name, known);
                 }
@@ -190,7 +145,7 @@ impl Reader<'_, '_> {
             };
         let is_script = matches!(known.rest, Rest::Script) && position == 0;
         let runs_stdin = known.runs_stdin || starts_shell || is_script;
-        self.read.runs_stdin |= runs_stdin && !has_code;
+        self.read.runs_stdin |= runs_stdin && !given.has_code;
     }
 
     /// Reads `VARIABLE=…` before the program of `env`.
@@ -213,7 +168,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads the name of a file whose first character can mean something else.
-    fn bare_file(&mut self, word: &Word<'_>, name: &str) {
+    pub(super) fn bare_file(&mut self, word: &Word<'_>, name: &str) {
         if self.tainted(word, Shape::Word) {
             let message = format!(
                 "`{name}` takes a value such as `@file`, `|command`, `+command` or `engine:name` \
@@ -340,7 +295,7 @@ impl Reader<'_, '_> {
     }
 
     /// A word that is run, or that names what is run.
-    fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
+    pub(super) fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
         // A plain word at the start names a program, or is a command; further back it is a part of
         // what the author wrote.
         if let Some(text) = word.literal() {
@@ -373,33 +328,6 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The folder in which the program at `at` starts, if that program runs what it finds there.
-    fn folder(&mut self, folder: Option<&Word<'_>>, at: usize, wrapper: &str) {
-        let Some(folder) = folder.filter(|word| self.tainted(word, Shape::Fixed)) else { return };
-        let Some(program) = self.words.get(at).and_then(Word::literal) else { return };
-        let plain = base_name(program);
-        let is_settled = find(program)
-            .is_some_and(|known| !known.settled_by.is_empty() && known.is_settled(self.words));
-        if RUN_FOLDER.contains(&plain) && !is_settled {
-            let message = format!(
-                "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model must \
-                 not choose that folder"
-            );
-            let help = "write the folder as a text, or list what it may be in an `enum`";
-            self.found("unsafe-argument", folder, message, help);
-        }
-    }
-
-    /// The value of an option of awk, which must not choose the variable that it sets.
-    fn awk_assignment(&mut self, word: &Word<'_>, name: &str) {
-        if begins(word).is_empty() && self.tainted(word, Shape::Word) {
-            let message =
-                format!("`{name}` takes `name=value` here: a model must not set any variable");
-            let help = "write the name of the variable before the value: `-v`, `name=${args.x}`";
-            self.found("unsafe-argument", word, message, help);
-        }
-    }
-
     /// A file of a program in awk, which may be a setting of a variable.
     fn awk_variable(&mut self, word: &Word<'_>, name: &str) {
         if self.tainted(word, Shape::Word) {
@@ -412,7 +340,7 @@ impl Reader<'_, '_> {
     }
 
     /// Whether a value in a word can be more than `tame`.
-    fn tainted(&self, word: &Word<'_>, tame: Shape) -> bool {
+    pub(super) fn tainted(&self, word: &Word<'_>, tame: Shape) -> bool {
         tainted(word, self.scope, tame)
     }
 
@@ -429,7 +357,13 @@ impl Reader<'_, '_> {
             })
     }
 
-    fn found(&mut self, code: &'static str, word: &Word<'_>, message: String, help: &str) {
+    pub(super) fn found(
+        &mut self,
+        code: &'static str,
+        word: &Word<'_>,
+        message: String,
+        help: &str,
+    ) {
         let found = Diagnostic::error(code, &word.node.span, message).help(help);
         self.read.unsafe_values.push(found);
     }
@@ -437,7 +371,7 @@ impl Reader<'_, '_> {
 
 impl Program {
     /// Whether the arguments hold all that makes its `settled` options harmless.
-    fn is_settled(&self, words: &[Word<'_>]) -> bool {
+    pub(super) fn is_settled(&self, words: &[Word<'_>]) -> bool {
         let literals = || words.iter().filter_map(Word::literal);
         self.settled_by.iter().all(|one| literals().any(|literal| literal.starts_with(one)))
     }
@@ -453,7 +387,7 @@ fn wrapped(wrapper: &str) -> &'static str {
     }
 }
 
-enum Opt {
+pub(super) enum Opt {
     /// This word holds what is run.
     CodeHere,
     /// The next one does.
@@ -471,12 +405,12 @@ enum Opt {
     Flag,
 }
 
-fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
+pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
     let whole = word.literal().is_some();
     // Where options are whole words, two dashes mean the same as one.
     let begins = begins
         .strip_prefix('-')
-        .filter(|rest| known.whole && rest.starts_with('-'))
+        .filter(|rest| known.is_whole() && rest.starts_with('-'))
         .unwrap_or(begins);
     let name = begins.split_once('=').map_or(begins, |(name, _)| name);
     if known.code.contains(&name) {
@@ -514,7 +448,7 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         }
     }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters.filter(|_| !known.whole) else { return Opt::Flag };
+    let Some(letters) = letters.filter(|_| !known.is_whole()) else { return Opt::Flag };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
@@ -538,7 +472,7 @@ fn is_begun(option: &str, begins: &str, whole: bool) -> bool {
 }
 
 /// Whether a program is an awk, whose options with a value set variables.
-fn is_awk(known: &Program) -> bool {
+pub(super) fn is_awk(known: &Program) -> bool {
     matches!(known.rest, Rest::Awk)
 }
 

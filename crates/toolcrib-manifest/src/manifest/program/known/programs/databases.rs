@@ -1,6 +1,6 @@
 //! Clients of databases, which run commands of their own.
 
-use crate::manifest::program::known::program::{NONE, Program, Rest};
+use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 
 const STATEMENT: &str = "use a worker or a script that hands the value to the database as a \
     parameter: `run: {worker: [python3, query.py]}`";
@@ -60,7 +60,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         code: &["-cmd", "-init", "-c", "-s", "-f"],
         rest: Rest::Each(1),
-        whole: true,
+        dash: Dash::Word,
         runs_stdin: true,
         instead: STATEMENT,
         ..NONE

@@ -2,7 +2,7 @@
 //! dash are whole words, or which read options from files.
 
 use super::developer::{TEXT, bare, commands, each, first, interpreter, options};
-use crate::manifest::program::known::program::{NONE, Program, Rest};
+use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 use crate::manifest::schema::value_shape::Shape;
 
 const OPENSSL_CODE: &[&str] = &["-engine", "-provider", "-provider-path", "-config", "-provpath"];
@@ -42,12 +42,12 @@ const STORE: Program = Program { names: &["storeutl", "verify"], rest: Rest::Bar
 
 /// Every other command of openssl.
 const OPENSSL: Program =
-    Program { code: OPENSSL_CODE, files: OPENSSL_FILES, whole: true, instead: TEXT, ..NONE };
+    Program { code: OPENSSL_CODE, files: OPENSSL_FILES, dash: Dash::Word, instead: TEXT, ..NONE };
 
 pub(super) const PROGRAMS: &[Program] = &[
     commands(&["openssl"], OPENSSL_CODE, &[STORE, OPENSSL]),
     Program {
-        whole: true,
+        dash: Dash::Word,
         ..interpreter(
             &["java"],
             &[
@@ -95,7 +95,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         )
     },
     Program {
-        whole: true,
+        dash: Dash::Word,
         ..bare(
             &["gcc", "cc", "g++", "c++", "clang", "clang++", "gfortran", "ld", "gold", "javac"],
             &[
@@ -149,7 +149,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["--plugin"],
     ),
     Program {
-        whole: true,
+        dash: Dash::Word,
         ..bare(
             &["mvn", "mvnw"],
             &[
@@ -204,7 +204,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     Program {
-        whole: true,
+        dash: Dash::Word,
         ..options(
             &["rpm"],
             &[

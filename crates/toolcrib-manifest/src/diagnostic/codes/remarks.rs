@@ -32,8 +32,9 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "evaluated-variable",
-        "A value that a shell runs as code. An error where it is a model's.",
-        "Quote the variable, and keep it out of `eval`, arithmetic and command texts.",
+        "A value that a shell, or the code of an interpreter, runs as code. An error where it is a model's \
+         and a shell runs it.",
+        "Quote the variable, and keep it out of `eval`, arithmetic and command texts. Use arguments as data.",
     ),
     warning(
         "folded-script",

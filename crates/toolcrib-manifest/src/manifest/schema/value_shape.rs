@@ -68,8 +68,10 @@ impl Shape {
 /// What the texts that a schema takes can begin with, as far as a program might understand it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::manifest) enum Beginning {
-    /// Neither of the others.
+    /// None of the others.
     Plain,
+    /// `/` or `./`: the value is a path, and no program takes it for anything else.
+    Folder,
     /// An operator of an expression: `!`, `(`, `)` or `,`.
     Operator,
     /// `-`, as an option does.
@@ -80,6 +82,8 @@ impl Beginning {
     pub(in crate::manifest) fn of(schema: &Node) -> Self {
         if can_begin_with(schema, "-") {
             Self::Dash
+        } else if begins_with_folder(schema) {
+            Self::Folder
         } else if can_begin_with(schema, "!(),") {
             Self::Operator
         } else {
@@ -91,15 +95,39 @@ impl Beginning {
 /// Whether a text that a schema takes can begin with one of these characters.
 fn can_begin_with(schema: &Node, characters: &str) -> bool {
     let schema = schema.entry("items").map_or(schema, |items| &items.node);
-    if Shape::of(schema) < Shape::Free {
-        return false;
+    Shape::of(schema) == Shape::Free
+        && !first_part(schema).is_some_and(|part| begins_apart(&part, characters))
+}
+
+/// Whether every text that a schema takes begins with `/` or `./`.
+fn begins_with_folder(schema: &Node) -> bool {
+    let schema = schema.entry("items").map_or(schema, |items| &items.node);
+    let is_text = schema.entry("type").and_then(|entry| entry.node.as_str()) == Some("string");
+    is_text && first_part(schema).is_some_and(|part| begins_path(&part))
+}
+
+/// What every text begins with that a schema takes: the part of its pattern behind the anchor.
+fn first_part(schema: &Node) -> Option<Hir> {
+    let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str())?;
+    let translated = jsonschema_regex::to_rust_regex(pattern).ok()?;
+    let HirKind::Concat(parts) = regex_syntax::parse(&translated).ok()?.into_kind() else {
+        return None;
+    };
+    let mut parts = parts.into_iter();
+    let is_anchored = parts.next().is_some_and(|part| *part.kind() == HirKind::Look(Look::Start));
+    parts.next().filter(|_| is_anchored)
+}
+
+/// Whether every match of a part begins with `/` or `./`.
+fn begins_path(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.starts_with(b"/") || literal.0.starts_with(b"./"),
+        HirKind::Repetition(repetition) => repetition.min > 0 && begins_path(&repetition.sub),
+        HirKind::Capture(capture) => begins_path(&capture.sub),
+        HirKind::Concat(parts) => parts.first().is_some_and(begins_path),
+        HirKind::Alternation(parts) => parts.iter().all(begins_path),
+        _ => false,
     }
-    let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str());
-    let Some(Ok(translated)) = pattern.map(jsonschema_regex::to_rust_regex) else { return true };
-    let Ok(hir) = regex_syntax::parse(&translated) else { return true };
-    let HirKind::Concat(parts) = hir.kind() else { return true };
-    let anchored = parts.first().is_some_and(|part| *part.kind() == HirKind::Look(Look::Start));
-    !(anchored && parts.get(1).is_some_and(|part| begins_apart(part, characters)))
 }
 
 /// Whether no match of a part begins with one of these characters.

@@ -111,6 +111,37 @@ fn values_that_are_data_for_such_a_program_load() {
 }
 
 #[test]
+fn a_setting_or_a_pattern_that_leaves_only_data_loads() {
+    let more = ", p: {type: string, pattern: '^/srv/[^/]+$', default: /srv/a}, \
+        q: {type: string, pattern: '^(?:[.]/|/)[a-z/]+$', default: ./a}, \
+        r: {type: string, pattern: '/srv/', default: /srv/a}";
+    for argv in [
+        r#"[rustc, -C, "opt-level=X", a.rs]"#,
+        r#"[rustc, "-Copt-level=X", a.rs]"#,
+        r#"[rustc, "--codegen=target-cpu=X", a.rs]"#,
+        r#"[openssl, x509, -in, "${args.p}"]"#,
+        r#"[openssl, x509, -in, "${args.q}"]"#,
+        r#"[nm, "${args.p}"]"#,
+    ] {
+        assert_eq!(
+            errors_with(more, &argv.replace('X', "${args.x}")),
+            Vec::<String>::new(),
+            "{argv}"
+        );
+    }
+    for argv in [
+        r#"[rustc, -C, "link-arg=opt-level=X", a.rs]"#,
+        r#"[rustc, -C, "X", a.rs]"#,
+        r#"[openssl, x509, -in, "${args.r}"]"#,
+    ] {
+        assert!(
+            !errors_with(more, &argv.replace('X', "${args.x}")).is_empty(),
+            "{argv} should be refused"
+        );
+    }
+}
+
+#[test]
 fn a_number_or_a_choice_of_the_author_is_run_by_no_program() {
     let more = ", n: {type: integer, default: 1}, e: {enum: [a, b], default: a}";
     for argv in [

@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(super) settled: &'static [&'static str],
     /// Settings without which a value in `settled` could name programs.
     pub(super) settled_by: &'static [&'static str],
+    /// Settings in the values of `code` that name nothing which is run.
+    pub(super) data: &'static [&'static str],
     /// What its other arguments are.
     pub(super) rest: Rest,
     /// Whether `valued` and `code` name every option that takes a value.
@@ -94,6 +96,7 @@ pub(super) const NONE: Program = Program {
     folder: &[],
     settled: &[],
     settled_by: &[],
+    data: &[],
     rest: Rest::Plain,
     complete: false,
     undashed: false,

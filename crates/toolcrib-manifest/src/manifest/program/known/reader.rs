@@ -169,13 +169,13 @@ impl Reader<'_, '_> {
 
     /// Reads the name of a file whose first character can mean something else.
     pub(super) fn bare_file(&mut self, word: &Word<'_>, name: &str) {
-        if self.tainted(word, Shape::Word) {
+        if self.tainted(word, Shape::Word) && !self.is_path(word) {
             let message = format!(
                 "`{name}` takes a value such as `@file`, `|command`, `+command` or `engine:name` \
                  here for more than the name of a file"
             );
             let help = "write a folder before the value, `./${args.x}`, or give its strings a \
-                        pattern such as `^[a-z0-9][a-z0-9._-]*$`";
+                        pattern such as `^/srv/.+$` or `^[a-z0-9][a-z0-9._-]*$`";
             self.found("unsafe-argument", word, message, help);
         }
     }
@@ -304,6 +304,9 @@ impl Reader<'_, '_> {
             self.read.runs_stdin |=
                 is_input(value) || text.starts_with('-') && is_input(attached) || value == "-";
         }
+        if known.is_data(begins(word)) {
+            return;
+        }
         let tame = if follows_text(word, known) { Shape::Word } else { known.harmless };
         if self.tainted(word, tame)
             && let Some(reference) = chosen(word)
@@ -344,15 +347,19 @@ impl Reader<'_, '_> {
         tainted(word, self.scope, tame)
     }
 
+    /// Whether the value that a word begins with can only be a path: `/…` or `./…`.
+    fn is_path(&self, word: &Word<'_>) -> bool {
+        matches!(word.template.pieces.first(), Some(Piece::Reference(Reference::Arg(name)))
+            if self.scope.arguments.get(name).is_some_and(|known| known.beginning == Beginning::Folder))
+    }
+
     /// Whether a value in a word can be an operator of an expression, such as `!` or `-delete`.
     fn can_be_operator(&self, word: &Word<'_>) -> bool {
         self.tainted(word, Shape::Word)
             && word.template.references().any(|reference| match reference {
-                Reference::Arg(name) => self
-                    .scope
-                    .arguments
-                    .get(name)
-                    .is_none_or(|known| known.beginning != Beginning::Plain),
+                Reference::Arg(name) => self.scope.arguments.get(name).is_none_or(|known| {
+                    matches!(known.beginning, Beginning::Operator | Beginning::Dash)
+                }),
                 _ => false,
             })
     }
@@ -370,6 +377,14 @@ impl Reader<'_, '_> {
 }
 
 impl Program {
+    /// Whether a word begins with a setting whose value is data: `opt-level=`, or `-Copt-level=`.
+    fn is_data(&self, begins: &str) -> bool {
+        self.data.iter().any(|setting| {
+            let before = begins.strip_suffix(setting).map(|before| before.trim_end_matches('='));
+            before.is_some_and(|before| before.is_empty() || self.code.contains(&before))
+        })
+    }
+
     /// Whether the arguments hold all that makes its `settled` options harmless.
     pub(super) fn is_settled(&self, words: &[Word<'_>]) -> bool {
         let literals = || words.iter().filter_map(Word::literal);

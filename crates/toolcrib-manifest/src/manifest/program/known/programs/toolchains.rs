@@ -124,10 +124,24 @@ pub(super) const PROGRAMS: &[Program] = &[
             ],
         )
     },
-    bare(
-        &["rustc"],
-        &["-C", "--codegen", "-Z", "--extern", "--sysroot", "-L", "--config", "-wrapper"],
-    ),
+    Program {
+        data: &[
+            "opt-level=",
+            "debuginfo=",
+            "target-cpu=",
+            "target-feature=",
+            "codegen-units=",
+            "lto=",
+            "panic=",
+            "strip=",
+            "metadata=",
+            "extra-filename=",
+        ],
+        ..bare(
+            &["rustc"],
+            &["-C", "--codegen", "-Z", "--extern", "--sysroot", "-L", "--config", "-wrapper"],
+        )
+    },
     // Every argument of these may be `@file`, which stands for the options in that file.
     bare(
         &[

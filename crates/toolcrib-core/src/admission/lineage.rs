@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::time::Instant;
 use toolcrib_tool::{ToolDefinition, ToolError, ToolName};
 
-use crate::admission::slots::Slot;
+use crate::admission::slots::ConcurrencySlot;
 use crate::call::batch::Barrier;
-use crate::call::nested::{AtWork, RootCall};
+use crate::call::nested::{RootCall, RunningCall};
 
 /// The calls that lead to a nested call, innermost first. Empty for a call of the host's own.
 ///
@@ -15,7 +15,7 @@ use crate::call::nested::{AtWork, RootCall};
 /// tool for good.
 #[derive(Debug, Clone)]
 pub(crate) struct Lineage {
-    node: Option<Arc<Node>>,
+    node: Option<Arc<LineageNode>>,
     /// The calls of the same batch that are at work; `None` below a call that runs alone.
     barrier: Option<Arc<Barrier>>,
     /// The call of the host's own that all of them belong to.
@@ -23,11 +23,11 @@ pub(crate) struct Lineage {
 }
 
 #[derive(Debug)]
-struct Node {
+struct LineageNode {
     tool: ToolName,
     /// `None` in tests of admission alone.
-    call: Option<Arc<AtWork>>,
-    slot: Weak<Slot>,
+    call: Option<Arc<RunningCall>>,
+    slot: Weak<ConcurrencySlot>,
     depth: usize,
     parent: Lineage,
 }
@@ -37,9 +37,9 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
-    call: Option<Arc<AtWork>>,
+    call: Option<Arc<RunningCall>>,
     /// Empty until the call has its permit, and where the tool states no limit.
-    slot: OnceLock<Weak<Slot>>,
+    slot: OnceLock<Weak<ConcurrencySlot>>,
     /// Whether the call runs alone.
     alone: bool,
 }
@@ -52,20 +52,20 @@ impl Descent {
     }
 
     /// The same of a call that is more than its definition.
-    pub(crate) fn of_call(mut self, call: Arc<AtWork>) -> Self {
+    pub(crate) fn of_call(mut self, call: Arc<RunningCall>) -> Self {
         self.call = Some(call);
         self
     }
 
     /// The call holds this slot, which those it makes may share.
-    pub(crate) fn hold(&self, slot: &Arc<Slot>) {
+    pub(crate) fn hold(&self, slot: &Arc<ConcurrencySlot>) {
         // A call takes one slot.
         let _ = self.slot.set(Arc::downgrade(slot));
     }
 
     /// What calls made from this one, a call of `tool`, are admitted with.
     pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
-        let node = Node {
+        let node = LineageNode {
             tool: tool.clone(),
             call: self.call.clone(),
             slot: self.slot.get().cloned().unwrap_or_default(),
@@ -94,7 +94,7 @@ impl Lineage {
     }
 
     /// The calls that lead here, the innermost first.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Arc<AtWork>> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Arc<RunningCall>> {
         self.nodes().filter_map(|node| node.call.as_ref())
     }
 
@@ -144,11 +144,11 @@ impl Lineage {
     }
 
     /// The slot a call of this tool holds up the line; a nested call shares it.
-    pub(super) fn slot_of(&self, tool: &ToolName) -> Option<Arc<Slot>> {
+    pub(super) fn slot_of(&self, tool: &ToolName) -> Option<Arc<ConcurrencySlot>> {
         self.nodes().filter(|node| node.tool == *tool).find_map(|node| node.slot.upgrade())
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Node> {
+    fn nodes(&self) -> impl Iterator<Item = &LineageNode> {
         std::iter::successors(self.node.as_deref(), |node| node.parent.node.as_deref())
     }
 }

@@ -19,10 +19,10 @@ use toolcrib_tool::{ErrorKind, RateLimit, ToolDefinition, ToolError, ToolName};
 use self::breaker::{Breaker, Watch};
 use self::rate::Rates;
 pub use self::rate::TokenBucket;
-use crate::admission::slots::{Entry, Gate, Queued};
+use crate::admission::slots::{Admittance, Gate, Queued};
 
 pub(crate) use self::lineage::{Descent, Lineage};
-pub(crate) use crate::admission::slots::Slot;
+pub(crate) use crate::admission::slots::ConcurrencySlot;
 
 /// The deepest a call may lie within other calls; one deeper is `denied`.
 pub(crate) const MAX_DEPTH: usize = 16;
@@ -59,17 +59,17 @@ pub(crate) struct Admission {
     /// Tools whose definitions have stated a limit, from the first such call on. The names are those
     /// of definitions, never a model's; names that are no longer called are forgotten when the map is
     /// full, because tools come and go.
-    tools: RwLock<HashMap<ToolName, Arc<Tool>>>,
+    tools: RwLock<HashMap<ToolName, Arc<ToolAdmission>>>,
 }
 
 /// What is counted for one tool.
 #[derive(Debug, Default)]
-struct Tool {
+struct ToolAdmission {
     gate: Arc<Gate>,
     rates: Rates,
 }
 
-impl Tool {
+impl ToolAdmission {
     /// Whether forgetting it changes nothing: no call runs or waits, and no rate is used up.
     fn is_idle(&self) -> bool {
         // Slots and places in the queue hold the gate.
@@ -144,15 +144,19 @@ impl Admission {
     }
 
     /// A slot, and whether it had to be waited for.
-    async fn slot(&self, tool: &ToolName, limit: usize) -> Result<(Arc<Slot>, bool), ToolError> {
+    async fn slot(
+        &self,
+        tool: &ToolName,
+        limit: usize,
+    ) -> Result<(Arc<ConcurrencySlot>, bool), ToolError> {
         match self.tool(tool).gate.enter(limit, self.config.max_queue) {
-            Entry::Now(slot) => Ok((Arc::new(slot), false)),
-            Entry::Queued(place) => Ok((self.wait(place).await?, true)),
-            Entry::Full => Err(refusal::queue_full(self.config.queue_timeout)),
+            Admittance::Now(slot) => Ok((Arc::new(slot), false)),
+            Admittance::Queued(place) => Ok((self.wait(place).await?, true)),
+            Admittance::Full => Err(refusal::queue_full(self.config.queue_timeout)),
         }
     }
 
-    async fn wait(&self, mut place: Queued) -> Result<Arc<Slot>, ToolError> {
+    async fn wait(&self, mut place: Queued) -> Result<Arc<ConcurrencySlot>, ToolError> {
         let limit = self.config.queue_timeout;
         match tokio::time::timeout(limit, place.slot()).await {
             Ok(Some(slot)) => Ok(Arc::new(slot)),
@@ -165,7 +169,7 @@ impl Admission {
         self.tool(tool).rates.take(limit).map_err(|wait| refusal::rate_limited(limit, wait))
     }
 
-    fn tool(&self, name: &ToolName) -> Arc<Tool> {
+    fn tool(&self, name: &ToolName) -> Arc<ToolAdmission> {
         // Nothing panics under these locks that could leave the map half changed.
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
@@ -180,19 +184,19 @@ impl Admission {
 
 /// Takes lent slots back as soon as their tools have room, in the order of the tools' names: calls that
 /// take several back in one order cannot wait for each other in a circle.
-pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<Slot>)>) {
+pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<ConcurrencySlot>)>) {
     slots.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     for (_, limit, slot) in &slots {
         match slot.ask_back(*limit) {
             None => {}
-            Some(Entry::Now(other)) => slot.take_over(&other),
-            Some(Entry::Queued(mut place)) => {
+            Some(Admittance::Now(other)) => slot.take_over(&other),
+            Some(Admittance::Queued(mut place)) => {
                 if let Some(other) = place.slot().await {
                     slot.take_over(&other);
                 }
             }
             // The queue of those that come back has no end.
-            Some(Entry::Full) => slot.take_back_now(),
+            Some(Admittance::Full) => slot.take_back_now(),
         }
     }
 }
@@ -204,14 +208,14 @@ pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<Slot>)>) {
 #[derive(Debug)]
 #[must_use = "dropped, the permit is given back"]
 pub(crate) struct Permit<'a> {
-    slot: Option<Arc<Slot>>,
+    slot: Option<Arc<ConcurrencySlot>>,
     watch: Watch<'a>,
 }
 
 impl Permit<'_> {
     /// The slot, for work that may go on after its call was answered, as on the blocking pool:
     /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
-    pub(crate) fn slot(&self) -> Option<&Arc<Slot>> {
+    pub(crate) fn slot(&self) -> Option<&Arc<ConcurrencySlot>> {
         self.slot.as_ref()
     }
 

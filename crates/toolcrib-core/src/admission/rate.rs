@@ -52,11 +52,11 @@ impl TokenBucket {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     /// The most recently used is last.
-    buckets: Mutex<Vec<Known>>,
+    buckets: Mutex<Vec<RateBucket>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct RateBucket {
     limit: RateLimit,
     bucket: TokenBucket,
     used: Instant,
@@ -77,7 +77,7 @@ impl Rates {
                 if buckets.len() == KEPT {
                     buckets.remove(0);
                 }
-                buckets.push(Known { limit, bucket: TokenBucket::new(limit), used });
+                buckets.push(RateBucket { limit, bucket: TokenBucket::new(limit), used });
             }
         }
         let Some(known) = buckets.last_mut() else { return Ok(()) };

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 /// semaphore per limit would let the calls of an old and of a reloaded definition run side by side.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     running: usize,
     next_ticket: u64,
     /// In the order of the tickets, which is the order of arrival.
@@ -27,14 +27,14 @@ struct State {
 struct Waiter {
     ticket: u64,
     limit: usize,
-    grant: oneshot::Sender<Slot>,
+    grant: oneshot::Sender<ConcurrencySlot>,
 }
 
 /// What [`Gate::enter`] found.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum Admittance {
     /// A slot was free and nobody was waiting for it.
-    Now(Slot),
+    Now(ConcurrencySlot),
     /// All slots are taken.
     Queued(Queued),
     /// All slots are taken, and so are the places in the queue.
@@ -43,23 +43,23 @@ pub(super) enum Entry {
 
 impl Gate {
     /// Takes a slot if fewer than `limit` calls run, else a place among at most `max_queue`.
-    pub(super) fn enter(self: &Arc<Self>, limit: usize, max_queue: usize) -> Entry {
+    pub(super) fn enter(self: &Arc<Self>, limit: usize, max_queue: usize) -> Admittance {
         let mut state = self.lock();
         if state.queue.is_empty() && state.running < limit {
             state.running += 1;
-            return Entry::Now(Slot::of(self));
+            return Admittance::Now(ConcurrencySlot::of(self));
         }
         if state.queue.len() >= max_queue {
-            return Entry::Full;
+            return Admittance::Full;
         }
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         let (grant, granted) = oneshot::channel();
         state.queue.push_back(Waiter { ticket, limit, grant });
-        Entry::Queued(Queued { gate: Arc::clone(self), ticket, granted })
+        Admittance::Queued(Queued { gate: Arc::clone(self), ticket, granted })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         // No code of others runs under the lock; what a panic could have left is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,9 +76,9 @@ impl Gate {
 
     /// Hands slots to those in front. Outside the lock: a slot that nobody takes comes back
     /// through its destructor, which locks again.
-    fn hand_out(self: &Arc<Self>, granted: Vec<oneshot::Sender<Slot>>) {
+    fn hand_out(self: &Arc<Self>, granted: Vec<oneshot::Sender<ConcurrencySlot>>) {
         for grant in granted {
-            let _ = grant.send(Slot::of(self));
+            let _ = grant.send(ConcurrencySlot::of(self));
         }
     }
 
@@ -89,9 +89,9 @@ impl Gate {
     }
 }
 
-impl State {
+impl GateState {
     /// Counts in everyone in front whose limit leaves room.
-    fn advance(&mut self) -> Vec<oneshot::Sender<Slot>> {
+    fn advance(&mut self) -> Vec<oneshot::Sender<ConcurrencySlot>> {
         let mut granted = Vec::new();
         while self.queue.front().is_some_and(|front| self.running < front.limit) {
             let Some(front) = self.queue.pop_front() else { break };
@@ -104,13 +104,13 @@ impl State {
 
 /// One running call; dropping it lets the next one in.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ConcurrencySlot {
     gate: Arc<Gate>,
     /// Others may run while it is lent.
     is_lent: AtomicBool,
 }
 
-impl Slot {
+impl ConcurrencySlot {
     fn of(gate: &Arc<Gate>) -> Self {
         Self { gate: Arc::clone(gate), is_lent: AtomicBool::new(false) }
     }
@@ -131,12 +131,12 @@ impl Slot {
 
     /// A place in the queue for getting the slot back, or the slot of another call that becomes it;
     /// `None` if it is not lent.
-    pub(super) fn ask_back(&self, limit: usize) -> Option<Entry> {
+    pub(super) fn ask_back(&self, limit: usize) -> Option<Admittance> {
         self.is_lent.load(Ordering::Acquire).then(|| self.gate.enter(limit, usize::MAX))
     }
 
     /// Goes on in the place of another slot of the same tool.
-    pub(super) fn take_over(&self, other: &Slot) {
+    pub(super) fn take_over(&self, other: &ConcurrencySlot) {
         // The other one gives nothing back; unless this one is not lent any more, and needs it not.
         if self.is_lent.swap(false, Ordering::AcqRel) {
             other.is_lent.store(true, Ordering::Release);
@@ -144,7 +144,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConcurrencySlot {
     fn drop(&mut self) {
         if !self.is_lent.load(Ordering::Acquire) {
             self.gate.leave();
@@ -157,12 +157,12 @@ impl Drop for Slot {
 pub(super) struct Queued {
     gate: Arc<Gate>,
     ticket: u64,
-    granted: oneshot::Receiver<Slot>,
+    granted: oneshot::Receiver<ConcurrencySlot>,
 }
 
 impl Queued {
     /// Waits for the slot. `None` only if the queue was lost, which it is not while this lives.
-    pub(super) async fn slot(&mut self) -> Option<Slot> {
+    pub(super) async fn slot(&mut self) -> Option<ConcurrencySlot> {
         (&mut self.granted).await.ok()
     }
 }
@@ -187,16 +187,16 @@ impl Drop for Queued {
 mod tests {
     use super::*;
 
-    fn now(entry: Entry) -> Slot {
+    fn now(entry: Admittance) -> ConcurrencySlot {
         match entry {
-            Entry::Now(slot) => slot,
+            Admittance::Now(slot) => slot,
             other => panic!("expected a slot, got {other:?}"),
         }
     }
 
-    fn queued(entry: Entry) -> Queued {
+    fn queued(entry: Admittance) -> Queued {
         match entry {
-            Entry::Queued(queued) => queued,
+            Admittance::Queued(queued) => queued,
             other => panic!("expected a place in the queue, got {other:?}"),
         }
     }
@@ -263,8 +263,8 @@ mod tests {
         let gate = Arc::new(Gate::default());
         let _running = now(gate.enter(1, 1));
         let waiting = queued(gate.enter(1, 1));
-        assert!(matches!(gate.enter(1, 1), Entry::Full));
+        assert!(matches!(gate.enter(1, 1), Admittance::Full));
         drop(waiting);
-        assert!(matches!(gate.enter(1, 1), Entry::Queued(_)));
+        assert!(matches!(gate.enter(1, 1), Admittance::Queued(_)));
     }
 }

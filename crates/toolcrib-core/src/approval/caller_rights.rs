@@ -7,7 +7,7 @@ use toolcrib_tool::Arguments;
 
 use crate::TurnOptions;
 use crate::approval::policy::Verdict;
-use crate::call::turn::State;
+use crate::call::turn::TurnState;
 use crate::suspension::{Caller, Suspension};
 
 /// Tells what the client that made a suspended call may do now.
@@ -64,7 +64,7 @@ impl CallerTables {
     }
 }
 
-impl State {
+impl TurnState {
     /// Whether what the caller of a suspended call may do now is known here: the host's own calls, and those
     /// of clients that it manages.
     pub(crate) fn knows_caller(&self, suspension: &Suspension) -> bool {

@@ -9,39 +9,39 @@ use crate::suspension::{Suspension, SuspensionId};
 /// The calls that were decided on by somebody other than their caller and that are at work here, with
 /// the turns in which they go on. Nobody waits for them, so nobody but this can end them.
 #[derive(Debug, Default)]
-pub(crate) struct AtWork(Mutex<HashMap<SuspensionId, (Suspension, Turn)>>);
+pub(crate) struct DelegatedCalls(Mutex<HashMap<SuspensionId, (Suspension, Turn)>>);
 
 /// A call at work. Dropped, it is over.
 #[derive(Debug)]
-pub(super) struct Worked {
+pub(super) struct DelegatedCall {
     turn: Turn,
     id: SuspensionId,
 }
 
-impl AtWork {
+impl DelegatedCalls {
     fn calls(&self) -> MutexGuard<'_, HashMap<SuspensionId, (Suspension, Turn)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Worked {
+impl DelegatedCall {
     /// Notes that a call goes on in a turn of its caller.
     pub(super) fn begin(call: &Suspension, turn: &Turn) -> Self {
         let id = call.id().clone();
-        turn.state.shared.at_work.calls().insert(id.clone(), (call.clone(), turn.clone()));
+        turn.state.shared.delegated.calls().insert(id.clone(), (call.clone(), turn.clone()));
         Self { turn: turn.clone(), id }
     }
 }
 
-impl Drop for Worked {
+impl Drop for DelegatedCall {
     fn drop(&mut self) {
-        self.turn.state.shared.at_work.calls().remove(&self.id);
+        self.turn.state.shared.delegated.calls().remove(&self.id);
     }
 }
 
 /// Ends the calls of these clients that are at work and that their client may no longer make.
 pub(super) fn end_revoked(turn: &Turn, clients: &[Arc<str>]) {
-    let calls: Vec<_> = turn.state.shared.at_work.calls().values().cloned().collect();
+    let calls: Vec<_> = turn.state.shared.delegated.calls().values().cloned().collect();
     for (call, own) in calls {
         let name = call.caller().client_name();
         let is_theirs = clients.iter().any(|client| name == Some(client));

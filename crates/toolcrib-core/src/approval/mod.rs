@@ -10,7 +10,7 @@ mod request;
 
 use toolcrib_tool::{BoxFuture, ToolError};
 
-pub(crate) use crate::approval::delegated::AtWork;
+pub(crate) use crate::approval::delegated::DelegatedCalls;
 pub use ask::{APPROVAL_TIMEOUT, ask};
 pub(crate) use caller_rights::CallerTables;
 pub use caller_rights::{CallerRights, Standing};

@@ -9,9 +9,9 @@ use toolcrib_tool::{CallId, ToolCall, ToolError};
 
 use super::{ApprovalRequest, Decision};
 use crate::approval::delegated;
-use crate::approval::delegated::Worked;
+use crate::approval::delegated::DelegatedCall;
 use crate::approval::policy::Verdict;
-use crate::call::nested::Standing;
+use crate::call::nested::ResumeLocation;
 use crate::call::turn::Turn;
 use crate::suspension::{
     RedeemError, Resolution, Resolved, Settled, StoreError, Suspension, SuspensionId,
@@ -121,7 +121,7 @@ impl Approvals {
         let mut requests = Vec::new();
         for one in waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one)) {
             // Nobody is asked about a call that cannot be gone on with.
-            if self.turn.state.standing(one).await? != Standing::Nowhere {
+            if self.turn.state.standing(one).await? != ResumeLocation::Nowhere {
                 requests.extend(self.request(one));
             }
         }
@@ -168,7 +168,7 @@ impl Approvals {
         {
             return Err(DecideError::Elsewhere { process });
         }
-        if let Standing::Elsewhere(process) = self.turn.state.standing(&found).await? {
+        if let ResumeLocation::Elsewhere(process) = self.turn.state.standing(&found).await? {
             return Err(DecideError::Elsewhere { process });
         }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
@@ -202,7 +202,7 @@ impl Approvals {
         let (id, by) = (found.id(), self.turn.name());
         let grant = redeem_for_caller(&*store, id, found.identity(), now, resolution, by).await?;
         // Before the work begins, so that whoever revokes the client finds the call here or is heard there.
-        let worked = Worked::begin(&found, &caller);
+        let worked = DelegatedCall::begin(&found, &caller);
         let settled = Settled::running(found, now);
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {

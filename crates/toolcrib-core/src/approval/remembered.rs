@@ -39,17 +39,17 @@ const MAX_APPROVALS: usize = 10_000;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct SessionApprovals(Mutex<Kept>);
+pub struct SessionApprovals(Mutex<ApprovalTable>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    sessions: HashMap<Box<str>, HashSet<Entry>>,
+struct ApprovalTable {
+    sessions: HashMap<Box<str>, HashSet<RememberedApproval>>,
     /// The same, oldest first.
-    order: VecDeque<(Box<str>, Entry)>,
+    order: VecDeque<(Box<str>, RememberedApproval)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Entry {
+struct RememberedApproval {
     identity: Box<str>,
     definition: Fingerprint,
     injected: Fingerprint,
@@ -76,9 +76,9 @@ pub struct Approved<'a> {
 }
 
 impl Approved<'_> {
-    fn entry(self, arguments: Option<Fingerprint>) -> Entry {
+    fn entry(self, arguments: Option<Fingerprint>) -> RememberedApproval {
         let Self { session: _, identity, definition, injected, own } = self;
-        Entry { identity: identity.into(), definition, injected, own, arguments }
+        RememberedApproval { identity: identity.into(), definition, injected, own, arguments }
     }
 }
 
@@ -123,7 +123,7 @@ impl SessionApprovals {
     }
 }
 
-impl Kept {
+impl ApprovalTable {
     fn forget_oldest(&mut self) {
         let Some((session, approved)) = self.order.pop_front() else { return };
         if let Some(of_session) = self.sessions.get_mut(&session) {

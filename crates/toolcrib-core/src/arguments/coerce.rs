@@ -56,7 +56,7 @@ pub(crate) fn coerce(
         return None;
     }
     let out = String::with_capacity(tape.text().len());
-    let mut writer = Writer { demands: &demands, out, coercions: Vec::new() };
+    let mut writer = CoercedWriter { demands: &demands, out, coercions: Vec::new() };
     writer.value(tape.root());
     (!writer.coercions.is_empty()).then_some((writer.out, writer.coercions))
 }
@@ -121,7 +121,7 @@ impl<'e> Demand<'e> {
 
     /// The text to write for what stands there, and what it became.
     fn change(&self, place: Cursor<'_>) -> Option<(String, &'static str)> {
-        let text = Text::of(place);
+        let text = SpelledText::of(place);
         self.wants.iter().find_map(|want| change(place, &text, *want))
     }
 }
@@ -142,12 +142,12 @@ fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
 }
 
 /// A text in place of a value, and what JSON it spells; read once for all that is wanted.
-struct Text<'a> {
+struct SpelledText<'a> {
     text: Option<Cow<'a, str>>,
     spells: Option<Kind>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> SpelledText<'a> {
     fn of(place: Cursor<'a>) -> Self {
         let text = place.as_str();
         let spells = text.as_ref().and_then(|text| Some(parse(text.trim()).ok()?.root().kind()));
@@ -162,7 +162,11 @@ impl<'a> Text<'a> {
 }
 
 /// The one table of coercions.
-fn change(place: Cursor<'_>, text: &Text<'_>, want: Want<'_>) -> Option<(String, &'static str)> {
+fn change(
+    place: Cursor<'_>,
+    text: &SpelledText<'_>,
+    want: Want<'_>,
+) -> Option<(String, &'static str)> {
     let is_whole = |kind: Kind| kind.is_integer() || kind == Kind::IntegralFloat;
     match (want, place.kind()) {
         (Want::Type(JsonType::Boolean), Kind::String) => {
@@ -205,14 +209,14 @@ fn wrapped(place: Cursor<'_>) -> String {
 }
 
 /// Copies a value with the demands met. Values in which nothing is demanded are copied whole.
-struct Writer<'w> {
+struct CoercedWriter<'w> {
     /// Those that are still ahead, by place.
     demands: &'w [Demand<'w>],
     out: String,
     coercions: Vec<Coercion>,
 }
 
-impl<'w> Writer<'w> {
+impl<'w> CoercedWriter<'w> {
     fn value(&mut self, place: Cursor<'_>) {
         let places = place.places();
         if let Some(demand) = self.demand_at(place) {

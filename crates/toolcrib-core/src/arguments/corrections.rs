@@ -16,16 +16,16 @@ const SHOWN: usize = 200;
 /// What was done to a model's text. It is told in the notes of the call's result, of a failure too:
 /// the model meant something else than it wrote.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mending(Option<Box<Mended>>);
+pub(crate) struct Corrections(Option<Box<AppliedCorrections>>);
 
 #[derive(Debug, Clone, Default)]
-struct Mended {
+struct AppliedCorrections {
     repaired: Vec<String>,
     stripped: Vec<String>,
     coerced: Vec<String>,
 }
 
-impl Mending {
+impl Corrections {
     /// The text was no JSON and was repaired.
     pub(crate) fn repaired(&mut self, repairs: &[Repair]) {
         let repairs = list(repairs.len(), repairs.iter().map(ToString::to_string));
@@ -44,7 +44,11 @@ impl Mending {
         self.note(|mended| &mut mended.coerced, coercions);
     }
 
-    fn note(&mut self, of: impl FnOnce(&mut Mended) -> &mut Vec<String>, items: Vec<String>) {
+    fn note(
+        &mut self,
+        of: impl FnOnce(&mut AppliedCorrections) -> &mut Vec<String>,
+        items: Vec<String>,
+    ) {
         if !items.is_empty() {
             of(self.0.get_or_insert_default()).extend(items);
         }
@@ -80,7 +84,7 @@ impl Mending {
 
     fn notes(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let mended = self.0.as_deref();
-        let lists = mended.map(|Mended { repaired, stripped, coerced }| {
+        let lists = mended.map(|AppliedCorrections { repaired, stripped, coerced }| {
             [("repaired", repaired), ("stripped", stripped), ("coerced", coerced)]
         });
         let lists = lists.into_iter().flatten().filter(|(_, items)| !items.is_empty());

@@ -8,14 +8,14 @@ use toolcrib_json::{ParseError, Tape, parse_owned};
 use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError};
 
 use crate::arguments::coerce::{Coercion, coerce};
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::arguments::messages::{Coerced, refusal};
 use crate::arguments::prepare::Preparation;
 use crate::arguments::repair::{Unrepairable, repair};
 use crate::arguments::validators::{Problems, SchemaCache, SchemaValidator};
 use crate::arguments::violation::Violations;
 use crate::output::excerpt::shorten;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 
 /// Coercing an outer value may bring an inner one to light: text that holds a list of texts that
 /// should be numbers takes two rounds.
@@ -34,11 +34,11 @@ const SHOWN_PROBLEM: usize = 200;
 /// was validated. What had to be mended is noted in `mending`, also where the arguments are refused.
 /// However wrong they are, it takes time in proportion to their size.
 pub(crate) fn checked_arguments(
-    slot: &Slot,
+    slot: &ToolSlot,
     schemas: &SchemaCache,
     raw: RawArguments,
     may_close: bool,
-    mending: &mut Mending,
+    mending: &mut Corrections,
 ) -> Result<Arguments, ToolError> {
     let raw = if raw.as_str().trim_start().is_empty() { "{}".into() } else { raw };
     let tape = match raw.into_tape() {
@@ -66,7 +66,7 @@ pub(crate) fn checked_arguments(
 fn prepared(
     preparation: &Preparation,
     tape: Tape<'static>,
-    mending: &mut Mending,
+    mending: &mut Corrections,
 ) -> Result<Tape<'static>, ToolError> {
     match preparation.rewrite(&tape) {
         None => Ok(tape),
@@ -82,7 +82,7 @@ fn coerced(
     preparation: &Preparation,
     validator: &SchemaValidator,
     original: &Tape<'_>,
-    mending: &mut Mending,
+    mending: &mut Corrections,
 ) -> Result<Tape<'static>, ToolError> {
     let bounds = validator.bounds(original);
     let first = validator.problems(original, &bounds)?;

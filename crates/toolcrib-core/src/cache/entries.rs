@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use toolcrib_tool::{CachePolicy, Resources, ToolOutput};
 
-use super::key::Key;
+use super::key::CacheKey;
 use super::lru::Lru;
 use super::size;
 use super::spill_memo::SpillMemo;
-use crate::cache::resource_versions::{Ledger, Version};
+use crate::cache::resource_versions::{ResourceLedger, ResourceVersion};
 
 /// How much is kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +53,12 @@ type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
 pub(crate) struct AnswerCache {
     limits: CacheLimits,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
-struct State {
-    entries: Lru<Key, CachedAnswer>,
-    ledger: Ledger,
+struct CacheState {
+    entries: Lru<CacheKey, CacheEntry>,
+    ledger: ResourceLedger,
     bytes: usize,
     hits: u64,
     misses: u64,
@@ -66,14 +66,14 @@ struct State {
 
 /// An answer that is kept. Cloning it is cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct CachedAnswer {
     pub(crate) output: Arc<ToolOutput>,
     /// Where its text was spilled, if it was too long for its callers.
     pub(crate) spilled: Arc<SpillMemo>,
 }
 
 #[cfg(test)]
-impl Kept {
+impl CachedAnswer {
     /// An answer that was not spilled so far.
     pub(super) fn new(output: Arc<ToolOutput>) -> Self {
         Self { output, spilled: Arc::default() }
@@ -92,8 +92,8 @@ impl Expiry {
 
 /// One answer in the cache.
 #[derive(Debug)]
-struct CachedAnswer {
-    kept: Kept,
+struct CacheEntry {
+    kept: CachedAnswer,
     expires: Expiry,
     /// The bytes of key and output.
     size: usize,
@@ -110,8 +110,13 @@ impl AnswerCache {
         limits: CacheLimits,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        let state =
-            State { entries: Lru::new(), ledger: Ledger::default(), bytes: 0, hits: 0, misses: 0 };
+        let state = CacheState {
+            entries: Lru::new(),
+            ledger: ResourceLedger::default(),
+            bytes: 0,
+            hits: 0,
+            misses: 0,
+        };
         Self { limits, clock: Box::new(clock), state: Mutex::new(state) }
     }
 
@@ -121,12 +126,12 @@ impl AnswerCache {
     }
 
     /// The state of what a call would read; to be taken before the tool starts.
-    pub(crate) fn version(&self, key: &Key) -> Version {
+    pub(crate) fn version(&self, key: &CacheKey) -> ResourceVersion {
         self.lock().ledger.version(key)
     }
 
     /// The answer kept for a call.
-    pub(crate) fn get(&self, key: &Key) -> Option<Kept> {
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<CachedAnswer> {
         let mut state = self.lock();
         let found = state.find(key, self.now());
         match &found {
@@ -137,12 +142,12 @@ impl AnswerCache {
     }
 
     /// Whether an answer is kept for a call; not counted as a look-up.
-    pub(super) fn holds(&self, key: &Key) -> bool {
+    pub(super) fn holds(&self, key: &CacheKey) -> bool {
         self.lock().find(key, (self.clock)()).is_some()
     }
 
     /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
-    pub(super) fn get_again(&self, key: &Key) -> Option<Kept> {
+    pub(super) fn get_again(&self, key: &CacheKey) -> Option<CachedAnswer> {
         let mut state = self.lock();
         let found = state.find(key, self.now());
         if found.is_some() {
@@ -155,13 +160,18 @@ impl AnswerCache {
     /// Keeps the answer to a call that started when `started` was the version of what it reads, as
     /// long as the tool's policy says. Returns whether it is kept: not if the tool has no such
     /// policy, if key and output are over the bound, or if a writer came between.
-    pub(crate) fn insert(&self, key: &Key, started: Version, kept: &Kept) -> bool {
+    pub(crate) fn insert(
+        &self,
+        key: &CacheKey,
+        started: ResourceVersion,
+        kept: &CachedAnswer,
+    ) -> bool {
         let size = key.size() + size::of(&kept.output);
         if key.definition().cache().is_none() || size > self.limits.max_bytes {
             return false;
         }
         let Some(expires) = self.expiry(key) else { return false };
-        let answer = CachedAnswer { kept: kept.clone(), expires, size };
+        let answer = CacheEntry { kept: kept.clone(), expires, size };
         let mut state = self.lock();
         if state.ledger.version(key) != started {
             return false;
@@ -176,7 +186,7 @@ impl AnswerCache {
     }
 
     /// Until when an answer that is given now may be used again; `None`: not at all.
-    pub(super) fn expiry(&self, key: &Key) -> Option<Expiry> {
+    pub(super) fn expiry(&self, key: &CacheKey) -> Option<Expiry> {
         let own = key.definition().cache().and_then(CachePolicy::ttl);
         let ttl = own.unwrap_or(self.limits.ttl);
         (self.is_enabled() && !ttl.is_zero()).then(|| Expiry(self.now().checked_add(ttl)))
@@ -199,10 +209,10 @@ impl AnswerCache {
 
     /// To be held while a tool that writes these resources runs; what was read from them is
     /// dropped when the hold ends, however that comes about. `None` if it writes none.
-    pub(crate) fn writing(self: &Arc<Self>, resources: &Resources) -> Option<Writing> {
+    pub(crate) fn writing(self: &Arc<Self>, resources: &Resources) -> Option<PendingWrite> {
         let written = resources.written();
         (!written.is_empty())
-            .then(|| Writing { cache: Arc::clone(self), resources: written.into() })
+            .then(|| PendingWrite { cache: Arc::clone(self), resources: written.into() })
     }
 
     /// Drops everything, the answers of calls under way too.
@@ -233,7 +243,7 @@ impl AnswerCache {
     }
 
     /// A panic under the lock can only come from running out of memory; what is kept stays right.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -247,9 +257,9 @@ impl fmt::Debug for AnswerCache {
     }
 }
 
-impl State {
+impl CacheState {
     /// The answer of a key, which is the most recently used from now on; removed if it has expired.
-    fn find(&mut self, key: &Key, now: Instant) -> Option<Kept> {
+    fn find(&mut self, key: &CacheKey, now: Instant) -> Option<CachedAnswer> {
         let answer = self.entries.get(key)?;
         if !answer.expires.is_over(now) {
             return Some(answer.kept.clone());
@@ -259,20 +269,20 @@ impl State {
     }
 
     /// Keeps an answer; there is none of its key, and there is room.
-    fn insert(&mut self, key: &Key, answer: CachedAnswer) {
+    fn insert(&mut self, key: &CacheKey, answer: CacheEntry) {
         self.bytes += answer.size;
         self.ledger.add_reader(key);
         self.entries.insert(key.clone(), answer);
     }
 
-    fn remove(&mut self, key: &Key) -> Option<CachedAnswer> {
+    fn remove(&mut self, key: &CacheKey) -> Option<CacheEntry> {
         let (key, answer) = self.entries.remove(key)?;
         self.taken(&key, &answer);
         Some(answer)
     }
 
     /// Evicts answers until one of that size can come in and the bounds are kept.
-    fn make_room(&mut self, limits: &CacheLimits, size: usize) -> Vec<CachedAnswer> {
+    fn make_room(&mut self, limits: &CacheLimits, size: usize) -> Vec<CacheEntry> {
         let mut evicted = Vec::new();
         while self.entries.len() >= limits.max_entries || self.bytes + size > limits.max_bytes {
             let Some((key, answer)) = self.entries.pop_oldest() else { break };
@@ -283,7 +293,7 @@ impl State {
     }
 
     /// An entry was taken out.
-    fn taken(&mut self, key: &Key, answer: &CachedAnswer) {
+    fn taken(&mut self, key: &CacheKey, answer: &CacheEntry) {
         self.bytes -= answer.size;
         self.ledger.remove_reader(key);
     }
@@ -295,12 +305,12 @@ impl State {
 /// tool past its time limit, holds one of its own.
 #[derive(Debug, Clone)]
 #[must_use = "what was read is dropped when this is"]
-pub(crate) struct Writing {
+pub(crate) struct PendingWrite {
     cache: Arc<AnswerCache>,
     resources: Arc<[String]>,
 }
 
-impl Drop for Writing {
+impl Drop for PendingWrite {
     fn drop(&mut self) {
         for name in &*self.resources {
             self.cache.invalidate_resource(name);

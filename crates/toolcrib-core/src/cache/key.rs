@@ -58,7 +58,7 @@ static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::de
 /// Compared in full: the hash only picks the bucket, so that no choice of arguments can make a
 /// model see the answer to another call.
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     hash: u64,
     /// Arguments, injected values and identity, one after another. It reads in one way only: a
     /// comma ends every value but the last, the definition says how many there are, and in JSON a
@@ -76,7 +76,7 @@ thread_local! {
 /// Bytes a thread holds on to for the next text.
 const SCRATCH_KEPT: usize = 16 * 1024;
 
-impl Key {
+impl CacheKey {
     /// The key of a call.
     ///
     /// `arguments` are those the tool would get: stripped, completed, valid. Of `values` those
@@ -129,7 +129,7 @@ impl Key {
     }
 }
 
-impl PartialEq for Key {
+impl PartialEq for CacheKey {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash
             && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
@@ -137,9 +137,9 @@ impl PartialEq for Key {
     }
 }
 
-impl Eq for Key {}
+impl Eq for CacheKey {}
 
-impl Hash for Key {
+impl Hash for CacheKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
@@ -153,7 +153,7 @@ mod tests {
         ContextValues, Injection, Layer, Source, ToolDefinition, ToolEntry, tool_fn,
     };
 
-    use super::{Callee, Key};
+    use super::{CacheKey, Callee};
 
     fn entry(description: &str, unit: &str) -> ToolEntry {
         let definition = ToolDefinition::builder("look")
@@ -169,8 +169,8 @@ mod tests {
         ToolEntry::new(definition, std::sync::Arc::new(body), Source::new(Layer::Manifest, unit))
     }
 
-    fn key(callee: &Callee, arguments: &str, values: &ContextValues, identity: &str) -> Key {
-        Key::of(callee, parse(arguments).unwrap().root(), values, identity)
+    fn key(callee: &Callee, arguments: &str, values: &ContextValues, identity: &str) -> CacheKey {
+        CacheKey::of(callee, parse(arguments).unwrap().root(), values, identity)
     }
 
     #[test]

@@ -13,7 +13,7 @@ const NONE: usize = usize::MAX;
 /// holds positions only, so that a key is stored once.
 #[derive(Debug)]
 pub(crate) struct Lru<K, V> {
-    nodes: Vec<Node<K, V>>,
+    nodes: Vec<LruNode<K, V>>,
     index: HashTable<usize>,
     hasher: DefaultHashBuilder,
     newest: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Lru<K, V> {
 }
 
 #[derive(Debug)]
-struct Node<K, V> {
+struct LruNode<K, V> {
     key: K,
     value: V,
     hash: u64,
@@ -66,7 +66,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         }
         let hash = self.hasher.hash_one(&key);
         let at = self.nodes.len();
-        self.nodes.push(Node { key, value, hash, newer: NONE, older: NONE });
+        self.nodes.push(LruNode { key, value, hash, newer: NONE, older: NONE });
         let nodes = &self.nodes;
         self.index.insert_unique(hash, at, |&at| nodes[at].hash);
         self.link(at);
@@ -145,7 +145,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
                 None => self.oldest = at,
             }
         }
-        let Node { key, value, .. } = self.nodes.swap_remove(at);
+        let LruNode { key, value, .. } = self.nodes.swap_remove(at);
         (key, value)
     }
 }
@@ -159,21 +159,21 @@ mod tests {
     use super::Lru;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum LruStep {
         Get(u8),
         Insert(u8, u32),
         Remove(u8),
         PopOldest,
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<LruStep>> {
         let key = 0..12_u8;
         prop::collection::vec(
             prop_oneof![
-                key.clone().prop_map(Step::Get),
-                (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
-                key.prop_map(Step::Remove),
-                Just(Step::PopOldest),
+                key.clone().prop_map(LruStep::Get),
+                (key.clone(), any::<u32>()).prop_map(|(key, value)| LruStep::Insert(key, value)),
+                key.prop_map(LruStep::Remove),
+                Just(LruStep::PopOldest),
             ],
             0..200,
         )
@@ -190,7 +190,7 @@ mod tests {
             let find = |list: &VecDeque<(u8, u32)>, key| list.iter().position(|(k, _)| *k == key);
             for step in steps {
                 match step {
-                    Step::Get(key) => {
+                    LruStep::Get(key) => {
                         let expected = find(&list, key).and_then(|at| list.remove(at));
                         list.extend(expected);
                         if expected.is_some() {
@@ -199,16 +199,16 @@ mod tests {
                         let expected = expected.map(|(_, value)| value);
                         prop_assert_eq!(lru.get(&key).copied(), expected);
                     }
-                    Step::Insert(key, value) => {
+                    LruStep::Insert(key, value) => {
                         let replaced = find(&list, key).and_then(|at| list.remove(at));
                         list.push_front((key, value));
                         prop_assert_eq!(lru.insert(key, value), replaced.map(|(_, value)| value));
                     }
-                    Step::Remove(key) => {
+                    LruStep::Remove(key) => {
                         let expected = find(&list, key).and_then(|at| list.remove(at));
                         prop_assert_eq!(lru.remove(&key), expected);
                     }
-                    Step::PopOldest => prop_assert_eq!(lru.pop_oldest(), list.pop_back()),
+                    LruStep::PopOldest => prop_assert_eq!(lru.pop_oldest(), list.pop_back()),
                 }
                 prop_assert_eq!(lru.len(), list.len());
                 prop_assert_eq!(lru.oldest().copied(), list.back().map(|(_, value)| *value));

@@ -25,12 +25,12 @@ use std::sync::Arc;
 use toolcrib_tool::{CachePolicy, Dedupe, Resources, ToolDefinition};
 
 pub use crate::cache::entries::CacheStats;
-pub(crate) use crate::cache::entries::{AnswerCache, CacheLimits, Kept, Writing};
-use crate::cache::resource_versions::Version;
+pub(crate) use crate::cache::entries::{AnswerCache, CacheLimits, CachedAnswer, PendingWrite};
+use crate::cache::resource_versions::ResourceVersion;
 pub(crate) use crate::cache::session_history::{HistoryLimits, SessionHistory};
-pub(crate) use crate::cache::single_flight::{Flights, Outcome};
-use crate::cache::single_flight::{Landing, Leader, Role};
-pub(crate) use key::{Callee, Key};
+pub(crate) use crate::cache::single_flight::{Flights, SharedOutcome};
+use crate::cache::single_flight::{FollowerResult, Leader, Role};
+pub(crate) use key::{CacheKey, Callee};
 pub(crate) use spill_memo::SpillMemo;
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ pub(crate) struct Answers {
 
 /// From where a call comes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct LookupScope<'a> {
     /// The session it belongs to.
     pub(crate) session: Option<&'a str>,
     /// The flights of the batch it is part of.
@@ -58,22 +58,22 @@ pub(crate) struct Scope<'a> {
 
 /// What is to be done about a call.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Lookup {
     /// Nothing: this is the answer to an earlier call (`cached`).
-    Kept(Kept),
+    Hit(CachedAnswer),
     /// Nothing: the same call ran for this one too (`skipped`). With where its text was spilled.
-    Shared(Outcome, Arc<SpillMemo>),
+    Shared(SharedOutcome, Arc<SpillMemo>),
     /// To run it, and to publish what comes of it.
-    Run(Run),
+    Miss(LeaderDuty),
 }
 
 /// A call that must run. Dropped, it is as if it had not been asked, and one of those that wait
 /// for the same runs instead.
 #[derive(Debug)]
 #[must_use = "others may wait for this call"]
-pub(crate) struct Run {
-    key: Key,
-    version: Version,
+pub(crate) struct LeaderDuty {
+    key: CacheKey,
+    version: ResourceVersion,
     /// Those who wait for the call, in the batch and in the process.
     in_batch: Option<Leader>,
     in_process: Option<Leader>,
@@ -92,7 +92,7 @@ impl Answers {
     /// Finds out what is to be done about a call, waiting for the same call elsewhere if need be.
     ///
     /// The wait is part of the caller's time: it sets the limit and drops the future.
-    pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
+    pub(crate) async fn ask(&self, key: &CacheKey, scope: LookupScope<'_>) -> Lookup {
         let definition = key.definition();
         // Switching the cache off does not end this: within a batch nothing grows old.
         let once = definition.dedupe() != Dedupe::None || definition.cache().is_some();
@@ -100,13 +100,15 @@ impl Answers {
         let session = self.session(definition, scope.session);
         let is_cached = definition.cache().is_some() && self.cache.is_enabled();
         let version = self.cache.version(key);
-        let mut run = Run { key: key.clone(), version, in_batch: None, in_process: None };
+        let mut run = LeaderDuty { key: key.clone(), version, in_batch: None, in_process: None };
 
         if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
-                Landing::Answer(outcome, spilled) => return Asked::Shared(outcome, spilled),
-                Landing::Lead(leader) => run.in_batch = Some(leader),
-                Landing::Alone => {}
+                FollowerResult::Answer(outcome, spilled) => {
+                    return Lookup::Shared(outcome, spilled);
+                }
+                FollowerResult::Lead(leader) => run.in_batch = Some(leader),
+                FollowerResult::Alone => {}
             }
         }
         if let Some(session) = session
@@ -114,7 +116,7 @@ impl Answers {
         {
             return run.kept(kept);
         }
-        let kept = |run: Run, kept: Kept| {
+        let kept = |run: LeaderDuty, kept: CachedAnswer| {
             self.remember(&run, scope, &kept);
             run.kept(kept)
         };
@@ -124,16 +126,16 @@ impl Answers {
             }
             if !scope.nested {
                 match lead_or_wait(self.flights.join(key, version)).await {
-                    Landing::Answer(outcome, spilled) => {
+                    FollowerResult::Answer(outcome, spilled) => {
                         if let Ok(output) = &outcome {
                             let (output, spilled) = (Arc::clone(output), Arc::clone(&spilled));
-                            self.remember(&run, scope, &Kept { output, spilled });
+                            self.remember(&run, scope, &CachedAnswer { output, spilled });
                         }
                         run.publish(&outcome, &spilled);
-                        return Asked::Shared(outcome, spilled);
+                        return Lookup::Shared(outcome, spilled);
                     }
-                    Landing::Lead(leader) => run.in_process = Some(leader),
-                    Landing::Alone => return Asked::Run(run),
+                    FollowerResult::Lead(leader) => run.in_process = Some(leader),
+                    FollowerResult::Alone => return Lookup::Miss(run),
                 }
                 // The one before may have landed between the look and the join.
                 if let Some(found) = self.cache.get_again(key) {
@@ -141,11 +143,11 @@ impl Answers {
                 }
             }
         }
-        Asked::Run(run)
+        Lookup::Miss(run)
     }
 
     /// Whether an answer is there; counts nothing.
-    pub(crate) fn is_there(&self, key: &Key, session: Option<&str>) -> bool {
+    pub(crate) fn is_there(&self, key: &CacheKey, session: Option<&str>) -> bool {
         let definition = key.definition();
         let version = self.cache.version(key);
         let told = self.session(definition, session).is_some_and(|session| {
@@ -162,9 +164,9 @@ impl Answers {
     /// to other turns, unless the definition says that it may be; the calls of one batch share it.
     pub(crate) fn publish(
         &self,
-        run: Run,
-        scope: Scope<'_>,
-        outcome: &Outcome,
+        run: LeaderDuty,
+        scope: LookupScope<'_>,
+        outcome: &SharedOutcome,
         shareable: bool,
     ) -> Arc<SpillMemo> {
         let spilled = Arc::<SpillMemo>::default();
@@ -176,7 +178,7 @@ impl Answers {
         }
         // Before those who wait are told, so that whoever comes after them finds it.
         if let Ok(output) = outcome {
-            let kept = Kept { output: Arc::clone(output), spilled: Arc::clone(&spilled) };
+            let kept = CachedAnswer { output: Arc::clone(output), spilled: Arc::clone(&spilled) };
             self.cache.insert(&run.key, run.version, &kept);
             self.remember(&run, scope, &kept);
         }
@@ -186,7 +188,7 @@ impl Answers {
 
     /// To be held while a tool runs, by the call and by whatever may outlive it; see
     /// [`AnswerCache::writing`].
-    pub(crate) fn writing(&self, resources: &Resources) -> Option<Writing> {
+    pub(crate) fn writing(&self, resources: &Resources) -> Option<PendingWrite> {
         self.cache.writing(resources)
     }
 
@@ -212,7 +214,7 @@ impl Answers {
     }
 
     /// Keeps a success for the session, from wherever it came.
-    fn remember(&self, run: &Run, scope: Scope<'_>, kept: &Kept) {
+    fn remember(&self, run: &LeaderDuty, scope: LookupScope<'_>, kept: &CachedAnswer) {
         if let Some(session) = self.session(run.key.definition(), scope.session)
             && let Some(expires) = self.cache.expiry(&run.key)
         {
@@ -230,15 +232,15 @@ impl Answers {
     }
 }
 
-impl Run {
-    fn publish(self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
+impl LeaderDuty {
+    fn publish(self, outcome: &SharedOutcome, spilled: &Arc<SpillMemo>) {
         for leader in [self.in_process, self.in_batch].into_iter().flatten() {
             leader.publish(outcome, spilled);
         }
     }
 
     /// Shares the outcome with calls of the same batch; others that wait run for themselves.
-    fn publish_in_batch(self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
+    fn publish_in_batch(self, outcome: &SharedOutcome, spilled: &Arc<SpillMemo>) {
         if let Some(leader) = self.in_process {
             leader.keep_to_itself();
         }
@@ -247,15 +249,15 @@ impl Run {
         }
     }
 
-    fn kept(self, kept: Kept) -> Asked {
+    fn kept(self, kept: CachedAnswer) -> Lookup {
         self.publish(&Ok(Arc::clone(&kept.output)), &kept.spilled);
-        Asked::Kept(kept)
+        Lookup::Hit(kept)
     }
 }
 
-async fn lead_or_wait(role: Role) -> Landing {
+async fn lead_or_wait(role: Role) -> FollowerResult {
     match role {
-        Role::Leader(leader) => Landing::Lead(leader),
+        Role::Leader(leader) => FollowerResult::Lead(leader),
         Role::Follower(follower) => follower.await,
     }
 }

@@ -2,16 +2,16 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::key::Key;
+use super::key::CacheKey;
 
 /// The state of everything a tool reads, as far as writers have told: as long as it stays the
 /// same, so does the answer to the same call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Version(u64);
+pub(crate) struct ResourceVersion(u64);
 
 /// The writes so far, and the readers to tell of the next.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct ResourceLedger {
     writes: u64,
     /// No version is older: the time of the last write that is not in `resources` any more.
     floor: u64,
@@ -21,14 +21,14 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 struct Resource {
     written: u64,
-    readers: HashSet<Key>,
+    readers: HashSet<CacheKey>,
 }
 
-impl Ledger {
+impl ResourceLedger {
     /// The state of what the key's tool reads.
     ///
     /// What it writes itself does not count: its own first call would make the second one another.
-    pub(super) fn version(&self, key: &Key) -> Version {
+    pub(super) fn version(&self, key: &CacheKey) -> ResourceVersion {
         let resources = key.definition().resources();
         let last = resources
             .read()
@@ -37,18 +37,18 @@ impl Ledger {
             .filter_map(|name| self.resources.get(name.as_str()))
             .map(|resource| resource.written)
             .max();
-        Version(last.unwrap_or(0).max(self.floor))
+        ResourceVersion(last.unwrap_or(0).max(self.floor))
     }
 
     /// Takes note of a kept answer.
-    pub(super) fn add_reader(&mut self, key: &Key) {
+    pub(super) fn add_reader(&mut self, key: &CacheKey) {
         for name in key.definition().resources().read() {
             self.resource(name).readers.insert(key.clone());
         }
     }
 
     /// Forgets an answer that is not kept any more.
-    pub(super) fn remove_reader(&mut self, key: &Key) {
+    pub(super) fn remove_reader(&mut self, key: &CacheKey) {
         for name in key.definition().resources().read() {
             if let Some(resource) = self.resources.get_mut(name.as_str()) {
                 resource.readers.remove(key);
@@ -57,7 +57,7 @@ impl Ledger {
     }
 
     /// A write; returns the answers that are out of date now.
-    pub(super) fn write(&mut self, name: &str) -> HashSet<Key> {
+    pub(super) fn write(&mut self, name: &str) -> HashSet<CacheKey> {
         self.writes += 1;
         let written = self.writes;
         let resource = self.resource(name);

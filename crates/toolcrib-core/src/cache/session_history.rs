@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::key::Key;
+use super::key::CacheKey;
 use super::lru::Lru;
 use super::size;
-use crate::cache::entries::{Expiry, Kept};
-use crate::cache::resource_versions::Version;
+use crate::cache::entries::{CachedAnswer, Expiry};
+use crate::cache::resource_versions::ResourceVersion;
 
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,26 +32,26 @@ impl Default for HistoryLimits {
 #[derive(Debug)]
 pub(crate) struct SessionHistory {
     limits: HistoryLimits,
-    state: Mutex<State>,
+    state: Mutex<HistoryState>,
 }
 
 #[derive(Debug)]
-struct State {
-    sessions: Lru<Arc<str>, Lru<Key, Answer>>,
+struct HistoryState {
+    sessions: Lru<Arc<str>, Lru<CacheKey, RememberedAnswer>>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Answer {
-    kept: Kept,
-    version: Version,
+struct RememberedAnswer {
+    kept: CachedAnswer,
+    version: ResourceVersion,
     expires: Expiry,
     size: usize,
 }
 
 impl SessionHistory {
     pub(crate) fn new(limits: HistoryLimits) -> Self {
-        Self { limits, state: Mutex::new(State { sessions: Lru::new(), bytes: 0 }) }
+        Self { limits, state: Mutex::new(HistoryState { sessions: Lru::new(), bytes: 0 }) }
     }
 
     /// The answer the session had to the same call, if it has not expired by `now` and nobody has
@@ -59,10 +59,10 @@ impl SessionHistory {
     pub(crate) fn get(
         &self,
         session: &str,
-        key: &Key,
-        version: Version,
+        key: &CacheKey,
+        version: ResourceVersion,
         now: Instant,
-    ) -> Option<Kept> {
+    ) -> Option<CachedAnswer> {
         let mut state = self.lock();
         let answers = state.sessions.get(session)?;
         let answer = answers.get(key)?;
@@ -78,9 +78,9 @@ impl SessionHistory {
     pub(crate) fn insert(
         &self,
         session: &str,
-        key: &Key,
-        version: Version,
-        kept: Kept,
+        key: &CacheKey,
+        version: ResourceVersion,
+        kept: CachedAnswer,
         expires: Expiry,
     ) {
         let size = key.size() + size::of(&kept.output);
@@ -88,13 +88,14 @@ impl SessionHistory {
             return;
         }
         let mut state = self.lock();
-        let State { sessions, bytes } = &mut *state;
+        let HistoryState { sessions, bytes } = &mut *state;
         if sessions.get(session).is_none() {
             sessions.insert(session.into(), Lru::new());
         }
         // The session is the newest now, and is the last to be forgotten.
         if let Some(answers) = sessions.get(session) {
-            let replaced = answers.insert(key.clone(), Answer { kept, version, expires, size });
+            let replaced =
+                answers.insert(key.clone(), RememberedAnswer { kept, version, expires, size });
             *bytes = *bytes + size - replaced.map_or(0, |answer| answer.size);
             while answers.len() > self.limits.entries {
                 *bytes -= answers.pop_oldest().map_or(0, |(_, answer)| answer.size);
@@ -124,18 +125,18 @@ impl SessionHistory {
         drop(forgotten);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HistoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl HistoryState {
     fn forget_oldest(&mut self) {
         let forgotten = self.sessions.pop_oldest();
         self.account_for(forgotten);
     }
 
-    fn account_for(&mut self, forgotten: Option<(Arc<str>, Lru<Key, Answer>)>) {
+    fn account_for(&mut self, forgotten: Option<(Arc<str>, Lru<CacheKey, RememberedAnswer>)>) {
         let Some((_, mut answers)) = forgotten else { return };
         self.bytes -= answers.drain().map(|(_, answer)| answer.size).sum::<usize>();
     }

@@ -16,18 +16,18 @@ use std::task::{Context, Poll, Waker};
 use hashbrown::HashMap;
 use toolcrib_tool::{ErrorKind, ToolError, ToolOutput};
 
-use super::key::Key;
+use super::key::CacheKey;
 use super::spill_memo::SpillMemo;
-use crate::cache::resource_versions::Version;
+use crate::cache::resource_versions::ResourceVersion;
 
 /// How a call ended, for all who asked.
-pub(crate) type Outcome = Result<Arc<ToolOutput>, Arc<ToolError>>;
+pub(crate) type SharedOutcome = Result<Arc<ToolOutput>, Arc<ToolError>>;
 
 /// Whether those who already wait get the outcome of the one that ran.
 ///
 /// What the tool itself did with these arguments, yes. What befell the one call on its way, or may
 /// not befall the next, no.
-pub(crate) fn is_shared(outcome: &Outcome) -> bool {
+pub(crate) fn is_shared(outcome: &SharedOutcome) -> bool {
     match outcome {
         Ok(_) => true,
         Err(error) => matches!(
@@ -44,29 +44,29 @@ pub(crate) fn is_shared(outcome: &Outcome) -> bool {
 
 /// The calls under way. Cloning it is cheap; clones share them.
 #[derive(Clone)]
-pub(crate) struct Flights(Arc<Table>);
+pub(crate) struct Flights(Arc<FlightTable>);
 
-struct Table {
+struct FlightTable {
     open: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     keeps_landed: bool,
 }
 
 /// Who asks after a write must not get the answer of a read that began before it: calls share a
 /// flight only if what they read was in the same state when they began.
-type FlightKey = (Key, Version);
+type FlightKey = (CacheKey, ResourceVersion);
 
 struct Flight {
     key: FlightKey,
-    state: Mutex<State>,
+    state: Mutex<FlightState>,
 }
 
 /// An outcome, and where its text was spilled.
-type Landed = (Outcome, Arc<SpillMemo>);
+type FlightResult = (SharedOutcome, Arc<SpillMemo>);
 
 #[derive(Default)]
-struct State {
+struct FlightState {
     is_led: bool,
-    outcome: Option<Landed>,
+    outcome: Option<FlightResult>,
     /// The leader has an outcome that depends on more than the call: each follower runs for itself.
     unshared: bool,
     /// Followers by their ticket, and so in the order they came; the waker of those that wait to
@@ -86,9 +86,9 @@ pub(crate) enum Role {
 
 /// What a follower's wait ends with.
 #[derive(Debug)]
-pub(crate) enum Landing {
+pub(crate) enum FollowerResult {
     /// The leader's outcome, and where its text was spilled if it was too long for its callers.
-    Answer(Outcome, Arc<SpillMemo>),
+    Answer(SharedOutcome, Arc<SpillMemo>),
     /// There is none to be had: this call runs in the leader's place.
     Lead(Leader),
     /// There is one, which is the leader's alone: this call runs for itself, beside the others.
@@ -108,11 +108,11 @@ impl Flights {
     }
 
     fn with(keeps_landed: bool) -> Self {
-        Self(Arc::new(Table { open: Mutex::default(), keeps_landed }))
+        Self(Arc::new(FlightTable { open: Mutex::default(), keeps_landed }))
     }
 
     /// Joins the flight of a call, or starts it. `version` is the state of what the call reads.
-    pub(crate) fn join(&self, key: &Key, version: Version) -> Role {
+    pub(crate) fn join(&self, key: &CacheKey, version: ResourceVersion) -> Role {
         let key = (key.clone(), version);
         let mut open = lock(&self.0.open);
         if let Some(flight) = open.get(&key) {
@@ -123,7 +123,7 @@ impl Flights {
                 state.next_ticket += 1;
                 state.followers.insert(ticket, None);
                 drop(state);
-                return Role::Follower(Follower(Some(Seat {
+                return Role::Follower(Follower(Some(FollowerTicket {
                     table: self.clone(),
                     flight,
                     ticket,
@@ -134,7 +134,7 @@ impl Flights {
             drop(state);
             return Role::Leader(Leader(Some((self.clone(), flight))));
         }
-        let state = State { is_led: true, ..State::default() };
+        let state = FlightState { is_led: true, ..FlightState::default() };
         let flight = Arc::new(Flight { key: key.clone(), state: Mutex::new(state) });
         open.insert(key, Arc::clone(&flight));
         Role::Leader(Leader(Some((self.clone(), flight))))
@@ -147,7 +147,7 @@ impl Flights {
     }
 
     /// Ends a flight with an outcome for everybody, or with none that could be shared.
-    fn land(&self, flight: &Flight, outcome: Option<Landed>) {
+    fn land(&self, flight: &Flight, outcome: Option<FlightResult>) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
         state.unshared = outcome.is_none();
@@ -167,7 +167,7 @@ impl Flights {
 
     /// Somebody has left: `leave` says who. If nobody leads and there is no outcome, the follower
     /// that has waited longest is woken to lead; if there is none, the flight is over.
-    fn hand_over(&self, flight: &Flight, leave: impl FnOnce(&mut State)) {
+    fn hand_over(&self, flight: &Flight, leave: impl FnOnce(&mut FlightState)) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
         leave(&mut state);
@@ -207,7 +207,7 @@ pub(crate) struct Leader(Option<(Flights, Arc<Flight>)>);
 impl Leader {
     /// Gives the outcome to all who wait, unless it is this call's alone: then one of them runs. All
     /// share what is remembered of its spill.
-    pub(crate) fn publish(mut self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
+    pub(crate) fn publish(mut self, outcome: &SharedOutcome, spilled: &Arc<SpillMemo>) {
         if is_shared(outcome)
             && let Some((flights, flight)) = self.0.take()
         {
@@ -239,18 +239,18 @@ impl fmt::Debug for Leader {
 
 /// The wait for another call's outcome. Dropping it affects nobody.
 #[must_use = "the wait happens when this is awaited"]
-pub(crate) struct Follower(Option<Seat>);
+pub(crate) struct Follower(Option<FollowerTicket>);
 
-struct Seat {
+struct FollowerTicket {
     table: Flights,
     flight: Arc<Flight>,
     ticket: u64,
 }
 
 impl Future for Follower {
-    type Output = Landing;
+    type Output = FollowerResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Landing> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FollowerResult> {
         let Some(seat) = self.0.take() else {
             // Asked again after the answer, as a future must not be: there is nothing to wait for.
             return Poll::Pending;
@@ -258,18 +258,18 @@ impl Future for Follower {
         let mut state = lock(&seat.flight.state);
         if let Some((outcome, spilled)) = state.outcome.clone() {
             state.followers.remove(&seat.ticket);
-            return Poll::Ready(Landing::Answer(outcome, spilled));
+            return Poll::Ready(FollowerResult::Answer(outcome, spilled));
         }
         if state.unshared {
             state.followers.remove(&seat.ticket);
-            return Poll::Ready(Landing::Alone);
+            return Poll::Ready(FollowerResult::Alone);
         }
         if !state.is_led {
             state.followers.remove(&seat.ticket);
             state.is_led = true;
             drop(state);
-            let Seat { table, flight, .. } = seat;
-            return Poll::Ready(Landing::Lead(Leader(Some((table, flight)))));
+            let FollowerTicket { table, flight, .. } = seat;
+            return Poll::Ready(FollowerResult::Lead(Leader(Some((table, flight)))));
         }
         let outdated = state.followers.insert(seat.ticket, Some(cx.waker().clone()));
         drop(state);
@@ -281,7 +281,7 @@ impl Future for Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(Seat { table, flight, ticket }) = self.0.take() {
+        if let Some(FollowerTicket { table, flight, ticket }) = self.0.take() {
             // It may have been woken to lead, which then falls to the next.
             let mut own = None;
             table.hand_over(&flight, |state| own = state.followers.remove(&ticket));

@@ -11,10 +11,10 @@ const MAX_TEXTS: usize = 64;
 /// The handles under which the texts of one answer are kept in the spill, by owner and text. The text
 /// of an answer is not always the same: secrets that are masked meanwhile change it.
 #[derive(Debug, Default)]
-pub(crate) struct SpillMemo(Mutex<Vec<Known>>);
+pub(crate) struct SpillMemo(Mutex<Vec<SpilledText>>);
 
 #[derive(Debug)]
-struct Known {
+struct SpilledText {
     owner: Owner,
     text: Fingerprint,
     handle: Handle,
@@ -45,7 +45,7 @@ impl SpillMemo {
         if all.len() >= MAX_TEXTS {
             all.remove(0);
         }
-        all.push(Known { owner: owner.clone(), text, handle });
+        all.push(SpilledText { owner: owner.clone(), text, handle });
         Ok(handle)
     }
 }

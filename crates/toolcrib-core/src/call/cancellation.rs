@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 ///
 /// A token is cancelled as soon as it or any token above it is. Clones are the same token.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cancellation(Arc<Node>);
+pub(crate) struct Cancellation(Arc<TokenNode>);
 
 #[derive(Debug, Default)]
-struct Node {
+struct TokenNode {
     set: AtomicBool,
     /// Set before `set`, where the client lost the right to go on.
     revoked: AtomicBool,
@@ -27,7 +27,7 @@ struct Node {
 impl Cancellation {
     /// A token below this one.
     pub(crate) fn child(&self) -> Self {
-        Self(Arc::new(Node { parent: Some(self.clone()), ..Node::default() }))
+        Self(Arc::new(TokenNode { parent: Some(self.clone()), ..TokenNode::default() }))
     }
 
     /// Cancels this token and all below it.
@@ -72,12 +72,12 @@ impl Cancellation {
     }
 
     /// This token and those above it.
-    fn chain(&self) -> impl Iterator<Item = &Node> {
+    fn chain(&self) -> impl Iterator<Item = &TokenNode> {
         std::iter::successors(Some(&*self.0), |node| Some(&*node.parent.as_ref()?.0))
     }
 }
 
-impl Node {
+impl TokenNode {
     async fn wait(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);

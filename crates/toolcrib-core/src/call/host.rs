@@ -15,17 +15,17 @@ use crate::Turn;
 use crate::admission::{Descent, Lineage, Permit};
 use crate::call::batch::Presence;
 use crate::call::cancellation::Cancellation;
-use crate::call::nested::{AtWork, Next, Repetition};
+use crate::call::nested::{Next, Repetition, RunningCall};
 use crate::call::pipeline;
 use crate::call::pipeline::Origin;
 use crate::events::VoiceHandle;
-use crate::events::masked_output::Speech;
+use crate::events::masked_output::MaskedOutput;
 use crate::output::masking::Mask;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::{Grant, MadeCall, Suspension, Waiting};
 
 /// The host of one call.
-pub(crate) struct Host {
+pub(crate) struct ExecutorHost {
     /// Below that of the turn, or of the call that made this one.
     cancellation: Cancellation,
     turn: Turn,
@@ -35,7 +35,7 @@ pub(crate) struct Host {
     /// Calls from within this one that are under way.
     nested: AtomicUsize,
     /// What the calls it makes know of it.
-    at_work: Arc<AtWork>,
+    at_work: Arc<RunningCall>,
     lineage: Lineage,
     /// The result the tool set before it returned.
     result: Mutex<Option<ToolOutput>>,
@@ -50,20 +50,20 @@ pub(crate) struct Host {
     /// A call within this one was decided on, and this one is made again.
     repetition: Option<Repetition>,
     /// Where somebody listens.
-    speech: Option<Speech>,
+    speech: Option<MaskedOutput>,
 }
 
-impl Host {
+impl ExecutorHost {
     /// Of a call of this tool.
     pub(crate) fn new(
         turn: &Turn,
         origin: &Origin<'_>,
-        tool: &Arc<Slot>,
+        tool: &Arc<ToolSlot>,
         id: &CallId,
         voice: Option<VoiceHandle>,
     ) -> Self {
         let mask = || Mask::clone(&turn.state.shared.mask.load());
-        let at_work = Arc::new(AtWork::new(id, tool, origin.made.cloned()));
+        let at_work = Arc::new(RunningCall::new(id, tool, origin.made.cloned()));
         if let Some(voice) = voice.as_ref().filter(|_| origin.lineage.depth() == 0) {
             origin.lineage.outermost().speaks(voice);
         }
@@ -82,7 +82,7 @@ impl Host {
             timed_out_within: AtomicBool::new(false),
             suspended: Mutex::default(),
             repetition: origin.repetition.cloned(),
-            speech: voice.map(|voice| Speech::new(voice, mask())),
+            speech: voice.map(|voice| MaskedOutput::new(voice, mask())),
         }
     }
 
@@ -115,7 +115,7 @@ impl Host {
     }
 
     /// What the calls it makes know of it.
-    pub(crate) fn at_work(&self) -> &AtWork {
+    pub(crate) fn at_work(&self) -> &RunningCall {
         &self.at_work
     }
 
@@ -186,7 +186,7 @@ impl Host {
             let (id, name, _) = call.into_parts();
             return ToolResult::failure(id, name, error, Duration::ZERO);
         }
-        let _under_way = UnderWay::begin(&self.nested);
+        let _under_way = NestedCallGuard::begin(&self.nested);
         let presence = self.at_work.presence();
         let aside = presence.as_ref().map(|presence| presence.step_aside());
         let made = MadeCall::of(&call);
@@ -260,16 +260,16 @@ impl Host {
 }
 
 /// A call from within another one, counted until this is dropped.
-struct UnderWay<'c>(&'c AtomicUsize);
+struct NestedCallGuard<'c>(&'c AtomicUsize);
 
-impl<'c> UnderWay<'c> {
+impl<'c> NestedCallGuard<'c> {
     fn begin(count: &'c AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self(count)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for NestedCallGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -280,7 +280,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl CallHost for Host {
+impl CallHost for ExecutorHost {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.cancellation.cancelled())
     }

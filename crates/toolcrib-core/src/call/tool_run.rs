@@ -15,28 +15,28 @@ use toolcrib_tool::{
 };
 
 use crate::admission;
-use crate::cache::Writing;
-use crate::call::host::Host;
+use crate::cache::PendingWrite;
+use crate::call::host::ExecutorHost;
 use crate::call::panics::PanicMessage;
-use crate::call::pipeline::{Interruption, Interrupts, Reached};
+use crate::call::pipeline::{Interruption, Interrupts, ReachedStage};
 use crate::lifecycle::Lease;
 
 /// What a call keeps as long as its work goes on, answered or not: a thread cannot be stopped.
 #[expect(dead_code, reason = "kept for what their drop does")]
-pub(crate) struct Held {
+pub(crate) struct HeldResources {
     /// One of the calls the tool may run at once.
-    pub(crate) slot: Option<Arc<admission::Slot>>,
+    pub(crate) slot: Option<Arc<admission::ConcurrencySlot>>,
     /// That what the tool writes may be changing.
-    pub(crate) writing: Option<Writing>,
+    pub(crate) writing: Option<PendingWrite>,
     /// The instance, if it is the call's own.
     pub(crate) lease: Option<Lease>,
 }
 
 /// How one run of a tool ended.
-pub(crate) struct Executed {
+pub(crate) struct ToolRun {
     pub(crate) outcome: Result<ToolOutcome, ToolError>,
     /// What ended it, if it did not end by itself, and whether the tool was at work by then.
-    pub(crate) interrupted: Option<(Interruption, Reached)>,
+    pub(crate) interrupted: Option<(Interruption, ReachedStage)>,
 }
 
 /// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
@@ -59,11 +59,11 @@ impl Drop for CancelOnDrop<'_> {
 pub(crate) fn execute<'a>(
     tool: &'a Arc<dyn Tool>,
     arguments: Arguments,
-    (cx, host): (&'a CallContext, &'a Host),
+    (cx, host): (&'a CallContext, &'a ExecutorHost),
     interrupts: &'a Interrupts<'a>,
     started: Instant,
-    held: Held,
-) -> BoxFuture<'a, Executed> {
+    held: HeldResources,
+) -> BoxFuture<'a, ToolRun> {
     // Boxed here, because calls nest: the parts of each level would add up on the stack.
     Box::pin(executed(tool, arguments, (cx, host), interrupts, started, held))
 }
@@ -71,36 +71,37 @@ pub(crate) fn execute<'a>(
 async fn executed(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
-    (cx, host): (&CallContext, &Host),
+    (cx, host): (&CallContext, &ExecutorHost),
     interrupts: &Interrupts<'_>,
     started: Instant,
-    held: Held,
-) -> Executed {
+    held: HeldResources,
+) -> ToolRun {
     let blocking = cx.definition().blocking();
     host.needs(tool.wind_down());
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));
-    let begin = Begin::default();
+    let begin = BlockingStart::default();
     let mut work = pin!(work(tool, arguments, cx, blocking.then_some(&begin), held));
     let interruption = match select(work.as_mut(), pin!(interrupts.next())).await {
         Either::Left((outcome, _)) => {
             cancel_when_dropped.0 = None;
-            return Executed { outcome, interrupted: None };
+            return ToolRun { outcome, interrupted: None };
         }
         Either::Right((interruption, _)) => interruption,
     };
     host.cancel();
-    let reached = if blocking && begin.withdraw() { Reached::Nothing } else { Reached::Work };
+    let reached =
+        if blocking && begin.withdraw() { ReachedStage::Nothing } else { ReachedStage::Work };
     let interrupted = Some((interruption, reached));
     let error = interruption.error(reached, started, Some(cx.definition()));
     let wind_down = host.wind_down(tool.wind_down());
-    if reached == Reached::Nothing || wind_down.is_zero() {
-        return Executed { outcome: Err(error), interrupted };
+    if reached == ReachedStage::Nothing || wind_down.is_zero() {
+        return ToolRun { outcome: Err(error), interrupted };
     }
     let by_time = matches!(interruption, Interruption::Limit(_) | Interruption::Deadline);
     let partial = match tokio::time::timeout(wind_down, work).await {
         // A tool whose output is of use however far it came.
         Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && by_time => {
-            return Executed { outcome: Ok(output.into()), interrupted };
+            return ToolRun { outcome: Ok(output.into()), interrupted };
         }
         Ok(Ok(ToolOutcome::Done(output))) => Some(output),
         Ok(Err(mut late)) => late.take_partial(),
@@ -110,15 +111,15 @@ async fn executed(
         Some(partial) => error.with_partial(partial),
         None => error,
     };
-    Executed { outcome: Err(error), interrupted }
+    ToolRun { outcome: Err(error), interrupted }
 }
 
 /// Whether work that was handed to the blocking pool has begun. It begins once or is withdrawn, never
 /// both: a queued call that has been answered does not run afterwards.
 #[derive(Debug, Clone, Default)]
-struct Begin(Arc<AtomicU8>);
+struct BlockingStart(Arc<AtomicU8>);
 
-impl Begin {
+impl BlockingStart {
     const QUEUED: u8 = 0;
     const BEGUN: u8 = 1;
     const WITHDRAWN: u8 = 2;
@@ -141,14 +142,15 @@ trait SwapFromQueued {
 
 impl SwapFromQueued for AtomicU8 {
     fn swap_from_queued(&self, to: u8) -> bool {
-        self.compare_exchange(Begin::QUEUED, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.compare_exchange(BlockingStart::QUEUED, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 }
 
 /// Takes queued work back when dropped.
-struct TakeBack<'b>(&'b Begin, AbortHandle);
+struct WithdrawOnDrop<'b>(&'b BlockingStart, AbortHandle);
 
-impl Drop for TakeBack<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.0.withdraw();
         // Leaves the queue of the pool; without effect on work that has begun.
@@ -161,8 +163,8 @@ async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
-    begin: Option<&Begin>,
-    held: Held,
+    begin: Option<&BlockingStart>,
+    held: HeldResources,
 ) -> Result<ToolOutcome, ToolError> {
     let Some(begin) = begin else {
         let outcome = caught(async { tool.call(arguments, cx).await }).await;
@@ -178,7 +180,7 @@ async fn work(
         }
         runtime.block_on(tool.call(arguments, &cx))
     });
-    let _take_back = TakeBack(begin, task.abort_handle());
+    let _take_back = WithdrawOnDrop(begin, task.abort_handle());
     task.await.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => Err(panicked(panic.as_ref())),
         Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),

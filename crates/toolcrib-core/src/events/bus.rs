@@ -40,12 +40,12 @@ pub struct EventBus(Arc<Bus>);
 
 struct Bus {
     watchers: Arc<AtomicUsize>,
-    sender: Mutex<Numbered>,
+    sender: Mutex<NumberedSender>,
 }
 
 /// The sender and the number of the last event: they change together, so that the order of the
 /// numbers is the order of the events.
-struct Numbered {
+struct NumberedSender {
     sender: Sender<Event>,
     sequence: u64,
 }
@@ -57,7 +57,7 @@ impl EventBus {
         let (sender, _) = broadcast::channel(capacity.clamp(1, 65_536));
         Self(Arc::new(Bus {
             watchers: Arc::default(),
-            sender: Mutex::new(Numbered { sender, sequence: 0 }),
+            sender: Mutex::new(NumberedSender { sender, sequence: 0 }),
         }))
     }
 
@@ -84,7 +84,7 @@ impl EventBus {
             receiver: numbered.sender.subscribe(),
             seen: numbered.sequence,
             lost: 0,
-            _watching: Watching(watchers),
+            _watching: WatcherGuard(watchers),
         }
     }
 
@@ -100,7 +100,7 @@ impl EventBus {
 }
 
 impl Bus {
-    fn lock(&self) -> MutexGuard<'_, Numbered> {
+    fn lock(&self) -> MutexGuard<'_, NumberedSender> {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,13 +116,13 @@ pub struct Subscription {
     receiver: Receiver<Event>,
     seen: u64,
     lost: u64,
-    _watching: Watching,
+    _watching: WatcherGuard,
 }
 
 /// Counts as a watcher as long as it lives.
-struct Watching(Arc<AtomicUsize>);
+struct WatcherGuard(Arc<AtomicUsize>);
 
-impl Drop for Watching {
+impl Drop for WatcherGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -8,14 +8,14 @@ use crate::events::VoiceHandle;
 use crate::output::masking::{Mask, MaskStream};
 
 /// A call's voice, behind the mask.
-pub(crate) struct Speech {
+pub(crate) struct MaskedOutput {
     voice: VoiceHandle,
     mask: Mask,
     /// A secret may begin in one part and end in the next.
     parts: Mutex<MaskStream>,
 }
 
-impl Speech {
+impl MaskedOutput {
     pub(crate) fn new(voice: VoiceHandle, mask: Mask) -> Self {
         let parts = Mutex::new(mask.stream());
         Self { voice, mask, parts }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::channel::{ChannelOptions, ChannelReport, EventReader, Shell, Speaker};
+use super::channel::{ChannelOptions, ChannelReport, EventReader, SharedChannel, Speaker};
 use super::event::Occurrence;
 
 /// The stream of one request: everything its call says, and the calls made from within it, as it
@@ -20,7 +20,7 @@ pub struct CallStream(Arc<Speaker>);
 impl CallStream {
     /// A stream and its reader.
     pub fn new(options: &ChannelOptions) -> (Self, EventReader) {
-        let shell = Arc::new(Shell::new(options, None));
+        let shell = Arc::new(SharedChannel::new(options, None));
         // All calls speak with one voice: there is no floor to wait for.
         let speaker = Speaker::new(&shell, 0);
         shell.close();

@@ -17,21 +17,21 @@ const GRACE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 #[derive(Debug)]
 pub(crate) struct Bodies {
     grace: Duration,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BodiesState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BodiesState {
     /// Nothing is placed any more: the registry is over.
     ended: bool,
     /// Within their grace, in the order in which it ends.
-    removed: VecDeque<Removed>,
+    removed: VecDeque<RemovedBody>,
     /// A task waits for the end of the first grace.
     is_timed: bool,
 }
 
 #[derive(Debug)]
-struct Removed {
+struct RemovedBody {
     body: Weak<LiveBody>,
     until: Instant,
 }
@@ -78,7 +78,9 @@ impl Bodies {
             if state.removed.len() == state.removed.capacity() {
                 state.removed.retain(|removed| removed.body.strong_count() > 0);
             }
-            state.removed.push_back(Removed { body: Arc::downgrade(body), until: at + self.grace });
+            state
+                .removed
+                .push_back(RemovedBody { body: Arc::downgrade(body), until: at + self.grace });
         }
         if !state.is_timed && !state.removed.is_empty() {
             state.is_timed = true;
@@ -124,7 +126,7 @@ impl Bodies {
 }
 
 /// Closes bodies at the end of their grace, until none is left.
-async fn end_graces(state: Arc<Mutex<State>>, grace: Duration) {
+async fn end_graces(state: Arc<Mutex<BodiesState>>, grace: Duration) {
     loop {
         let next = {
             let mut state = lock(&state);
@@ -144,6 +146,6 @@ async fn end_graces(state: Arc<Mutex<State>>, grace: Duration) {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<BodiesState>) -> MutexGuard<'_, BodiesState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -46,18 +46,18 @@ static RUNTIME: LazyLock<io::Result<Handle>> = LazyLock::new(|| {
 });
 
 /// The closings that were asked for and have not ended.
-static UNDER_WAY: LazyLock<watch::Sender<UnderWay>> = LazyLock::new(watch::Sender::default);
+static UNDER_WAY: LazyLock<watch::Sender<PendingCloses>> = LazyLock::new(watch::Sender::default);
 
 #[derive(Default)]
-struct UnderWay {
+struct PendingCloses {
     next: u64,
     numbers: BTreeSet<u64>,
 }
 
 /// One closing that was asked for; it has ended when this is dropped.
-struct Ticket(u64);
+struct CloseTicket(u64);
 
-impl Ticket {
+impl CloseTicket {
     fn draw() -> Self {
         let mut number = 0;
         UNDER_WAY.send_modify(|under_way| {
@@ -69,7 +69,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for CloseTicket {
     fn drop(&mut self) {
         UNDER_WAY.send_if_modified(|under_way| under_way.numbers.remove(&self.0));
     }
@@ -77,7 +77,7 @@ impl Drop for Ticket {
 
 /// Closes an instance, soon. Whoever calls this has made sure that nobody else does.
 pub(super) fn close(tool: Arc<dyn Tool>, name: ToolName) {
-    let ticket = Ticket::draw();
+    let ticket = CloseTicket::draw();
     spawn(async move {
         close_one(tool, name, &QUICK_CLOSES, CLOSE_LIMIT).await;
         drop(ticket);
@@ -96,7 +96,7 @@ pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
 pub(super) async fn settled() {
     let mut under_way = UNDER_WAY.subscribe();
     let until = under_way.borrow().next;
-    let are_over = |now: &UnderWay| now.numbers.first().is_none_or(|&oldest| oldest >= until);
+    let are_over = |now: &PendingCloses| now.numbers.first().is_none_or(|&oldest| oldest >= until);
     // The sender is never dropped.
     drop(under_way.wait_for(are_over).await);
 }

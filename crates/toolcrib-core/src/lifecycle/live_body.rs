@@ -19,13 +19,13 @@ pub(crate) struct LiveBody {
     tool: Arc<dyn Tool>,
     /// The name it first had, for logs.
     name: ToolName,
-    state: Mutex<State>,
+    state: Mutex<BodyState>,
     /// Whether it is closed and in no current snapshot; calls read this without the lock.
     refuses_calls: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State {
+struct BodyState {
     /// How many entries of current snapshots have it.
     placements: usize,
     /// When it lost its last placement, if that began a grace period.
@@ -56,7 +56,7 @@ impl LiveBody {
     }
 
     fn new(tool: Arc<dyn Tool>, name: ToolName, closed: bool) -> Self {
-        let state = State { placements: 0, removed_at: None, closed };
+        let state = BodyState { placements: 0, removed_at: None, closed };
         Self { tool, name, state: Mutex::new(state), refuses_calls: AtomicBool::new(closed) }
     }
 
@@ -97,7 +97,7 @@ impl LiveBody {
         self.close_if(|state| state.removed_at.is_some_and(|at| at.elapsed() >= grace));
     }
 
-    fn close_if(&self, condition: impl FnOnce(&State) -> bool) {
+    fn close_if(&self, condition: impl FnOnce(&BodyState) -> bool) {
         let closes = self.change(|state| {
             let closes = state.placements == 0 && !state.closed && condition(state);
             state.closed |= closes;
@@ -108,7 +108,7 @@ impl LiveBody {
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut BodyState) -> T) -> T {
         // Nothing panics under this lock that could leave the state half changed.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut state);

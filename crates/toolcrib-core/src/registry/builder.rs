@@ -16,9 +16,9 @@ use super::duplicates;
 use super::error::RegistryError;
 use super::owners::Owners;
 use super::rules::{OVERRIDABLE, Rules};
-use super::slot::Slot;
-use super::snapshot::{Parts, RegistrySnapshot};
-use super::unit::{Place, SourceUnit};
+use super::slot::ToolSlot;
+use super::snapshot::{RegistrySnapshot, SnapshotParts};
+use super::unit::{EntryPosition, SourceUnit};
 
 /// Collects entries and decides who owns which name.
 ///
@@ -47,7 +47,7 @@ use super::unit::{Place, SourceUnit};
 /// ```
 #[derive(Debug, Default)]
 pub struct RegistryBuilder {
-    slots: Vec<Arc<Slot>>,
+    slots: Vec<Arc<ToolSlot>>,
     /// Name → the entry that would own it if nothing more came.
     owners: HashMap<ToolName, usize>,
     rules: Rules,
@@ -128,7 +128,7 @@ impl RegistryBuilder {
             return Registration::Refused { reason: error.to_string() };
         }
         self.registered += 1;
-        self.add(Slot::new(entry, Place::Registered(self.registered)))
+        self.add(ToolSlot::new(entry, EntryPosition::Registered(self.registered)))
     }
 
     /// Adds all entries of a unit, in their order: those of a manifest file, for example. Such a unit
@@ -146,7 +146,8 @@ impl RegistryBuilder {
         }
         check_entries(unit, &entries)?;
         for (position, entry) in (0..).zip(entries) {
-            let _ = self.add(Slot::new(entry, Place::Declared { rank: unit.rank, position }));
+            let _ = self
+                .add(ToolSlot::new(entry, EntryPosition::Declared { rank: unit.rank, position }));
         }
         Ok(())
     }
@@ -160,7 +161,7 @@ impl RegistryBuilder {
         Ok(())
     }
 
-    fn add(&mut self, slot: Slot) -> Registration {
+    fn add(&mut self, slot: ToolSlot) -> Registration {
         let position = self.slots.len();
         let registration = match self.owners.entry(slot.entry.definition.tool_name().clone()) {
             Entry::Vacant(vacant) => {
@@ -196,7 +197,7 @@ impl RegistryBuilder {
         }
         owned.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         waiting.sort_by(|a, b| (a.name(), a.standing(&rules)).cmp(&(b.name(), b.standing(&rules))));
-        let snapshot = RegistrySnapshot::assemble(Parts {
+        let snapshot = RegistrySnapshot::assemble(SnapshotParts {
             owners: Owners::new(owned),
             waiting,
             reserved: Vec::new(),

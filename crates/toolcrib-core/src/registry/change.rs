@@ -38,7 +38,7 @@ pub enum Change {
 
 /// What becomes of a unit's declarations.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum UnitContent {
     Entries {
         rank: u32,
         entries: Vec<ToolEntry>,
@@ -58,7 +58,7 @@ pub(super) enum Content {
 /// A checked set of changes.
 #[derive(Debug, Default)]
 pub(super) struct Edit {
-    pub(super) contents: HashMap<UnitKey, Content>,
+    pub(super) contents: HashMap<UnitKey, UnitContent>,
     /// Old name → new name.
     pub(super) renames: HashMap<UnitKey, UnitKey>,
     pub(super) released: Option<String>,
@@ -75,14 +75,14 @@ impl Edit {
                 Change::Replace { unit, entries } => {
                     changeable(&unit.key)?;
                     check_entries(&unit, &entries)?;
-                    let content = Content::Entries { rank: unit.rank, entries };
+                    let content = UnitContent::Entries { rank: unit.rank, entries };
                     if edit.contents.insert(unit.key.clone(), content).is_some() {
                         return Err(RegistryError::Repeated { unit });
                     }
                 }
                 Change::Remove { unit } => {
                     changeable(&unit.key)?;
-                    if edit.contents.insert(unit.key.clone(), Content::Nothing).is_some() {
+                    if edit.contents.insert(unit.key.clone(), UnitContent::Nothing).is_some() {
                         return Err(RegistryError::Repeated { unit });
                     }
                 }
@@ -104,9 +104,9 @@ impl Edit {
             let rank = to.rank;
             edit.contents
                 .entry(to.key)
-                .or_insert_with(|| Content::MovedFrom { from: from.key.clone(), rank });
+                .or_insert_with(|| UnitContent::MovedFrom { from: from.key.clone(), rank });
             if !targets.contains(&from.key) {
-                edit.contents.entry(from.key).or_insert(Content::Nothing);
+                edit.contents.entry(from.key).or_insert(UnitContent::Nothing);
             }
         }
         Ok(edit)
@@ -123,7 +123,7 @@ impl Edit {
     pub(super) fn add(entry: ToolEntry) -> Self {
         let unit = UnitKey::of(&entry.source);
         Self {
-            contents: HashMap::from_iter([(unit, Content::More(Box::new(entry)))]),
+            contents: HashMap::from_iter([(unit, UnitContent::More(Box::new(entry)))]),
             ..Self::default()
         }
     }
@@ -133,7 +133,7 @@ impl Edit {
         let unit = UnitKey::of(source);
         host_only(&unit)?;
         Ok(Self {
-            contents: HashMap::from_iter([(unit, Content::Less(name.to_owned()))]),
+            contents: HashMap::from_iter([(unit, UnitContent::Less(name.to_owned()))]),
             ..Self::default()
         })
     }

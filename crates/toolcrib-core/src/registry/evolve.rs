@@ -6,14 +6,14 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use toolcrib_tool::{ToolEntry, ToolName};
 
-use super::change::{Change, Content, Edit};
+use super::change::{Change, Edit, UnitContent};
 use super::conflict::Reservation;
 use super::error::RegistryError;
 use super::owners::Succession;
-use super::rules::{Standings, decide};
-use super::slot::Slot;
-use super::snapshot::{Parts, RegistrySnapshot};
-use super::unit::{Place, UnitKey, UnitRef};
+use super::rules::{PriorDecision, decide};
+use super::slot::ToolSlot;
+use super::snapshot::{RegistrySnapshot, SnapshotParts};
+use super::unit::{EntryPosition, UnitKey, UnitRef};
 
 /// What a change came to, by name, each list sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,10 +36,10 @@ impl Applied {
 
 /// All that is known of a name that a change touches.
 #[derive(Debug, Default)]
-struct Name {
-    claims: Vec<Arc<Slot>>,
-    before: Standings,
-    owner: Option<Arc<Slot>>,
+struct NameClaims {
+    claims: Vec<Arc<ToolSlot>>,
+    before: PriorDecision,
+    owner: Option<Arc<ToolSlot>>,
 }
 
 impl RegistrySnapshot {
@@ -61,11 +61,11 @@ impl RegistrySnapshot {
     pub(super) fn edited(&self, edit: Edit) -> (Self, Applied) {
         let Edit { contents, renames, released } = edit;
         let mut registered = self.registered();
-        let mut names = BTreeMap::<ToolName, Name>::new();
+        let mut names = BTreeMap::<ToolName, NameClaims>::new();
 
         // What the changed units declared, and what they declare from now on.
-        let mut declared = HashMap::<UnitKey, Vec<Arc<Slot>>>::new();
-        let is_changed = |slot: &Slot| {
+        let mut declared = HashMap::<UnitKey, Vec<Arc<ToolSlot>>>::new();
+        let is_changed = |slot: &ToolSlot| {
             let key = UnitRef::of(&slot.entry.source);
             contents.get_key_value(&key).map(|(unit, _)| unit)
         };
@@ -90,7 +90,7 @@ impl RegistrySnapshot {
         }
 
         // What the others declare, and who has the names so far.
-        let changed = |slot: &Slot| is_changed(slot).is_some();
+        let changed = |slot: &ToolSlot| is_changed(slot).is_some();
         for (name, known) in &mut names {
             if let Some(owner) = self.slot(name.as_str()) {
                 if !owner.is_fallback() {
@@ -112,7 +112,7 @@ impl RegistrySnapshot {
     }
 
     /// Decides the names and puts the outcome in the place of what was.
-    fn decided(&self, names: BTreeMap<ToolName, Name>, registered: u64) -> (Self, Applied) {
+    fn decided(&self, names: BTreeMap<ToolName, NameClaims>, registered: u64) -> (Self, Applied) {
         let rules = self.rules();
         let mut applied = Applied::default();
         let mut owners = Vec::with_capacity(names.len());
@@ -128,7 +128,7 @@ impl RegistrySnapshot {
         reserved.extend(self.reserved().iter().filter(|held| !touched(&held.name)).cloned());
 
         for (name, known) in names {
-            let Name { mut claims, before, owner } = known;
+            let NameClaims { mut claims, before, owner } = known;
             let decision = decide(rules, &claims, &before);
             if let Some(layer) = decision.reserved {
                 let last = owner.as_ref().map(|owner| owner.entry.source.clone());
@@ -156,7 +156,8 @@ impl RegistrySnapshot {
         let waiting = merged(untouched_waiting, waiting);
         reserved.sort_unstable_by(|a, b| a.name.cmp(&b.name));
 
-        let parts = Parts { owners, waiting, reserved, rules: Arc::clone(rules), registered };
+        let parts =
+            SnapshotParts { owners, waiting, reserved, rules: Arc::clone(rules), registered };
         (Self::assemble(parts), applied)
     }
 }
@@ -164,20 +165,20 @@ impl RegistrySnapshot {
 /// What a unit declares from now on.
 fn declare(
     unit: &UnitKey,
-    content: &Content,
-    declared: &HashMap<UnitKey, Vec<Arc<Slot>>>,
+    content: &UnitContent,
+    declared: &HashMap<UnitKey, Vec<Arc<ToolSlot>>>,
     registered: &mut u64,
-) -> Vec<Arc<Slot>> {
+) -> Vec<Arc<ToolSlot>> {
     let before = |unit| declared.get(unit).map(Vec::as_slice).unwrap_or_default();
     match content {
-        Content::Nothing => Vec::new(),
-        Content::Entries { rank, entries } => {
+        UnitContent::Nothing => Vec::new(),
+        UnitContent::Entries { rank, entries } => {
             let known = before(unit);
             (0..)
                 .zip(entries)
                 .map(|(position, entry)| {
-                    let place = Place::Declared { rank: *rank, position };
-                    let new = Slot::new(entry.clone(), place);
+                    let place = EntryPosition::Declared { rank: *rank, position };
+                    let new = ToolSlot::new(entry.clone(), place);
                     // What has not changed stays, with all that was made from it.
                     let same = known.iter().find(|known| known.is_same(&new));
                     same.map_or_else(|| Arc::new(new), Arc::clone)
@@ -185,20 +186,20 @@ fn declare(
                 .collect()
         }
         // A unit of which nothing is known takes nothing from the one whose name it gets.
-        Content::MovedFrom { from, .. } if before(from).is_empty() => before(unit).to_vec(),
-        Content::MovedFrom { from, rank } => (0..)
+        UnitContent::MovedFrom { from, .. } if before(from).is_empty() => before(unit).to_vec(),
+        UnitContent::MovedFrom { from, rank } => (0..)
             .zip(before(from))
             .map(|(position, slot)| {
-                let place = Place::Declared { rank: *rank, position };
-                Arc::new(Slot::new(renamed(&slot.entry, from, unit), place))
+                let place = EntryPosition::Declared { rank: *rank, position };
+                Arc::new(ToolSlot::new(renamed(&slot.entry, from, unit), place))
             })
             .collect(),
-        Content::More(entry) => {
+        UnitContent::More(entry) => {
             *registered += 1;
-            let new = Slot::new((**entry).clone(), Place::Registered(*registered));
+            let new = ToolSlot::new((**entry).clone(), EntryPosition::Registered(*registered));
             before(unit).iter().cloned().chain([Arc::new(new)]).collect()
         }
-        Content::Less(name) => {
+        UnitContent::Less(name) => {
             before(unit).iter().filter(|slot| slot.name() != name).cloned().collect()
         }
     }
@@ -214,7 +215,7 @@ fn renamed(entry: &ToolEntry, from: &UnitKey, to: &UnitKey) -> ToolEntry {
 }
 
 /// Two lists sorted by name that share none, as one.
-fn merged(one: Vec<Arc<Slot>>, other: Vec<Arc<Slot>>) -> Vec<Arc<Slot>> {
+fn merged(one: Vec<Arc<ToolSlot>>, other: Vec<Arc<ToolSlot>>) -> Vec<Arc<ToolSlot>> {
     let mut all = one;
     all.extend(other);
     // Stable, and linear for two sorted runs.

@@ -29,7 +29,7 @@ pub use live::Registry;
 pub use rules::OVERRIDABLE;
 pub use scratch::Scratch;
 pub(crate) use selection::Selection;
-pub(crate) use slot::{Compiled, Slot};
+pub(crate) use slot::{Compiled, ToolSlot};
 pub use snapshot::RegistrySnapshot;
 pub use unit::SourceUnit;
 pub use upstream_name::exposed_name;

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use toolcrib_tool::ToolName;
 
-use super::slot::Slot;
+use super::slot::ToolSlot;
 
 /// The owners of one snapshot.
 #[derive(Debug)]
 pub(super) struct Owners {
     /// Sorted by name.
-    slots: Vec<Arc<Slot>>,
+    slots: Vec<Arc<ToolSlot>>,
     /// The position of each name. Snapshots with the same names share it.
     by_name: Arc<HashMap<ToolName, usize>>,
 }
 
 impl Owners {
     /// Of slots that are sorted by name, each name once.
-    pub(super) fn new(slots: Vec<Arc<Slot>>) -> Self {
+    pub(super) fn new(slots: Vec<Arc<ToolSlot>>) -> Self {
         let names = slots.iter().map(|slot| slot.entry.definition.tool_name().clone());
         let by_name = names.enumerate().map(|(position, name)| (name, position)).collect();
         Self { slots, by_name: Arc::new(by_name) }
@@ -35,7 +35,7 @@ impl Owners {
     }
 
     #[inline]
-    pub(super) fn get(&self, position: usize) -> Option<&Arc<Slot>> {
+    pub(super) fn get(&self, position: usize) -> Option<&Arc<ToolSlot>> {
         self.slots.get(position)
     }
 
@@ -49,12 +49,12 @@ impl Owners {
         self.get(position).is_some_and(|slot| slot.is_available())
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Slot>> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<ToolSlot>> {
         self.slots.iter()
     }
 
     /// With others in the place of some, by position; the names stay.
-    pub(super) fn with(&self, others: impl IntoIterator<Item = (usize, Arc<Slot>)>) -> Self {
+    pub(super) fn with(&self, others: impl IntoIterator<Item = (usize, Arc<ToolSlot>)>) -> Self {
         let mut slots = self.slots.clone();
         for (position, slot) in others {
             if let Some(place) = slots.get_mut(position) {
@@ -90,8 +90,8 @@ impl Owners {
 /// Who had a name, and who has it.
 #[derive(Debug)]
 pub(super) struct Succession {
-    pub(super) before: Option<Arc<Slot>>,
-    pub(super) now: Option<Arc<Slot>>,
+    pub(super) before: Option<Arc<ToolSlot>>,
+    pub(super) now: Option<Arc<ToolSlot>>,
 }
 
 #[cfg(test)]
@@ -100,21 +100,21 @@ mod tests {
     use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
 
     use super::*;
-    use crate::registry::unit::Place;
+    use crate::registry::unit::EntryPosition;
 
     const NAMES: usize = 40;
 
-    fn slot(number: usize, unit: &str) -> Arc<Slot> {
+    fn slot(number: usize, unit: &str) -> Arc<ToolSlot> {
         let definition = ToolDefinition::builder(format!("t{number:04}")).description("A test.");
         let entry = ToolEntry::client(
             definition.build().expect("a definition"),
             Source::new(Layer::Manifest, unit),
         );
         let entry = if number.is_multiple_of(3) { entry.unavailable("for a test") } else { entry };
-        Arc::new(Slot::new(entry, Place::Declared { rank: 0, position: 0 }))
+        Arc::new(ToolSlot::new(entry, EntryPosition::Declared { rank: 0, position: 0 }))
     }
 
-    fn check(owners: &Owners, model: &[Arc<Slot>]) -> Result<(), TestCaseError> {
+    fn check(owners: &Owners, model: &[Arc<ToolSlot>]) -> Result<(), TestCaseError> {
         prop_assert_eq!(owners.len(), model.len());
         prop_assert!(owners.iter().zip(model).all(|(one, other)| Arc::ptr_eq(one, other)));
         for (position, slot) in model.iter().enumerate() {
@@ -139,9 +139,9 @@ mod tests {
             there in proptest::collection::vec(prop::bool::weighted(0.9), NAMES),
             changes in proptest::collection::btree_map(0..NAMES, 0..3_u8, 0..20),
         ) {
-            let mut model: Vec<Option<Arc<Slot>>> =
+            let mut model: Vec<Option<Arc<ToolSlot>>> =
                 there.iter().enumerate().map(|(at, is)| is.then(|| slot(at, "a"))).collect();
-            let flat = |model: &[Option<Arc<Slot>>]| model.iter().flatten().cloned().collect::<Vec<_>>();
+            let flat = |model: &[Option<Arc<ToolSlot>>]| model.iter().flatten().cloned().collect::<Vec<_>>();
             let owners = Owners::new(flat(&model));
             check(&owners, &flat(&model))?;
             let names = changes.into_iter().map(|(at, change)| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolcrib_tool::{Layer, ToolEntry};
 
-use super::slot::Slot;
+use super::slot::ToolSlot;
 use super::unit::UnitKey;
 
 /// The names of the system's own tools that others may replace.
@@ -31,7 +31,7 @@ impl Rules {
 
 /// What was decided about a name before.
 #[derive(Debug, Default)]
-pub(super) struct Standings {
+pub(super) struct PriorDecision {
     /// The unit that owns it, fallbacks apart.
     pub(super) holder: Option<UnitKey>,
     /// The layer for which it is reserved.
@@ -40,7 +40,7 @@ pub(super) struct Standings {
 
 /// Who has a name from now on.
 #[derive(Debug)]
-pub(super) struct Decision {
+pub(super) struct NameDecision {
     /// The owner's position among the claims.
     pub(super) owner: Option<usize>,
     /// The layer for which the name is reserved.
@@ -52,7 +52,11 @@ pub(super) struct Decision {
 /// The owner stays as long as its unit declares the name. A name given up goes to the first of its
 /// layer; without one it is reserved, and only that layer can have it. A fallback serves wherever
 /// no other that may has the name.
-pub(super) fn decide(rules: &Rules, claims: &[Arc<Slot>], before: &Standings) -> Decision {
+pub(super) fn decide(
+    rules: &Rules,
+    claims: &[Arc<ToolSlot>],
+    before: &PriorDecision,
+) -> NameDecision {
     let fallback = claims.iter().position(|claim| claim.is_fallback());
     let candidates = || {
         claims.iter().enumerate().filter(|(_, claim)| {
@@ -79,5 +83,5 @@ pub(super) fn decide(rules: &Rules, claims: &[Arc<Slot>], before: &Standings) ->
             (heir, heir.is_none().then_some(layer))
         }
     };
-    Decision { owner: main.or(fallback), reserved }
+    NameDecision { owner: main.or(fallback), reserved }
 }

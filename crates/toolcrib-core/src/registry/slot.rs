@@ -7,7 +7,7 @@ use toolcrib_search::Document;
 use toolcrib_tool::{Body, Constraint, Layer, ToolEntry};
 
 use super::rules::Rules;
-use super::unit::Place;
+use super::unit::EntryPosition;
 use crate::arguments::prepare::Preparation;
 use crate::cache::Callee;
 use crate::core_tools::search;
@@ -18,11 +18,11 @@ use crate::lifecycle::LiveBody;
 ///
 /// Snapshots share the slots that do not change between them, so that what was compiled stays.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ToolSlot {
     live: Option<Arc<LiveBody>>,
     compiled: OnceLock<Compiled>,
     pub(crate) entry: ToolEntry,
-    pub(super) place: Place,
+    pub(super) place: EntryPosition,
     fingerprint: OnceLock<Fingerprint>,
     document: OnceLock<Document>,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Compiled {
     pub(crate) callee: Callee,
 }
 
-impl Slot {
-    pub(super) fn new(entry: ToolEntry, place: Place) -> Self {
+impl ToolSlot {
+    pub(super) fn new(entry: ToolEntry, place: EntryPosition) -> Self {
         let live = match &entry.body {
             Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
             _ => None,
@@ -85,7 +85,7 @@ impl Slot {
     }
 
     /// Its place among all that declare its name: the least is the owner of a fresh registry.
-    pub(super) fn standing<'a>(&'a self, rules: &Rules) -> Standing<'a> {
+    pub(super) fn standing<'a>(&'a self, rules: &Rules) -> NamePrecedence<'a> {
         let source = &self.entry.source;
         let class = match source.layer {
             Layer::Fallback => Class::Fallback,
@@ -94,12 +94,12 @@ impl Slot {
             _ => Class::Refused,
         };
         let (rank, unit, position) = match self.place {
-            Place::Registered(number) => (None, "", number),
-            Place::Declared { rank, position } => {
+            EntryPosition::Registered(number) => (None, "", number),
+            EntryPosition::Declared { rank, position } => {
                 (Some(rank), source.unit.as_str(), position.into())
             }
         };
-        Standing { class, layer: source.layer, rank, unit, position }
+        NamePrecedence { class, layer: source.layer, rank, unit, position }
     }
 
     /// Whether the other says and does the same in the same place.
@@ -142,7 +142,7 @@ fn same_constraint(one: Option<&Arc<dyn Constraint>>, other: Option<&Arc<dyn Con
 
 /// The order in which entries of one name are heard.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Standing<'a> {
+pub(super) struct NamePrecedence<'a> {
     class: Class,
     layer: Layer,
     /// Entries that were registered by themselves come before those of units.

@@ -10,7 +10,7 @@ use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 use super::conflict::{Conflict, Divergence, Reservation};
 use super::owners::Owners;
 use super::rules::Rules;
-use super::slot::Slot;
+use super::slot::ToolSlot;
 use crate::core_tools::search::FoundTool;
 use crate::identity::fingerprint;
 use crate::lifecycle::LiveBody;
@@ -28,7 +28,7 @@ pub struct RegistrySnapshot {
     /// from one snapshot to the next.
     words: OnceLock<Index>,
     /// Those that did not get their name, by name and then in the order in which they would.
-    waiting: Vec<Arc<Slot>>,
+    waiting: Vec<Arc<ToolSlot>>,
     /// Sorted by name.
     reserved: Vec<Reservation>,
     conflicts: Vec<Conflict>,
@@ -38,9 +38,9 @@ pub struct RegistrySnapshot {
 
 /// What a snapshot is made of; the rest follows.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct SnapshotParts {
     pub(super) owners: Owners,
-    pub(super) waiting: Vec<Arc<Slot>>,
+    pub(super) waiting: Vec<Arc<ToolSlot>>,
     pub(super) reserved: Vec<Reservation>,
     pub(super) rules: Arc<Rules>,
     /// How many entries were registered by themselves so far.
@@ -48,10 +48,10 @@ pub(super) struct Parts {
 }
 
 impl RegistrySnapshot {
-    pub(super) fn assemble(parts: Parts) -> Self {
+    pub(super) fn assemble(parts: SnapshotParts) -> Self {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-        let Parts { owners, waiting, reserved, rules, registered } = parts;
+        let SnapshotParts { owners, waiting, reserved, rules, registered } = parts;
         let mut snapshot = Self {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             owners,
@@ -69,7 +69,7 @@ impl RegistrySnapshot {
         snapshot
     }
 
-    fn conflict(&self, waiting: &Slot) -> Option<Conflict> {
+    fn conflict(&self, waiting: &ToolSlot) -> Option<Conflict> {
         // A fallback whose place is taken is as it should be.
         if waiting.is_fallback() {
             return None;
@@ -97,7 +97,7 @@ impl RegistrySnapshot {
     }
 
     #[inline]
-    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
+    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<ToolSlot>> {
         self.owners.get(self.owners.position(name)?)
     }
 
@@ -107,7 +107,7 @@ impl RegistrySnapshot {
     }
 
     #[inline]
-    pub(crate) fn slot_at(&self, position: usize) -> Option<&Arc<Slot>> {
+    pub(crate) fn slot_at(&self, position: usize) -> Option<&Arc<ToolSlot>> {
         self.owners.get(position)
     }
 
@@ -239,9 +239,9 @@ impl RegistrySnapshot {
     pub fn refreshed(&self, definitions: impl IntoIterator<Item = Arc<ToolDefinition>>) -> Self {
         let others = definitions.into_iter().filter_map(|definition| {
             let position = self.owners.position(definition.name())?;
-            let Slot { entry, place, .. } = &**self.owners.get(position)?;
+            let ToolSlot { entry, place, .. } = &**self.owners.get(position)?;
             let entry = ToolEntry { definition, ..entry.clone() };
-            Some((position, Arc::new(Slot::new(entry, *place))))
+            Some((position, Arc::new(ToolSlot::new(entry, *place))))
         });
         self.with_owners(self.owners.with(others))
     }
@@ -257,14 +257,14 @@ impl RegistrySnapshot {
                 entry.body = body;
                 entry.availability = Availability::Available;
             }
-            Arc::new(Slot::new(entry, slot.place))
+            Arc::new(ToolSlot::new(entry, slot.place))
         });
         self.with_owners(self.owners.with(slots.enumerate()))
     }
 
     /// A copy with other owners of the same names.
     fn with_owners(&self, owners: Owners) -> Self {
-        let parts = Parts {
+        let parts = SnapshotParts {
             owners,
             waiting: self.waiting.clone(),
             reserved: self.reserved.clone(),
@@ -283,7 +283,7 @@ impl RegistrySnapshot {
         &self.owners
     }
 
-    pub(super) fn waiting(&self) -> &[Arc<Slot>] {
+    pub(super) fn waiting(&self) -> &[Arc<ToolSlot>] {
         &self.waiting
     }
 

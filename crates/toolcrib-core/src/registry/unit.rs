@@ -98,7 +98,7 @@ impl fmt::Display for UnitKey {
 
 /// Where an entry stands within its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum EntryPosition {
     /// Registered by itself; the number counts such registrations.
     Registered(u64),
     /// Declared by a unit of that rank, at that position.

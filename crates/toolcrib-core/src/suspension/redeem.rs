@@ -165,13 +165,13 @@ pub(crate) async fn redeem_for_caller(
 }
 
 /// What somebody is about to do with a call.
-struct Asked {
+struct ResolveRequest {
     resolved: Resolved,
     granted: Granted,
     changed: Option<String>,
 }
 
-impl Asked {
+impl ResolveRequest {
     /// The grant, if the call was there to be taken.
     async fn grant(
         self,
@@ -198,14 +198,14 @@ async fn found(
     now: Timestamp,
     resolution: Resolution,
     by: &str,
-) -> Result<(Suspension, Asked), RedeemError> {
+) -> Result<(Suspension, ResolveRequest), RedeemError> {
     let Some(found) = store.find(id).await? else {
         return Err(too_late(store, id, identity).await?);
     };
     let deed = Deed::of(&resolution);
     let (granted, changed) = granted(&found, identity, now, resolution)?;
     let resolved = Resolved::new(&found, deed, by, now);
-    Ok((found, Asked { resolved, granted, changed }))
+    Ok((found, ResolveRequest { resolved, granted, changed }))
 }
 
 /// What is said of a call of this identity that does not wait.

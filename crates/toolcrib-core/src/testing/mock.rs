@@ -55,14 +55,14 @@ pub struct MockCall {
     pub values: ContextValues,
 }
 
-type Step = Box<dyn Fn(&Value) -> Result<ToolOutcome, ToolError> + Send + Sync>;
+type ScriptedAnswer = Box<dyn Fn(&Value) -> Result<ToolOutcome, ToolError> + Send + Sync>;
 
 #[derive(Default)]
 struct Script(Mutex<Progress>);
 
 #[derive(Default)]
 struct Progress {
-    steps: Vec<Arc<Step>>,
+    steps: Vec<Arc<ScriptedAnswer>>,
     calls: Vec<MockCall>,
 }
 

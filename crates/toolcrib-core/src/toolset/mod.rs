@@ -54,13 +54,13 @@ pub use view::ToolsetView;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(from = "Rules")]
-#[schemars(with = "Rules")]
-pub struct Toolset(Arc<Inner>);
+#[serde(from = "ToolsetRules")]
+#[schemars(with = "ToolsetRules")]
+pub struct Toolset(Arc<ToolsetInner>);
 
 #[derive(Default)]
-struct Inner {
-    rules: Rules,
+struct ToolsetInner {
+    rules: ToolsetRules,
     /// What was chosen of the snapshot that was asked about last: turns come in rows.
     last: ArcSwapOption<Chosen>,
 }
@@ -82,7 +82,7 @@ fn not_empty<'de, D: Deserializer<'de>>(include: D) -> Result<Vec<ToolFilter>, D
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Toolset")]
 #[serde(default, deny_unknown_fields)]
-struct Rules {
+struct ToolsetRules {
     /// Takes what any of these takes. Without it, all tools are taken; an empty list is refused.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_empty")]
     #[schemars(length(min = 1), extend("x-expected" = EMPTY_INCLUDE))]
@@ -174,7 +174,7 @@ impl Toolset {
         self.include(ToolFilter::new().name(READ_OUTPUT))
     }
 
-    fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
+    fn with(self, change: impl FnOnce(&mut ToolsetRules)) -> Self {
         let mut rules = self.0.rules.clone();
         change(&mut rules);
         Self::from(rules)
@@ -182,7 +182,7 @@ impl Toolset {
 
     /// Whether the tool is part of it.
     pub fn allows(&self, entry: &ToolEntry) -> bool {
-        let Rules { include, exclude, .. } = &self.0.rules;
+        let ToolsetRules { include, exclude, .. } = &self.0.rules;
         (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
             && !exclude.iter().any(|filter| filter.takes(entry))
     }
@@ -214,13 +214,13 @@ impl Serialize for Toolset {
     }
 }
 
-impl From<Rules> for Toolset {
-    fn from(rules: Rules) -> Self {
-        Self(Arc::new(Inner { rules, last: ArcSwapOption::empty() }))
+impl From<ToolsetRules> for Toolset {
+    fn from(rules: ToolsetRules) -> Self {
+        Self(Arc::new(ToolsetInner { rules, last: ArcSwapOption::empty() }))
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for ToolsetInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rules.fmt(f)
     }

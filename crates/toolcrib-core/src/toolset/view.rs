@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolcrib_tool::{ToolDefinition, ToolEntry};
 
 use crate::core_tools::search::{FoundTool, Match};
-use crate::registry::{RegistrySnapshot, Selection, Slot};
+use crate::registry::{RegistrySnapshot, Selection, ToolSlot};
 
 /// What a toolset allows of one snapshot. It holds no bodies, so that keeping it keeps nothing open.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl ToolsetView {
     }
 
     /// What a call of that name resolves to.
-    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
+    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<ToolSlot>> {
         let position = self.snapshot.position(name)?;
         self.chosen.allowed.contains(position).then(|| self.snapshot.slot_at(position))?
     }

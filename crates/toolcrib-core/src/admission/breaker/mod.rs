@@ -25,35 +25,35 @@ pub(super) struct Breaker {
     /// Entries in the table, to be read without its lock: where nothing has timed out, a call
     /// takes no lock here.
     entries: AtomicUsize,
-    table: Mutex<Table>,
+    table: Mutex<BreakerTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    map: HashMap<Key, Entry>,
+struct BreakerTable {
+    map: HashMap<BreakerKey, BreakerEntry>,
     /// Counts uses, to tell which entry was used last.
     uses: u64,
     trials: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct BreakerKey {
     tool: Box<str>,
     identity: Box<str>,
     edition: u64,
 }
 
-/// A [`Key`] that owns nothing; its fields have that one's order, so that both hash alike. The name
+/// A [`BreakerKey`] that owns nothing; its fields have that one's order, so that both hash alike. The name
 /// is not read until there is an entry to look for.
 #[derive(Debug, Clone, Copy, Hash)]
-struct KeyRef<'k> {
+struct BreakerKeyRef<'k> {
     tool: &'k ToolName,
     identity: &'k str,
     edition: u64,
 }
 
-impl Equivalent<Key> for KeyRef<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
+impl Equivalent<BreakerKey> for BreakerKeyRef<'_> {
+    fn equivalent(&self, key: &BreakerKey) -> bool {
         self.edition == key.edition
             && self.tool.as_str() == &*key.tool
             && self.identity == &*key.identity
@@ -61,13 +61,13 @@ impl Equivalent<Key> for KeyRef<'_> {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct BreakerEntry {
     used: u64,
-    state: State,
+    state: CircuitState,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum CircuitState {
     /// Calls pass; so many timed out one after the other.
     Closed { timeouts: u32 },
     /// Calls are paused until then.
@@ -97,7 +97,7 @@ impl Breaker {
         identity: &'b str,
         edition: u64,
     ) -> Result<Watch<'b>, Paused> {
-        let key = KeyRef { tool, identity, edition };
+        let key = BreakerKeyRef { tool, identity, edition };
         let watch = |trial| Watch { breaker: self, key, trial };
         if self.entries.load(Ordering::Relaxed) == 0 {
             return Ok(watch(None));
@@ -106,16 +106,16 @@ impl Breaker {
         let number = table.trials;
         let Some(entry) = table.touch(&key) else { return Ok(watch(None)) };
         match entry.state {
-            State::Closed { .. } => return Ok(watch(None)),
-            State::HalfOpen { .. } => return Err(Paused::WhileTried),
-            State::Open { until } => {
+            CircuitState::Closed { .. } => return Ok(watch(None)),
+            CircuitState::HalfOpen { .. } => return Err(Paused::WhileTried),
+            CircuitState::Open { until } => {
                 let left = until.saturating_duration_since(Instant::now());
                 if !left.is_zero() {
                     return Err(Paused::For(left));
                 }
             }
         }
-        entry.state = State::HalfOpen { trial: number };
+        entry.state = CircuitState::HalfOpen { trial: number };
         table.trials += 1;
         Ok(watch(Some(number)))
     }
@@ -126,7 +126,7 @@ impl Breaker {
         let mut paused = HashSet::new();
         table.map.retain(|key, entry| {
             let is_reset = *key.tool == *tool;
-            if is_reset && !matches!(entry.state, State::Closed { .. }) {
+            if is_reset && !matches!(entry.state, CircuitState::Closed { .. }) {
                 paused.insert(key.identity.clone());
             }
             !is_reset
@@ -145,10 +145,10 @@ impl Breaker {
         let now = Instant::now();
         for (key, entry) in &self.lock().map {
             let left = match entry.state {
-                State::Open { until } if until > now => until - now,
-                State::HalfOpen { .. } => Duration::ZERO,
+                CircuitState::Open { until } if until > now => until - now,
+                CircuitState::HalfOpen { .. } => Duration::ZERO,
                 // Its next call passes.
-                State::Open { .. } | State::Closed { .. } => continue,
+                CircuitState::Open { .. } | CircuitState::Closed { .. } => continue,
             };
             let longest = paused.entry(key.tool.to_string()).or_insert(left);
             *longest = left.max(*longest);
@@ -157,23 +157,23 @@ impl Breaker {
     }
 
     /// Whether this opens it.
-    fn timed_out(&self, key: &KeyRef<'_>, trial: Option<u64>) -> bool {
+    fn timed_out(&self, key: &BreakerKeyRef<'_>, trial: Option<u64>) -> bool {
         if self.threshold == 0 {
             return false;
         }
-        let opened = State::Open { until: later(self.cooldown) };
+        let opened = CircuitState::Open { until: later(self.cooldown) };
         let after = |timeouts| {
-            if timeouts >= self.threshold { opened } else { State::Closed { timeouts } }
+            if timeouts >= self.threshold { opened } else { CircuitState::Closed { timeouts } }
         };
         let mut table = self.lock();
-        let is_open = |entry: &Entry| matches!(entry.state, State::Open { .. });
+        let is_open = |entry: &BreakerEntry| matches!(entry.state, CircuitState::Open { .. });
         let was_open = table.map.get(key).is_some_and(is_open);
         match (table.touch(key), trial) {
             (Some(entry), trial) => match (entry.state, trial) {
-                (State::HalfOpen { trial: current }, Some(trial)) if current == trial => {
+                (CircuitState::HalfOpen { trial: current }, Some(trial)) if current == trial => {
                     entry.state = opened;
                 }
-                (State::Closed { timeouts }, None) => {
+                (CircuitState::Closed { timeouts }, None) => {
                     entry.state = after(timeouts.saturating_add(1));
                 }
                 // Begun before it opened: what is known already.
@@ -188,14 +188,14 @@ impl Breaker {
         !was_open && table.map.get(key).is_some_and(is_open)
     }
 
-    fn ended(&self, key: &KeyRef<'_>, trial: Option<u64>) {
+    fn ended(&self, key: &BreakerKeyRef<'_>, trial: Option<u64>) {
         if self.entries.load(Ordering::Relaxed) == 0 {
             return;
         }
         let mut table = self.lock();
         let closes = table.map.get(key).is_some_and(|entry| match (entry.state, trial) {
-            (State::Closed { .. }, None) => true,
-            (State::HalfOpen { trial: current }, Some(trial)) => current == trial,
+            (CircuitState::Closed { .. }, None) => true,
+            (CircuitState::HalfOpen { trial: current }, Some(trial)) => current == trial,
             // Begun before it opened: it says nothing of the tool now.
             _ => false,
         });
@@ -206,15 +206,15 @@ impl Breaker {
     }
 
     /// Lets the next call be the trial.
-    fn give_up(&self, key: &KeyRef<'_>, trial: u64) {
+    fn give_up(&self, key: &BreakerKeyRef<'_>, trial: u64) {
         if let Some(entry) = self.lock().map.get_mut(key)
-            && matches!(entry.state, State::HalfOpen { trial: current } if current == trial)
+            && matches!(entry.state, CircuitState::HalfOpen { trial: current } if current == trial)
         {
-            entry.state = State::Open { until: Instant::now() };
+            entry.state = CircuitState::Open { until: Instant::now() };
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, BreakerTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -225,15 +225,15 @@ fn later(cooldown: Duration) -> Instant {
     Instant::now() + cooldown.min(CENTURY)
 }
 
-impl Table {
-    fn touch(&mut self, key: &KeyRef<'_>) -> Option<&mut Entry> {
+impl BreakerTable {
+    fn touch(&mut self, key: &BreakerKeyRef<'_>) -> Option<&mut BreakerEntry> {
         let entry = self.map.get_mut(key)?;
         self.uses += 1;
         entry.used = self.uses;
         Some(entry)
     }
 
-    fn insert(&mut self, key: &KeyRef<'_>, state: State) {
+    fn insert(&mut self, key: &BreakerKeyRef<'_>, state: CircuitState) {
         // Reading all of them is dear, but only a timeout comes here, and that took longer.
         if self.map.len() >= MAX_ENTRIES
             && let Some(oldest) = self.map.iter().min_by_key(|(_, entry)| entry.used)
@@ -242,9 +242,9 @@ impl Table {
             self.map.remove(&oldest);
         }
         self.uses += 1;
-        let KeyRef { tool, identity, edition } = *key;
-        let key = Key { tool: tool.as_str().into(), identity: identity.into(), edition };
-        self.map.insert(key, Entry { used: self.uses, state });
+        let BreakerKeyRef { tool, identity, edition } = *key;
+        let key = BreakerKey { tool: tool.as_str().into(), identity: identity.into(), edition };
+        self.map.insert(key, BreakerEntry { used: self.uses, state });
     }
 }
 
@@ -253,7 +253,7 @@ impl Table {
 #[must_use = "dropped without a word, the call counts for nothing"]
 pub(super) struct Watch<'b> {
     breaker: &'b Breaker,
-    key: KeyRef<'b>,
+    key: BreakerKeyRef<'b>,
     trial: Option<u64>,
 }
 

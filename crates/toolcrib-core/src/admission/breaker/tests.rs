@@ -143,7 +143,7 @@ async fn success_leaves_no_entry() {
 
 /// What happens to the breaker.
 #[derive(Debug, Clone)]
-enum Step {
+enum BreakerStep {
     Begin,
     TimeOut(prop::sample::Index),
     End(prop::sample::Index),
@@ -152,15 +152,15 @@ enum Step {
     Reset,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = BreakerStep> {
     let call = any::<prop::sample::Index>;
     prop_oneof![
-        6 => Just(Step::Begin),
-        5 => call().prop_map(Step::TimeOut),
-        2 => call().prop_map(Step::End),
-        1 => call().prop_map(Step::Drop),
-        3 => (1_u64..50).prop_map(Step::Pass),
-        1 => Just(Step::Reset),
+        6 => Just(BreakerStep::Begin),
+        5 => call().prop_map(BreakerStep::TimeOut),
+        2 => call().prop_map(BreakerStep::End),
+        1 => call().prop_map(BreakerStep::Drop),
+        3 => (1_u64..50).prop_map(BreakerStep::Pass),
+        1 => Just(BreakerStep::Reset),
     ]
 }
 
@@ -224,31 +224,31 @@ proptest! {
                     (!running.is_empty()).then(|| running.swap_remove(index.index(running.len())))
                 };
                 match step {
-                    Step::Begin => {
+                    BreakerStep::Begin => {
                         let watch = breaker.check(&slow, "ada", 1).ok();
                         let passed = watch.as_ref().map(Watch::is_trial);
                         prop_assert_eq!(passed, model.begin(number));
                         running.extend(watch.map(|watch| (number, watch)));
                     }
-                    Step::TimeOut(index) => if let Some((call, watch)) = take(index) {
+                    BreakerStep::TimeOut(index) => if let Some((call, watch)) = take(index) {
                         model.time_out(call, watch.is_trial());
                         watch.timed_out();
                     },
-                    Step::End(index) => if let Some((call, watch)) = take(index) {
+                    BreakerStep::End(index) => if let Some((call, watch)) = take(index) {
                         model.end(call, watch.is_trial());
                         watch.ended();
                     },
-                    Step::Drop(index) => if let Some((call, watch)) = take(index) {
+                    BreakerStep::Drop(index) => if let Some((call, watch)) = take(index) {
                         drop(watch);
                         if model.trial == Some(call) {
                             model.trial = None;
                         }
                     },
-                    Step::Pass(seconds) => {
+                    BreakerStep::Pass(seconds) => {
                         advance(Duration::from_secs(seconds)).await;
                         model.now += seconds;
                     }
-                    Step::Reset => {
+                    BreakerStep::Reset => {
                         breaker.reset("slow");
                         model = Model { now: model.now, ..Model::default() };
                     }

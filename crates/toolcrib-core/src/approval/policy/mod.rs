@@ -76,8 +76,8 @@ pub enum OnAsk {
 ///     - { tool: db_*, action: ask }
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "Written")]
-#[schemars(with = "Written")]
+#[serde(try_from = "PolicyConfig", into = "PolicyConfig")]
+#[schemars(with = "PolicyConfig")]
 pub struct Policy {
     on_ask: OnAsk,
     rules: Arc<[CompiledRule]>,
@@ -89,24 +89,24 @@ pub struct Policy {
     "mode": "`policy.mode` is now `policy.on_ask`: write `wait` for `guarded`, `allow` for `yolo`"
 }))]
 #[serde(default, deny_unknown_fields)]
-struct Written {
+struct PolicyConfig {
     /// What happens to calls that need approval.
     on_ask: OnAsk,
     /// The rules; the first that matches a call decides it.
     rules: Vec<PolicyRule>,
 }
 
-impl From<Policy> for Written {
+impl From<Policy> for PolicyConfig {
     fn from(policy: Policy) -> Self {
         let rules = policy.rules.iter().map(|rule| rule.written.clone()).collect();
         Self { on_ask: policy.on_ask, rules }
     }
 }
 
-impl TryFrom<Written> for Policy {
+impl TryFrom<PolicyConfig> for Policy {
     type Error = PolicyError;
 
-    fn try_from(written: Written) -> Result<Self, PolicyError> {
+    fn try_from(written: PolicyConfig) -> Result<Self, PolicyError> {
         Self::new(written.on_ask, written.rules)
     }
 }

@@ -30,7 +30,7 @@ impl Hands {
     }
 }
 
-fn insert(cache: &AnswerCache, key: &super::Key, output: &str) -> bool {
+fn insert(cache: &AnswerCache, key: &super::CacheKey, output: &str) -> bool {
     cache.insert(key, cache.version(key), &kept(output))
 }
 
@@ -157,7 +157,7 @@ fn writes_are_remembered_in_bounded_space() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum CacheStep {
     Start(usize),
     Finish(usize),
     Get(usize),
@@ -166,15 +166,15 @@ enum Step {
     Clear,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
     prop::collection::vec(
         prop_oneof![
-            3 => (0..6_usize).prop_map(Step::Start),
-            3 => (0..6_usize).prop_map(Step::Finish),
-            4 => (0..6_usize).prop_map(Step::Get),
-            2 => (0..3_usize).prop_map(Step::Write),
-            1 => (0..200_u64).prop_map(Step::Wait),
-            1 => Just(Step::Clear),
+            3 => (0..6_usize).prop_map(CacheStep::Start),
+            3 => (0..6_usize).prop_map(CacheStep::Finish),
+            4 => (0..6_usize).prop_map(CacheStep::Get),
+            2 => (0..3_usize).prop_map(CacheStep::Write),
+            1 => (0..200_u64).prop_map(CacheStep::Wait),
+            1 => Just(CacheStep::Clear),
         ],
         0..120,
     )
@@ -207,10 +207,10 @@ proptest! {
             let state =
                 |reader: usize| format!("{:?}", reads(reader).iter().map(|at| world[*at]).collect::<Vec<_>>());
             match step {
-                Step::Start(reader) => {
+                CacheStep::Start(reader) => {
                     started[reader] = Some((cache.version(&keys[reader]), state(reader)));
                 }
-                Step::Finish(reader) => {
+                CacheStep::Finish(reader) => {
                     if let Some((version, seen)) = started[reader].take() {
                         let is_current = seen == state(reader);
                         let kept = cache.insert(&keys[reader], version, &kept(&seen));
@@ -220,21 +220,21 @@ proptest! {
                         }
                     }
                 }
-                Step::Get(reader) => {
+                CacheStep::Get(reader) => {
                     if let Some(found) = cache.get(&keys[reader]) {
                         prop_assert_eq!(found.output.text(), state(reader));
                         prop_assert!(kept_at[reader].is_some_and(|at| time < at + 300));
                     }
                 }
-                Step::Write(at) => {
+                CacheStep::Write(at) => {
                     world[at] += 1;
                     cache.invalidate_resource(&at.to_string());
                 }
-                Step::Wait(seconds) => {
+                CacheStep::Wait(seconds) => {
                     time += seconds;
                     hands.advance(Duration::from_secs(seconds));
                 }
-                Step::Clear => {
+                CacheStep::Clear => {
                     cache.clear();
                     prop_assert_eq!(cache.stats().entries, 0);
                 }

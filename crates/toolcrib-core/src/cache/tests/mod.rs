@@ -18,8 +18,8 @@ use toolcrib_tool::{
 };
 
 use super::{
-    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Kept, Key, Outcome,
-    Scope,
+    AnswerCache, Answers, CacheKey, CacheLimits, CachedAnswer, Callee, Flights, HistoryLimits,
+    Lookup, LookupScope, SharedOutcome,
 };
 
 /// A tool that only its policies tell from others.
@@ -64,17 +64,17 @@ impl Policies {
         Callee::of(&ToolEntry::new(builder.build().unwrap(), Arc::new(body), source), "")
     }
 
-    fn key(self, arguments: &str) -> Key {
+    fn key(self, arguments: &str) -> CacheKey {
         key(&self.callee(), arguments)
     }
 }
 
-fn key(callee: &Callee, arguments: &str) -> Key {
-    Key::of(callee, parse(arguments).unwrap().root(), &ContextValues::new(), "")
+fn key(callee: &Callee, arguments: &str) -> CacheKey {
+    CacheKey::of(callee, parse(arguments).unwrap().root(), &ContextValues::new(), "")
 }
 
 /// The key of the call number so-and-so.
-fn numbered(callee: &Callee, number: usize) -> Key {
+fn numbered(callee: &Callee, number: usize) -> CacheKey {
     key(callee, &json!({ "n": number }).to_string())
 }
 
@@ -82,11 +82,11 @@ fn text(text: &str) -> Arc<ToolOutput> {
     Arc::new(ToolOutput::from(text))
 }
 
-fn kept(output: &str) -> Kept {
-    Kept::new(text(output))
+fn kept(output: &str) -> CachedAnswer {
+    CachedAnswer::new(text(output))
 }
 
-fn failed(kind: ErrorKind) -> Outcome {
+fn failed(kind: ErrorKind) -> SharedOutcome {
     Err(Arc::new(ToolError::new(kind, "it failed")))
 }
 
@@ -94,23 +94,23 @@ fn answers() -> Answers {
     Answers::new(AnswerCache::new(CacheLimits::default()), HistoryLimits::default())
 }
 
-fn session(name: &str) -> Scope<'_> {
-    Scope { session: Some(name), ..Scope::default() }
+fn session(name: &str) -> LookupScope<'_> {
+    LookupScope { session: Some(name), ..LookupScope::default() }
 }
 
 /// What a call came to: the text, and how it was had.
 async fn call(
     answers: &Answers,
-    key: &Key,
-    scope: Scope<'_>,
+    key: &CacheKey,
+    scope: LookupScope<'_>,
     runs: &AtomicUsize,
 ) -> (String, &'static str) {
     let said = |output: &ToolOutput| output.text().into_owned();
     match answers.ask(key, scope).await {
-        Asked::Kept(kept) => (said(&kept.output), "kept"),
-        Asked::Shared(Ok(output), _) => (said(&output), "shared"),
-        Asked::Shared(Err(error), _) => (error.message().to_owned(), "shared"),
-        Asked::Run(run) => {
+        Lookup::Hit(kept) => (said(&kept.output), "kept"),
+        Lookup::Shared(Ok(output), _) => (said(&output), "shared"),
+        Lookup::Shared(Err(error), _) => (error.message().to_owned(), "shared"),
+        Lookup::Miss(run) => {
             let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
             let output = text(&format!("run {number}"));
@@ -131,7 +131,7 @@ async fn a_thousand_identical_calls_run_the_tool_once() {
             let arguments = if number % 2 == 0 { r#"{"a":1,"b":2}"# } else { r#"{"b":2e0,"a":1}"# };
             tokio::spawn(async move {
                 let key = Policies::cached().key(arguments);
-                call(&answers, &key, Scope::default(), &runs).await
+                call(&answers, &key, LookupScope::default(), &runs).await
             })
         })
         .collect();
@@ -149,7 +149,7 @@ async fn a_tool_without_policies_always_runs() {
     let (answers, runs) = (answers(), AtomicUsize::new(0));
     let callee = Policies::default().callee();
     let batch = Flights::for_batch();
-    let scope = Scope { session: Some("s"), batch: Some(&batch), nested: false };
+    let scope = LookupScope { session: Some("s"), batch: Some(&batch), nested: false };
     for number in 1..=3 {
         let answer = call(&answers, &key(&callee, "{}"), scope, &runs).await;
         assert_eq!(answer, (format!("run {number}"), "ran"));
@@ -163,7 +163,7 @@ async fn a_batch_runs_a_repeated_call_once_even_one_after_another() {
         let (answers, runs) = (answers(), AtomicUsize::new(0));
         let key = Policies::deduped(dedupe).key("{}");
         let batch = Flights::for_batch();
-        let scope = Scope { session: Some("s"), batch: Some(&batch), nested: false };
+        let scope = LookupScope { session: Some("s"), batch: Some(&batch), nested: false };
         let at_once = futures_util::future::join(
             call(&answers, &key, scope, &runs),
             call(&answers, &key, scope, &runs),
@@ -175,7 +175,7 @@ async fn a_batch_runs_a_repeated_call_once_even_one_after_another() {
 
         // The next batch of the session is another matter.
         let batch = Flights::for_batch();
-        let scope = Scope { batch: Some(&batch), ..scope };
+        let scope = LookupScope { batch: Some(&batch), ..scope };
         let expected = if dedupe == Dedupe::Batch { "ran" } else { "kept" };
         assert_eq!(call(&answers, &key, scope, &runs).await.1, expected);
         assert_eq!(call(&answers, &key, scope, &runs).await.1, "shared");
@@ -189,7 +189,7 @@ async fn a_session_is_answered_from_its_own_past_only() {
     assert_eq!(call(&answers, &key, session("a"), &runs).await.1, "ran");
     assert_eq!(call(&answers, &key, session("a"), &runs).await.1, "kept");
     assert_eq!(call(&answers, &key, session("b"), &runs).await.1, "ran");
-    assert_eq!(call(&answers, &key, Scope::default(), &runs).await.1, "ran");
+    assert_eq!(call(&answers, &key, LookupScope::default(), &runs).await.1, "ran");
     answers.forget_session("a");
     assert_eq!(call(&answers, &key, session("a"), &runs).await.1, "ran");
     answers.clear();
@@ -247,23 +247,25 @@ async fn failures_are_shared_with_who_waits_and_never_kept() {
     let answers = answers();
     let policies = Policies { dedupe: Dedupe::Session, ..Policies::cached() };
     let key = policies.key("{}");
-    let Asked::Run(run) = answers.ask(&key, session("s")).await else { panic!("nobody ran") };
+    let Lookup::Miss(run) = answers.ask(&key, session("s")).await else { panic!("nobody ran") };
     let waiting = answers.ask(&key, session("s"));
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
     answers.publish(run, session("s"), &failed(ErrorKind::Execution), true);
-    let Asked::Shared(Err(error), _) = waiting.await else { panic!("the failure is not shared") };
+    let Lookup::Shared(Err(error), _) = waiting.await else { panic!("the failure is not shared") };
     assert_eq!(error.message(), "it failed");
-    let Asked::Run(_) = answers.ask(&key, session("s")).await else { panic!("it was kept") };
+    let Lookup::Miss(_) = answers.ask(&key, session("s")).await else { panic!("it was kept") };
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_does_not_wait_for_the_call_it_came_from() {
     let (answers, runs) = (answers(), AtomicUsize::new(0));
     let key = Policies::cached().key("{}");
-    let Asked::Run(outer) = answers.ask(&key, Scope::default()).await else { panic!("no run") };
-    let nested = Scope { nested: true, ..Scope::default() };
-    let follower = answers.ask(&key, Scope::default());
+    let Lookup::Miss(outer) = answers.ask(&key, LookupScope::default()).await else {
+        panic!("no run")
+    };
+    let nested = LookupScope { nested: true, ..LookupScope::default() };
+    let follower = answers.ask(&key, LookupScope::default());
     let mut follower = std::pin::pin!(follower);
     assert!(follower.as_mut().now_or_never().is_none());
     let inner = tokio::time::timeout(Duration::from_secs(1), call(&answers, &key, nested, &runs));
@@ -271,7 +273,7 @@ async fn a_nested_call_does_not_wait_for_the_call_it_came_from() {
     // What it found out is there for others all the same.
     assert_eq!(call(&answers, &key, nested, &runs).await.1, "kept");
     drop(outer);
-    assert!(matches!(follower.await, Asked::Kept(_)), "its turn has come, and there it is");
+    assert!(matches!(follower.await, Lookup::Hit(_)), "its turn has come, and there it is");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
@@ -284,7 +286,7 @@ async fn switched_off_nothing_is_kept_but_a_batch_still_runs_a_call_once() {
     assert_eq!(call(&answers, &key, session("s"), &runs).await.1, "ran");
     assert_eq!(call(&answers, &key, session("s"), &runs).await.1, "ran");
     let batch = Flights::for_batch();
-    let scope = Scope { batch: Some(&batch), ..session("s") };
+    let scope = LookupScope { batch: Some(&batch), ..session("s") };
     assert_eq!(call(&answers, &key, scope, &runs).await.1, "ran");
     assert_eq!(call(&answers, &key, scope, &runs).await.1, "shared");
 }

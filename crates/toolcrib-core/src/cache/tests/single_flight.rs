@@ -10,15 +10,17 @@ use futures_util::FutureExt;
 use proptest::prelude::*;
 use toolcrib_tool::ErrorKind;
 
-use super::{AnswerCache, CacheLimits, Key, Policies, failed, text};
-use crate::cache::resource_versions::Version;
-use crate::cache::single_flight::{Flights, Follower, Landing, Leader, Outcome, Role, is_shared};
+use super::{AnswerCache, CacheKey, CacheLimits, Policies, failed, text};
+use crate::cache::resource_versions::ResourceVersion;
+use crate::cache::single_flight::{
+    Flights, Follower, FollowerResult, Leader, Role, SharedOutcome, is_shared,
+};
 
-fn version() -> Version {
+fn version() -> ResourceVersion {
     AnswerCache::new(CacheLimits::default()).version(&key())
 }
 
-fn key() -> Key {
+fn key() -> CacheKey {
     Policies::cached().key("{}")
 }
 
@@ -37,20 +39,23 @@ fn follow(flights: &Flights) -> Follower {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an outcome, beside those that fail")]
-fn done(outcome: &str) -> Outcome {
+fn done(outcome: &str) -> SharedOutcome {
     Ok(text(outcome))
 }
 
 /// Joins and runs or waits, as a call does; the tool's work is `work`.
-async fn call<W: Future<Output = Outcome>>(flights: Flights, work: impl FnOnce() -> W) -> Outcome {
+async fn call<W: Future<Output = SharedOutcome>>(
+    flights: Flights,
+    work: impl FnOnce() -> W,
+) -> SharedOutcome {
     let landing = match flights.join(&key(), version()) {
-        Role::Leader(leader) => Landing::Lead(leader),
+        Role::Leader(leader) => FollowerResult::Lead(leader),
         Role::Follower(follower) => follower.await,
     };
     match landing {
-        Landing::Answer(outcome, _) => outcome,
-        Landing::Alone => work().await,
-        Landing::Lead(leader) => {
+        FollowerResult::Answer(outcome, _) => outcome,
+        FollowerResult::Alone => work().await,
+        FollowerResult::Lead(leader) => {
             let outcome = work().await;
             leader.publish(&outcome, &Arc::default());
             outcome
@@ -126,9 +131,11 @@ async fn a_permit_error_or_timeout_stays_with_the_call_it_befell() {
         let leader = lead(&flights);
         let (first, second) = (follow(&flights), follow(&flights));
         leader.publish(&failed(kind), &Arc::default());
-        let Landing::Lead(leader) = first.await else { panic!("{kind} was shared") };
+        let FollowerResult::Lead(leader) = first.await else { panic!("{kind} was shared") };
         leader.publish(&failed(ErrorKind::Execution), &Arc::default());
-        let Landing::Answer(Err(error), _) = second.await else { panic!("the failure was not") };
+        let FollowerResult::Answer(Err(error), _) = second.await else {
+            panic!("the failure was not")
+        };
         assert_eq!(error.kind(), ErrorKind::Execution);
         assert_eq!(flights.len(), 0);
     }
@@ -142,7 +149,7 @@ fn a_follower_that_leaves_affects_nobody() {
     drop(gone);
     assert!((&mut stays).now_or_never().is_none());
     leader.publish(&done("here"), &Arc::default());
-    assert!(matches!(stays.now_or_never(), Some(Landing::Answer(Ok(_), _))));
+    assert!(matches!(stays.now_or_never(), Some(FollowerResult::Answer(Ok(_), _))));
     assert_eq!(flights.len(), 0);
 }
 
@@ -157,7 +164,7 @@ fn an_heir_that_leaves_passes_it_on() {
     assert!(first.is_up() && !second.is_up(), "exactly one is woken");
     drop(heir);
     assert!(second.is_up());
-    assert!(matches!(second.poll(&mut next), Poll::Ready(Landing::Lead(_))));
+    assert!(matches!(second.poll(&mut next), Poll::Ready(FollowerResult::Lead(_))));
     assert_eq!(flights.len(), 0);
 }
 
@@ -178,7 +185,7 @@ fn flights_of_other_calls_and_of_another_state_of_the_world_are_others() {
     let key = Policies::cached().reading("world").key("{}");
     let other = Policies::cached().reading("world").key(r#"{"a":1}"#);
     let flights = Flights::new();
-    let join = |key: &Key| flights.join(key, cache.version(key));
+    let join = |key: &CacheKey| flights.join(key, cache.version(key));
     let before = join(&key);
     assert!(matches!((&before, join(&key)), (Role::Leader(_), Role::Follower(_))));
     assert!(matches!(join(&other), Role::Leader(_)));
@@ -196,7 +203,7 @@ fn a_batch_keeps_what_is_shared_for_those_who_come_late() {
     lead(&flights).publish(&done("once"), &Arc::default());
     for _ in 0..2 {
         let landing = follow(&flights).now_or_never();
-        assert!(matches!(landing, Some(Landing::Answer(Ok(_), _))));
+        assert!(matches!(landing, Some(FollowerResult::Answer(Ok(_), _))));
     }
 }
 
@@ -218,7 +225,7 @@ impl Flag {
         self.0.0.load(Ordering::SeqCst)
     }
 
-    fn poll(&self, follower: &mut Follower) -> Poll<Landing> {
+    fn poll(&self, follower: &mut Follower) -> Poll<FollowerResult> {
         self.0.0.store(false, Ordering::SeqCst);
         follower.poll_unpin(&mut Context::from_waker(&Waker::from(Arc::clone(&self.0))))
     }
@@ -233,7 +240,7 @@ enum Call {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum FlightStep {
     Join,
     /// Polls a follower, woken or not.
     Poll(usize),
@@ -243,14 +250,14 @@ enum Step {
     Finish(usize, u8),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<FlightStep>> {
     let any_call = any::<usize>();
     prop::collection::vec(
         prop_oneof![
-            4 => Just(Step::Join),
-            4 => any_call.prop_map(Step::Poll),
-            2 => any_call.prop_map(Step::Leave),
-            2 => (any_call, 0..3_u8).prop_map(|(call, how)| Step::Finish(call, how)),
+            4 => Just(FlightStep::Join),
+            4 => any_call.prop_map(FlightStep::Poll),
+            2 => any_call.prop_map(FlightStep::Leave),
+            2 => (any_call, 0..3_u8).prop_map(|(call, how)| FlightStep::Finish(call, how)),
         ],
         0..60,
     )
@@ -283,12 +290,12 @@ impl Schedule {
         let state = match self.take(call) {
             Call::Following(mut follower, flag) => match flag.poll(&mut follower) {
                 Poll::Pending => Call::Following(follower, flag),
-                Poll::Ready(Landing::Lead(leader)) => Call::Leading(leader),
-                Poll::Ready(Landing::Alone) => Call::Gone,
-                Poll::Ready(Landing::Answer(Ok(output), _)) => {
+                Poll::Ready(FollowerResult::Lead(leader)) => Call::Leading(leader),
+                Poll::Ready(FollowerResult::Alone) => Call::Gone,
+                Poll::Ready(FollowerResult::Answer(Ok(output), _)) => {
                     Call::Answered(output.text().into_owned())
                 }
-                Poll::Ready(Landing::Answer(Err(error), _)) => {
+                Poll::Ready(FollowerResult::Answer(Err(error), _)) => {
                     Call::Answered(error.message().to_owned())
                 }
             },
@@ -333,7 +340,7 @@ proptest! {
             Schedule { flights: Flights::new(), calls: Vec::new(), finished: 0 };
         for step in steps {
             match step {
-                Step::Join => {
+                FlightStep::Join => {
                     let call = match schedule.flights.join(&key, version) {
                         Role::Leader(leader) => Call::Leading(leader),
                         // Raised, as a task is scheduled when it is spawned.
@@ -345,9 +352,9 @@ proptest! {
                     };
                     schedule.calls.push(call);
                 }
-                Step::Poll(call) => schedule.poll(schedule.pick(call)),
-                Step::Leave(call) => drop(schedule.take(schedule.pick(call))),
-                Step::Finish(call, how) => schedule.finish(schedule.pick(call), how),
+                FlightStep::Poll(call) => schedule.poll(schedule.pick(call)),
+                FlightStep::Leave(call) => drop(schedule.take(schedule.pick(call))),
+                FlightStep::Finish(call, how) => schedule.finish(schedule.pick(call), how),
             }
             prop_assert!(schedule.leaders() <= 1, "two run at once");
         }

@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 /// have to run alone do not wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct Barrier {
-    state: Mutex<State>,
+    state: Mutex<BarrierState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BarrierState {
     at_work: usize,
     /// One of those runs alone.
     alone: bool,
@@ -34,7 +34,7 @@ impl Barrier {
     }
 
     async fn enter_alone(&self) {
-        let _waiting = Waiting::begin(self);
+        let _waiting = WaitingAlone::begin(self);
         self.when(|state| {
             let may = !state.alone && state.at_work == 0;
             state.alone |= may;
@@ -55,7 +55,7 @@ impl Barrier {
     }
 
     /// Waits until the condition, which may change the state, holds.
-    async fn when(&self, mut condition: impl FnMut(&mut State) -> bool) {
+    async fn when(&self, mut condition: impl FnMut(&mut BarrierState) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -68,22 +68,22 @@ impl Barrier {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BarrierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A call that waits to run alone, counted until this is dropped.
-struct Waiting<'b>(&'b Barrier);
+struct WaitingAlone<'b>(&'b Barrier);
 
-impl<'b> Waiting<'b> {
+impl<'b> WaitingAlone<'b> {
     fn begin(barrier: &'b Barrier) -> Self {
         barrier.lock().waiting += 1;
         Self(barrier)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingAlone<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting -= 1;
         self.0.changed.notify_waiters();

@@ -10,9 +10,9 @@ use crate::Turn;
 use crate::admission::Lineage;
 use crate::cache::Flights;
 use crate::call::nested;
-use crate::call::nested::Start;
+use crate::call::nested::RootStart;
 use crate::call::pipeline::{Answered, SideOutput};
-use crate::output::budget::Place;
+use crate::output::budget::SpillTarget;
 use crate::output::budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
 use crate::output::spill::Owner;
 
@@ -73,7 +73,7 @@ impl Batch<'_> {
         let delegate =
             slot.live().and_then(|live| live.tool().delegates_to(call.arguments().as_str()));
         let delegate = delegate.and_then(|name| state.slot(&name));
-        let alone = |slot: &crate::registry::Slot| !slot.entry.definition.parallel();
+        let alone = |slot: &crate::registry::ToolSlot| !slot.entry.definition.parallel();
         alone(slot) || delegate.is_some_and(|slot| alone(slot))
     }
 
@@ -103,7 +103,8 @@ impl Batch<'_> {
 
     async fn one(&self, position: usize, call: ToolCall) -> Answered {
         let lineage = self.lineage.clone();
-        let start = Start { lineage, batch: Some(&self.flights), position, ..Start::alone() };
+        let start =
+            RootStart { lineage, batch: Some(&self.flights), position, ..RootStart::alone() };
         nested::make(self.turn, call, start).await
     }
 
@@ -119,7 +120,7 @@ impl Batch<'_> {
             return answers;
         }
         let owner = Owner::known(&state.identity, state.session.as_ref());
-        let place = state.spill().map(|store| Place { store, owner: &owner, memo: None });
+        let place = state.spill().map(|store| SpillTarget { store, owner: &owner, memo: None });
         let mut sides = Vec::with_capacity(answers.len());
         let mut texts = Vec::with_capacity(answers.len());
         for Answered { result, limit, side } in answers {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::approval::policy::Policy;
-use crate::approval::{Approver, AtWork, CallerTables, SessionApprovals};
+use crate::approval::{Approver, CallerTables, DelegatedCalls, SessionApprovals};
 use crate::cache::{AnswerCache, Answers, HistoryLimits};
 use crate::call::middleware::Stack;
-use crate::call::nested::LivingCalls;
+use crate::call::nested::LiveCalls;
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::observability::audit::AuditTrail;
@@ -203,10 +203,10 @@ impl ExecutorBuilder {
                 policy: ArcSwap::from_pointee(policy),
                 approver,
                 approvals: SessionApprovals::new(),
-                at_work: AtWork::default(),
+                delegated: DelegatedCalls::default(),
                 callers: CallerTables::default(),
                 suspensions,
-                living: LivingCalls::default(),
+                live_calls: LiveCalls::default(),
                 settled: tokio::sync::Notify::new(),
                 clock,
                 bus,

@@ -11,10 +11,10 @@ use toolcrib_tool::Content;
 
 use crate::admission::Admission;
 use crate::approval::policy::Policy;
-use crate::approval::{Approvals, Approver, AtWork, CallerTables, SessionApprovals};
+use crate::approval::{Approvals, Approver, CallerTables, DelegatedCalls, SessionApprovals};
 use crate::cache::{Answers, CacheStats};
 use crate::call::middleware::Stack;
-use crate::call::nested::LivingCalls;
+use crate::call::nested::LiveCalls;
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::observability::audit::AuditTrail;
@@ -48,12 +48,12 @@ pub(crate) struct Shared {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
     /// Calls that others have let go on.
-    pub(crate) at_work: AtWork,
+    pub(crate) delegated: DelegatedCalls,
     /// What the clients that made waiting calls may do now.
     pub(crate) callers: CallerTables,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
     /// Calls at work here that wait for a call they have made.
-    pub(crate) living: LivingCalls,
+    pub(crate) live_calls: LiveCalls,
     /// Told whenever a decided call has its outcome.
     pub(crate) settled: tokio::sync::Notify,
     pub(crate) clock: Arc<dyn Clock>,

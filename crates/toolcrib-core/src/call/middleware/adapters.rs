@@ -45,7 +45,7 @@ where
         + Sync
         + 'static,
 {
-    Before(hook)
+    BeforeHook(hook)
 }
 
 /// Middleware that sees answers, and may replace them.
@@ -64,12 +64,12 @@ pub fn after<F>(hook: F) -> impl Middleware
 where
     F: Fn(&Turn, &mut ToolResult) + Send + Sync + 'static,
 {
-    After(hook)
+    AfterHook(hook)
 }
 
-struct Before<F>(F);
+struct BeforeHook<F>(F);
 
-impl<F> Middleware for Before<F>
+impl<F> Middleware for BeforeHook<F>
 where
     F: Fn(&Turn, &mut ToolCall) -> ControlFlow<Result<ToolOutput, ToolError>>
         + Send
@@ -96,9 +96,9 @@ where
     }
 }
 
-struct After<F>(F);
+struct AfterHook<F>(F);
 
-impl<F> Middleware for After<F>
+impl<F> Middleware for AfterHook<F>
 where
     F: Fn(&Turn, &mut ToolResult) + Send + Sync + 'static,
 {
@@ -116,14 +116,14 @@ where
     }
 }
 
-impl<F> fmt::Debug for Before<F> {
+impl<F> fmt::Debug for BeforeHook<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Before")
+        f.write_str("BeforeHook")
     }
 }
 
-impl<F> fmt::Debug for After<F> {
+impl<F> fmt::Debug for AfterHook<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("After")
+        f.write_str("AfterHook")
     }
 }

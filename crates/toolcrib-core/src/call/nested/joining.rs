@@ -2,7 +2,7 @@
 
 use toolcrib_tool::ToolCall;
 
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::call::pipeline::checked;
 use crate::call::turn::Turn;
 use crate::identity::fingerprint::Fingerprint;
@@ -12,7 +12,7 @@ impl Turn {
     /// What has become of the same call, made before, that is or was at work here when it came to
     /// wait. `None` where there is none, or its answer was taken.
     pub(crate) async fn joined(&self, call: &ToolCall) -> Option<Answer> {
-        let (state, living) = (&self.state, &self.state.shared.living);
+        let (state, living) = (&self.state, &self.state.shared.live_calls);
         if !state.joinable || !living.any_joinable() {
             return None;
         }
@@ -49,7 +49,7 @@ impl Turn {
         let state = &self.state;
         let slot = state.slot(call.name())?;
         let raw = call.arguments().clone();
-        let checked = checked(self, slot, raw, &mut Mending::default()).ok()?;
+        let checked = checked(self, slot, raw, &mut Corrections::default()).ok()?;
         let key = CallKey {
             definition: slot.fingerprint(),
             arguments: Fingerprint::of_arguments(&checked.arguments),

@@ -21,32 +21,32 @@ const BOUNDS: Bounds = Bounds::per_identity(100);
 const JOINABLE_MAX: usize = 1_000;
 
 /// The living calls of one executor.
-pub(crate) struct LivingCalls {
+pub(crate) struct LiveCalls {
     /// Tells this executor from every other, in records of calls.
     executor: String,
-    calls: Mutex<Calls>,
+    calls: Mutex<LiveCallTable>,
 }
 
 #[derive(Default)]
-struct Calls {
-    waiting: HashMap<SuspensionId, Entry>,
+struct LiveCallTable {
+    waiting: HashMap<SuspensionId, LiveCallEntry>,
     /// The last suspension of each caller's call that can be joined, also after it has ended: its
     /// answer may still be there for its caller.
     joinable: HashMap<Fingerprint, Suspension>,
 }
 
-struct Entry {
+struct LiveCallEntry {
     identity: String,
-    living: Living,
+    living: LiveCall,
 }
 
 /// A living call whose nested call waits.
-pub(super) struct Living {
+pub(super) struct LiveCall {
     pub(super) root: Arc<RootCall>,
     pub(super) grant: oneshot::Sender<Grant>,
 }
 
-impl Default for LivingCalls {
+impl Default for LiveCalls {
     fn default() -> Self {
         static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -56,19 +56,19 @@ impl Default for LivingCalls {
     }
 }
 
-impl LivingCalls {
+impl LiveCalls {
     /// What records of calls name this executor.
     pub(crate) fn executor(&self) -> &str {
         &self.executor
     }
 
     /// Notes a call that is about to wait.
-    pub(super) fn add(&self, suspension: &Suspension, living: Living) -> Result<(), Full> {
+    pub(super) fn add(&self, suspension: &Suspension, living: LiveCall) -> Result<(), Full> {
         let mut calls = self.lock();
         let identity = suspension.identity();
         let own = calls.waiting.values().filter(|entry| entry.identity == identity).count();
         BOUNDS.admit(WHAT, own, calls.waiting.len())?;
-        let entry = Entry { identity: identity.to_owned(), living };
+        let entry = LiveCallEntry { identity: identity.to_owned(), living };
         calls.waiting.insert(suspension.id().clone(), entry);
         if suspension.caller().is_joinable() {
             if calls.joinable.len() >= JOINABLE_MAX {
@@ -82,7 +82,7 @@ impl LivingCalls {
     }
 
     /// Takes out a call whose nested call was decided on. Of all who ask, one gets it.
-    pub(super) fn take(&self, id: &SuspensionId) -> Option<Living> {
+    pub(super) fn take(&self, id: &SuspensionId) -> Option<LiveCall> {
         self.lock().waiting.remove(id).map(|entry| entry.living)
     }
 
@@ -101,7 +101,7 @@ impl LivingCalls {
         self.lock().joinable.remove(&key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, LiveCallTable> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

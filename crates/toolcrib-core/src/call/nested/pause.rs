@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::AtWork;
+use super::RunningCall;
 use crate::admission::{Lineage, take_back};
 
 /// The calls that lead to a waiting one, standing still. Dropped, they go on at once, whether or not
@@ -10,7 +10,7 @@ use crate::admission::{Lineage, take_back};
 pub(crate) struct Paused {
     lineage: Lineage,
     /// The innermost first.
-    calls: Vec<Arc<AtWork>>,
+    calls: Vec<Arc<RunningCall>>,
 }
 
 impl Paused {
@@ -56,7 +56,7 @@ impl Drop for Paused {
 /// Lets calls go on when dropped.
 struct GoOn<'p> {
     lineage: &'p Lineage,
-    calls: &'p [Arc<AtWork>],
+    calls: &'p [Arc<RunningCall>],
 }
 
 impl Drop for GoOn<'_> {

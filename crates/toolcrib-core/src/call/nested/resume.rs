@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
 
-use super::{LivingCalls, Repetition, Start, make};
+use super::{LiveCalls, Repetition, RootStart, make};
 use crate::call::pipeline;
 use crate::call::tool_run::cut_short;
 use crate::call::turn::Turn;
 use crate::suspension::{Answer, Grant, Granted, Suspension};
 
-impl LivingCalls {
+impl LiveCalls {
     /// Lets a call of this process go on. The grant comes back where the call is not alive here.
     /// `refused` says why its client may make it no longer.
     pub(crate) async fn resume(
@@ -33,9 +33,9 @@ impl Turn {
         // A call that another one made goes on where it was: that one is made again.
         let (call, start) = match grant.suspension().outermost_call() {
             Some(call) => {
-                (call, Start { repetition: Some(Repetition::of(grant)), ..Start::alone() })
+                (call, RootStart { repetition: Some(Repetition::of(grant)), ..RootStart::alone() })
             }
-            None => (grant.call(), Start { grant: Some(grant), ..Start::alone() }),
+            None => (grant.call(), RootStart { grant: Some(grant), ..RootStart::alone() }),
         };
         make(&turn, call, start).await.into_answer()
     }
@@ -45,7 +45,7 @@ impl Turn {
         let suspension = grant.suspension();
         let within = suspension.within();
         let is_ours = within.is_some_and(|within| {
-            within.alive_in.as_deref() == Some(self.state.shared.living.executor())
+            within.alive_in.as_deref() == Some(self.state.shared.live_calls.executor())
         });
         let is_repeatable = within.is_some_and(crate::suspension::Within::is_repeatable);
         let is_wanted = !matches!(grant.granted(), Granted::Cancelled);

@@ -16,7 +16,7 @@ use super::Repetition;
 use crate::admission::Lineage;
 use crate::cache::Flights;
 use crate::call::cancellation::Cancellation;
-use crate::call::nested::live_calls::Living;
+use crate::call::nested::live_calls::LiveCall;
 use crate::call::pipeline;
 use crate::call::pipeline::{Answered, Origin, SideOutput, waits};
 use crate::call::tool_run::cut_short;
@@ -29,7 +29,7 @@ use crate::suspension::{Answer, Grant, Granted, Settled, Suspension};
 pub(crate) struct RootCall {
     /// Below that of the turn.
     cancellation: Cancellation,
-    state: Mutex<State>,
+    state: Mutex<RootCallState>,
     /// Told when a limit of one of its calls stands still or goes on.
     time: Notify,
     /// One of its calls at a time waits for somebody.
@@ -38,7 +38,7 @@ pub(crate) struct RootCall {
 }
 
 #[derive(Default)]
-struct State {
+struct RootCallState {
     /// When the caller wants its answer. A call that waits has been answered.
     deadline: Option<Instant>,
     /// A call within it has come to wait, and nobody knows yet.
@@ -54,7 +54,7 @@ struct State {
 }
 
 /// What has become of a call.
-enum Step {
+enum CallStep {
     Done(Box<Answered>),
     Waits(Box<Suspension>),
 }
@@ -62,7 +62,7 @@ enum Step {
 type Work = BoxFuture<'static, Answered>;
 
 /// How a call of the host's own is begun.
-pub(crate) struct Start<'s> {
+pub(crate) struct RootStart<'s> {
     /// The calls of the same batch.
     pub(crate) lineage: Lineage,
     pub(crate) batch: Option<&'s Flights>,
@@ -74,7 +74,7 @@ pub(crate) struct Start<'s> {
     pub(crate) repetition: Option<Repetition>,
 }
 
-impl Start<'_> {
+impl RootStart<'_> {
     /// Of a call that is no part of a batch.
     pub(crate) fn alone() -> Self {
         let (lineage, batch, grant, repetition) = (Lineage::root(), None, None, None);
@@ -84,9 +84,9 @@ impl Start<'_> {
 
 /// Makes a call. Dropping the future ends the call, unless it has come to wait within: from then on
 /// it goes on by itself.
-pub(crate) async fn make(turn: &Turn, call: ToolCall, start: Start<'_>) -> Answered {
+pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> Answered {
     let root = Arc::new(RootCall::of(turn));
-    let Start { lineage, batch, position, grant, repetition } = start;
+    let RootStart { lineage, batch, position, grant, repetition } = start;
     let lineage = lineage.of_root(Arc::clone(&root));
     if turn.state.shared.suspensions.is_none() {
         let (grant, repetition) = (grant.as_deref(), repetition.as_ref());
@@ -104,8 +104,8 @@ pub(crate) async fn make(turn: &Turn, call: ToolCall, start: Start<'_>) -> Answe
     }));
     let mut work: Work = work;
     match root.next(&mut work).await {
-        Step::Done(answered) => *answered,
-        Step::Waits(suspension) => {
+        CallStep::Done(answered) => *answered,
+        CallStep::Waits(suspension) => {
             let last = (*suspension).clone();
             let goes_on = go_on(root, turn.clone(), work, last);
             tokio::spawn(goes_on.instrument(Span::current()));
@@ -135,8 +135,8 @@ fn answered_waiting(
 async fn go_on(root: Arc<RootCall>, turn: Turn, mut work: Work, mut last: Suspension) {
     loop {
         let (answer, next) = match root.next(&mut work).await {
-            Step::Done(answered) => (answered.into_answer(), None),
-            Step::Waits(next) => (Answer::Suspended(next.clone()), Some(*next)),
+            CallStep::Done(answered) => (answered.into_answer(), None),
+            CallStep::Waits(next) => (Answer::Suspended(next.clone()), Some(*next)),
         };
         root.tell(&turn, &last, answer).await;
         match next {
@@ -148,7 +148,7 @@ async fn go_on(root: Arc<RootCall>, turn: Turn, mut work: Work, mut last: Suspen
 
 impl RootCall {
     fn of(turn: &Turn) -> Self {
-        let state = State { deadline: turn.state.deadline, ..State::default() };
+        let state = RootCallState { deadline: turn.state.deadline, ..RootCallState::default() };
         Self {
             cancellation: turn.state.cancellation.child(),
             state: Mutex::new(state),
@@ -213,14 +213,14 @@ impl RootCall {
     }
 
     /// Works on the call until it ends or waits for somebody.
-    async fn next(&self, work: &mut Work) -> Step {
+    async fn next(&self, work: &mut Work) -> CallStep {
         poll_fn(|cx| {
             if let Poll::Ready(answered) = work.as_mut().poll(cx) {
-                return Poll::Ready(Step::Done(Box::new(answered)));
+                return Poll::Ready(CallStep::Done(Box::new(answered)));
             }
             let mut state = self.lock();
             if let Some(suspension) = state.waits.take() {
-                return Poll::Ready(Step::Waits(suspension));
+                return Poll::Ready(CallStep::Waits(suspension));
             }
             if !state.driver.as_ref().is_some_and(|driver| driver.will_wake(cx.waker())) {
                 state.driver = Some(cx.waker().clone());
@@ -254,7 +254,7 @@ impl RootCall {
         shared.settled.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RootCallState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -276,7 +276,7 @@ impl Drop for EndWhenDropped {
     }
 }
 
-impl Living {
+impl LiveCall {
     /// Lets the call go on with what was decided on the call within it. `turn` is that of whoever
     /// decided: its cancellation and its deadline hold for the rest of the call. `refused` says why
     /// the call's client may make it no longer.

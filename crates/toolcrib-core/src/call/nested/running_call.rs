@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use toolcrib_tool::{Arguments, CallId, ToolResult};
 
 use crate::admission;
-use crate::cache::Run;
+use crate::cache::LeaderDuty;
 use crate::call::batch::Presence;
 use crate::identity::fingerprint::Fingerprint;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::{Finished, Frame, MadeCall};
 
 /// The answers of nested calls that are kept for one call take no more room than this, in bytes.
@@ -18,24 +18,24 @@ use crate::suspension::{Finished, Frame, MadeCall};
 const FINISHED_BYTES: usize = 256 * 1024;
 
 /// A call at work.
-pub(crate) struct AtWork {
+pub(crate) struct RunningCall {
     call_id: CallId,
-    tool: Arc<Slot>,
+    tool: Arc<ToolSlot>,
     /// How its maker made it; `None` for a call of the host's own.
     made: Option<MadeCall>,
-    begun: OnceLock<Begun>,
+    begun: OnceLock<StartedWork>,
     presence: Mutex<Option<Arc<Presence>>>,
     /// Others wait for its answer.
-    owed: Mutex<Option<Run>>,
+    owed: Mutex<Option<LeaderDuty>>,
     finished: Mutex<FinishedCalls>,
-    pause: Mutex<Pause>,
+    pause: Mutex<PauseState>,
 }
 
-struct Begun {
+struct StartedWork {
     arguments: Arguments,
     /// When its limit ends if it never stands still, and how long the limit is.
     limit: Option<(Instant, Duration)>,
-    permit: Option<Weak<admission::Slot>>,
+    permit: Option<Weak<admission::ConcurrencySlot>>,
     /// The tool that the call is handed on to, if its tool does nothing else.
     delegate: Option<String>,
 }
@@ -50,15 +50,15 @@ struct FinishedCalls {
 
 /// How long the call has stood still.
 #[derive(Default)]
-struct Pause {
+struct PauseState {
     /// Nested calls of it that wait.
     waiting: usize,
     since: Option<Instant>,
     total: Duration,
 }
 
-impl AtWork {
-    pub(crate) fn new(call_id: &CallId, tool: &Arc<Slot>, made: Option<MadeCall>) -> Self {
+impl RunningCall {
+    pub(crate) fn new(call_id: &CallId, tool: &Arc<ToolSlot>, made: Option<MadeCall>) -> Self {
         let (begun, presence, owed) = Default::default();
         let (finished, pause) = Default::default();
         let (call_id, tool) = (call_id.clone(), Arc::clone(tool));
@@ -70,13 +70,13 @@ impl AtWork {
         &self,
         arguments: Arguments,
         limit: Option<(Instant, Duration)>,
-        permit: Option<&Arc<admission::Slot>>,
+        permit: Option<&Arc<admission::ConcurrencySlot>>,
         presence: Presence,
         delegate: Option<String>,
     ) {
         let permit = permit.map(Arc::downgrade);
         // A call begins once.
-        let _ = self.begun.set(Begun { arguments, limit, permit, delegate });
+        let _ = self.begun.set(StartedWork { arguments, limit, permit, delegate });
         *lock(&self.presence) = Some(Arc::new(presence));
     }
 
@@ -99,12 +99,12 @@ impl AtWork {
     }
 
     /// Notes that others wait for the answer of this call.
-    pub(crate) fn owes(&self, run: Option<Run>) {
+    pub(crate) fn owes(&self, run: Option<LeaderDuty>) {
         *lock(&self.owed) = run;
     }
 
     /// Those that wait for the answer, if they still do.
-    pub(crate) fn take_owed(&self) -> Option<Run> {
+    pub(crate) fn take_owed(&self) -> Option<LeaderDuty> {
         lock(&self.owed).take()
     }
 
@@ -161,7 +161,7 @@ impl AtWork {
         lock(&self.pause).waiting <= 1
     }
 
-    pub(super) fn permit(&self) -> Option<Arc<admission::Slot>> {
+    pub(super) fn permit(&self) -> Option<Arc<admission::ConcurrencySlot>> {
         self.begun.get()?.permit.as_ref()?.upgrade()
     }
 
@@ -169,7 +169,7 @@ impl AtWork {
         self.tool.entry.definition.max_concurrent().unwrap_or(usize::MAX)
     }
 
-    pub(super) fn tool(&self) -> &Slot {
+    pub(super) fn tool(&self) -> &ToolSlot {
         &self.tool
     }
 
@@ -218,9 +218,9 @@ impl AtWork {
     }
 }
 
-impl std::fmt::Debug for AtWork {
+impl std::fmt::Debug for RunningCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AtWork").field("call_id", &self.call_id).finish_non_exhaustive()
+        f.debug_struct("RunningCall").field("call_id", &self.call_id).finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::admission::Lineage;
 use crate::approval::THE_HOST;
 use crate::call::cancellation::Cancellation;
 use crate::call::executor::Shared;
-use crate::call::nested::live_calls::Living;
+use crate::call::nested::live_calls::LiveCall;
 use crate::storage::bounds::Full;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
@@ -53,7 +53,7 @@ impl NestedWait {
     ) -> Result<Self, Full> {
         let root = lineage.outermost();
         let (grant, granted) = oneshot::channel();
-        shared.living.add(suspension, Living { root: Arc::clone(root), grant })?;
+        shared.live_calls.add(suspension, LiveCall { root: Arc::clone(root), grant })?;
         Ok(Self {
             shared: Arc::clone(shared),
             root: Arc::clone(root),
@@ -153,7 +153,7 @@ impl NestedWait {
 impl Drop for NestedWait {
     fn drop(&mut self) {
         let id = self.suspension.id();
-        let was_undecided = self.shared.living.take(id).is_some();
+        let was_undecided = self.shared.live_calls.take(id).is_some();
         if !(self.is_kept && was_undecided) {
             return;
         }

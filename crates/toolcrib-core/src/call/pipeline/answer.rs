@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, ToolResult};
 
-use super::Leave;
+use super::PipelineExit;
 use super::suspend::waits;
 use crate::cache::SpillMemo;
 use crate::call::nested::NestedWait;
-use crate::call::turn::State;
+use crate::call::turn::TurnState;
 use crate::events::Voice;
 use crate::observability::audit::AuditOutcome;
-use crate::output::budget::{OutputLimits, Place, Whole, allows, fit_outcome};
+use crate::output::budget::{OutputLimits, SpillTarget, UncutOutput, allows, fit_outcome};
 use crate::output::spill::Owner;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::{Answer, Suspension};
 
 /// A call's answer, and what its batch needs to know of it.
@@ -28,7 +28,7 @@ pub(crate) struct Answered {
 #[derive(Default)]
 pub(crate) struct SideOutput {
     /// What was there before the text was cut.
-    pub(crate) whole: Option<Whole>,
+    pub(crate) whole: Option<UncutOutput>,
     /// Where the text was spilled, of an answer that others get too.
     pub(crate) spilled: Option<Arc<SpillMemo>>,
     /// The call waits; the result only says so.
@@ -38,7 +38,7 @@ pub(crate) struct SideOutput {
 }
 
 /// What the answer to a call of this tool may hold.
-pub(super) fn limits(state: &State, slot: Option<&Arc<Slot>>) -> OutputLimits {
+pub(super) fn limits(state: &TurnState, slot: Option<&Arc<ToolSlot>>) -> OutputLimits {
     let config = &state.shared.config;
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     OutputLimits { chars: own_chars.unwrap_or(config.output_chars), data_bytes: config.data_bytes }
@@ -47,14 +47,14 @@ pub(super) fn limits(state: &State, slot: Option<&Arc<Slot>>) -> OutputLimits {
 impl SideOutput {
     /// The outcome of a call that left the pipeline, and what belongs to its answer beside it.
     pub(super) fn of(
-        leave: Leave,
+        leave: PipelineExit,
         spilled: Option<Arc<SpillMemo>>,
     ) -> (Result<ToolOutput, ToolError>, Self) {
         let side = Self { spilled, ..Self::default() };
         match leave {
-            Leave::Answered(output) => (Ok(output), side),
-            Leave::Failed(error) => (Err(error), side),
-            Leave::Suspended(suspension, wait) => {
+            PipelineExit::Answered(output) => (Ok(output), side),
+            PipelineExit::Failed(error) => (Err(error), side),
+            PipelineExit::Suspended(suspension, wait) => {
                 let error = waits(&suspension);
                 (Err(error), Self { suspension: Some(suspension), wait, ..side })
             }
@@ -64,7 +64,7 @@ impl SideOutput {
     /// Cuts an outcome that is longer than it may be, and keeps the whole.
     pub(super) async fn fit(
         &mut self,
-        state: &State,
+        state: &TurnState,
         outcome: Result<ToolOutput, ToolError>,
         limits: OutputLimits,
     ) -> Result<ToolOutput, ToolError> {
@@ -73,7 +73,7 @@ impl SideOutput {
         }
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let memo = self.spilled.as_deref();
-        let place = state.spill().map(|store| Place { store, owner: &owner, memo });
+        let place = state.spill().map(|store| SpillTarget { store, owner: &owner, memo });
         let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
         self.whole = fitted.whole;
         fitted.outcome
@@ -133,7 +133,7 @@ impl Answered {
     }
 
     /// What was there before the text was cut, if it was.
-    pub(crate) fn whole(&self) -> Option<&Whole> {
+    pub(crate) fn whole(&self) -> Option<&UncutOutput> {
         self.side.whole.as_ref()
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     /// Whether what was cut is kept where middleware puts the second result in place of the first.
     fn keeps_whole(cut: Option<&str>, now: Option<&str>) -> bool {
-        let whole = Some(Whole::of(&"the secret and more".into()));
+        let whole = Some(UncutOutput::of(&"the secret and more".into()));
         let side = SideOutput { whole, ..SideOutput::default() };
         let (_, bypass) = Answered { result: failed(cut), limit: 9, side }.split();
         Answered::join(failed(now), Some(bypass), 9).whole().is_some()

@@ -11,17 +11,17 @@ use toolcrib_tool::{
 };
 
 use super::Origin;
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::arguments::preparation::checked_arguments;
-use crate::cache::Key;
-use crate::call::host::Host;
+use crate::cache::CacheKey;
+use crate::call::host::ExecutorHost;
 use crate::call::panics::PanicMessage;
 use crate::call::tool_run::validate;
 use crate::call::turn::Turn;
 use crate::events::Voice;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::redaction::{exact_value, redact};
-use crate::registry::{Compiled, Slot};
+use crate::registry::{Compiled, ToolSlot};
 use crate::suspension::Granted;
 
 /// The tool's own check of its arguments.
@@ -61,7 +61,7 @@ pub(crate) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
     pub(crate) arguments: Arguments,
     /// Which call it is; `None` for tools whose calls always run.
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<CacheKey>,
 }
 
 /// Reads and checks the arguments of a call: parse or repair, strip, fill in defaults, validate or coerce;
@@ -69,9 +69,9 @@ pub(crate) struct Checked<'t> {
 /// is refused.
 pub(crate) fn checked<'t>(
     turn: &Turn,
-    slot: &'t Slot,
+    slot: &'t ToolSlot,
     raw: RawArguments,
-    mending: &mut Mending,
+    mending: &mut Corrections,
 ) -> Result<Checked<'t>, ToolError> {
     let may_close = slot.entry.definition.annotations().read_only;
     let schemas = turn.state.shared.registry.schemas();
@@ -83,19 +83,23 @@ pub(crate) fn checked<'t>(
 }
 
 /// Which call it is; `None` for tools whose calls always run.
-fn key(turn: &Turn, slot: &Slot, arguments: &Arguments) -> Result<Option<Key>, ToolError> {
+fn key(turn: &Turn, slot: &ToolSlot, arguments: &Arguments) -> Result<Option<CacheKey>, ToolError> {
     let definition = &slot.entry.definition;
     if definition.cache().is_none() && definition.dedupe() == Dedupe::None {
         return Ok(None);
     }
     let (values, identity) = (&turn.state.values, &turn.state.identity);
     let callee = &slot.compiled().callee;
-    Ok(Some(Key::of(callee, arguments.tape()?.root(), values, identity)))
+    Ok(Some(CacheKey::of(callee, arguments.tape()?.root(), values, identity)))
 }
 
 /// Fails if the arguments break a rule of the tool. Whatever the rule calls its refusal, and if it panics:
 /// what cannot be checked does not hold.
-fn require_constraint(turn: &Turn, slot: &Slot, arguments: &Arguments) -> Result<(), ToolError> {
+fn require_constraint(
+    turn: &Turn,
+    slot: &ToolSlot,
+    arguments: &Arguments,
+) -> Result<(), ToolError> {
     let Some(constraint) = &slot.entry.constraint else { return Ok(()) };
     let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
     catch_unwind(checked)
@@ -127,7 +131,7 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
 }
 
 /// Fails if the tool cannot run here.
-pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
+pub(super) fn available(slot: &ToolSlot) -> Result<(), ToolError> {
     if slot.is_available() {
         return Ok(());
     }
@@ -139,7 +143,7 @@ pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
 }
 
 /// Fails if the host has not supplied what the tool needs.
-fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
+fn require_context(turn: &Turn, slot: &ToolSlot) -> Result<(), ToolError> {
     let missing = slot.entry.definition.injections().iter().find(|injection| {
         injection.required() && turn.state.values.get(injection.context_key()).is_none()
     });
@@ -166,9 +170,9 @@ pub(super) struct Incoming<'c> {
 
 impl Incoming<'_> {
     /// What the tool sees of the call, and what the executor knows of it.
-    pub(super) fn context(self, slot: &Arc<Slot>) -> (CallContext, Arc<Host>) {
+    pub(super) fn context(self, slot: &Arc<ToolSlot>) -> (CallContext, Arc<ExecutorHost>) {
         let Self { turn, origin, id, voice } = self;
-        let host = Arc::new(Host::new(turn, origin, slot, id, voice.map(Voice::handle)));
+        let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, voice.map(Voice::handle)));
         let definition = &slot.entry.definition;
         let output_chars =
             definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
@@ -185,7 +189,7 @@ impl Incoming<'_> {
     }
 
     /// Tells those who listen what the tool would get.
-    pub(super) fn announce(self, slot: &Slot, arguments: &Arguments) {
+    pub(super) fn announce(self, slot: &ToolSlot, arguments: &Arguments) {
         if let Some(voice) = self.voice {
             let mask = self.turn.state.shared.mask.load();
             let arguments = exact_value(arguments);

@@ -6,12 +6,12 @@ use toolcrib_tool::{Arguments, Body, RawArguments, ToolError, ToolOutput};
 
 use super::checks::{OwnCheck, checked};
 use super::pipeline_run::ApprovedCode;
-use super::{Candidate, Leave, PipelineRun};
+use super::{Candidate, PipelineExit, PipelineRun};
 use crate::approval::policy::{DecidedBy, Verdict};
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::call::pipeline::output::check_data;
 use crate::identity::fingerprint::Fingerprint;
 use crate::lifecycle::Instance;
@@ -19,7 +19,7 @@ use crate::observability::audit::Decision;
 use crate::output::redaction::{
     REDACTED, exact_value, redact_injected, redact_whole, sensitive_texts,
 };
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::{Grant, Granted, Waiting, client_output};
 
 impl<'a> PipelineRun<'a> {
@@ -27,9 +27,9 @@ impl<'a> PipelineRun<'a> {
     /// like any others.
     pub(super) async fn consent(
         &mut self,
-        slot: &'a Slot,
+        slot: &'a ToolSlot,
         call: &mut Candidate<'a>,
-    ) -> Result<(), Leave> {
+    ) -> Result<(), PipelineExit> {
         let state = self.state();
         if self.origin.grant.is_none() && !state.needs_look(&slot.entry.definition) {
             self.record.decision = Decision::Allowed;
@@ -62,7 +62,7 @@ impl<'a> PipelineRun<'a> {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
             let leave = self.suspend_showing(slot, &call.checked.arguments, waiting, shown).await;
             self.record.decision = match &leave {
-                Leave::Failed(error) => {
+                PipelineExit::Failed(error) => {
                     let reason = format!("{by}: {}", error.message());
                     Decision::Denied { reason, by: None, shown: None }
                 }
@@ -73,7 +73,7 @@ impl<'a> PipelineRun<'a> {
         let timeout = state.shared.config.approval_timeout;
         self.approved_code = Some(ApprovedCode(shown.code.clone()));
         let request = self.request(slot, &call.checked.arguments, shown, &by, reason);
-        let asked = Asked {
+        let asked = AuditedQuestion {
             who: approver.name().to_owned(),
             rule: by.to_string(),
             shown: request.digest().to_string(),
@@ -89,7 +89,7 @@ impl<'a> PipelineRun<'a> {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
-                self.mending = Mending::default();
+                self.mending = Corrections::default();
                 let arguments = RawArguments::from(arguments);
                 call.checked = checked(self.turn, slot, arguments, &mut self.mending)?;
                 if let Some(own_check) = call.own_check() {
@@ -115,7 +115,7 @@ impl<'a> PipelineRun<'a> {
     /// What is shown to whoever decides: what would run. A call that could not run is not asked about.
     async fn shown_to_a_person(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         call: &Candidate<'_>,
     ) -> Result<ShownCall, ToolError> {
         let arguments = &call.checked.arguments;
@@ -132,7 +132,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// Whether the call has been decided on already: by a grant, or by an approval in its session.
-    fn is_decided(&mut self, slot: &Slot, arguments: &Arguments) -> Result<bool, ToolError> {
+    fn is_decided(&mut self, slot: &ToolSlot, arguments: &Arguments) -> Result<bool, ToolError> {
         let state = self.state();
         if let Some(grant) = self.origin.grant {
             let now = state.shared.now();
@@ -179,7 +179,7 @@ impl<'a> PipelineRun<'a> {
     /// Ends a call that was suspended and decided on, where the decision was about another tool or needs no
     /// run. Comes first: what was decided on must still be what it was, before anything else is said about
     /// the call.
-    pub(super) fn apply_decision(&mut self, slot: &Slot) -> Result<(), Leave> {
+    pub(super) fn apply_decision(&mut self, slot: &ToolSlot) -> Result<(), PipelineExit> {
         let fingerprint = slot.fingerprint();
         if let Some(repetition) = self.origin.repetition {
             repetition.check_definition(fingerprint)?;
@@ -201,7 +201,7 @@ impl<'a> PipelineRun<'a> {
 
     /// The end of a suspended call that needs no run any more: it was refused, or somebody else has
     /// done the work.
-    fn settled(&mut self, slot: &Slot, grant: &Grant) -> Option<Result<ToolOutput, ToolError>> {
+    fn settled(&mut self, slot: &ToolSlot, grant: &Grant) -> Option<Result<ToolOutput, ToolError>> {
         let kept = grant.suspension();
         if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
         {
@@ -219,7 +219,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// Holds what a client delivered against what the tool declares.
-    fn delivered(&self, slot: &Slot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+    fn delivered(&self, slot: &ToolSlot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
         let output = client_output(&slot.entry.definition, output)?;
         // Before it is held against its schema, which quotes parts of what does not fit.
@@ -236,7 +236,7 @@ impl<'a> PipelineRun<'a> {
 
     fn request(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         arguments: &Arguments,
         shown: ShownCall,
         by: &DecidedBy,
@@ -269,7 +269,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// `own` says whether the caller decided itself.
-    fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember, own: bool) {
+    fn remember(&self, slot: &ToolSlot, arguments: &Arguments, scope: Remember, own: bool) {
         let state = self.state();
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
             let arguments = Fingerprint::of_arguments(arguments);
@@ -278,7 +278,7 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    fn is_remembered(&self, slot: &Slot, arguments: &Arguments) -> bool {
+    fn is_remembered(&self, slot: &ToolSlot, arguments: &Arguments) -> bool {
         let state = self.state();
         let Some(session) = state.session.as_deref() else { return false };
         let arguments = || Fingerprint::of_arguments(arguments);
@@ -287,7 +287,7 @@ impl<'a> PipelineRun<'a> {
         holds(false) || state.may_approve && holds(true)
     }
 
-    fn approved<'s>(&'s self, slot: &Slot, session: &'s str, own: bool) -> Approved<'s> {
+    fn approved<'s>(&'s self, slot: &ToolSlot, session: &'s str, own: bool) -> Approved<'s> {
         Approved {
             session,
             identity: &self.turn.state.identity,
@@ -298,7 +298,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// The fingerprint of what the host injects into this call.
-    fn injected(&self, slot: &Slot) -> Fingerprint {
+    fn injected(&self, slot: &ToolSlot) -> Fingerprint {
         Fingerprint::of_injected(&slot.entry.definition, &self.turn.state.values)
     }
 
@@ -306,7 +306,7 @@ impl<'a> PipelineRun<'a> {
     /// call would fail as well.
     fn shown(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         arguments: &Arguments,
         own: Option<OwnCheck<'_>>,
     ) -> Result<ShownCall, ToolError> {
@@ -336,13 +336,13 @@ impl<'a> PipelineRun<'a> {
 }
 
 /// A question that was asked while the caller waited, for the audit log.
-struct Asked {
+struct AuditedQuestion {
     who: String,
     rule: String,
     shown: String,
 }
 
-impl Asked {
+impl AuditedQuestion {
     fn approved(self, changed: bool) -> Decision {
         let Self { who, rule, shown } = self;
         Decision::Approved { by: who, rule: Some(rule), changed, shown: Some(shown) }

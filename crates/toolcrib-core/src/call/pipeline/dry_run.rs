@@ -10,7 +10,7 @@ use super::checks::{Incoming, unknown};
 use super::{Candidate, Origin};
 use crate::admission::Lineage;
 use crate::approval::policy::Verdict;
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::call::turn::Turn;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::redaction::{exact_value, redact, sensitive_texts};
@@ -98,7 +98,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let state = &turn.state;
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     let definition = Arc::clone(&slot.entry.definition);
-    let (lineage, mut mending) = (Lineage::root(), Mending::default());
+    let (lineage, mut mending) = (Lineage::root(), Corrections::default());
     let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, voice: None };
     let call = incoming.before_consent(slot, raw, &mut mending).await?;
     let verdict = state.verdict(&slot.entry, &call.checked.arguments);

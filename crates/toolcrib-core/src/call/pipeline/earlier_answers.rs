@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use toolcrib_tool::{ToolError, ToolOutput};
 
-use super::pipeline_run::{Leave, PipelineRun, Source};
-use crate::cache::{Asked, Key, Run, Scope};
+use super::pipeline_run::{AnswerSource, PipelineExit, PipelineRun};
+use crate::cache::{CacheKey, LeaderDuty, Lookup, LookupScope};
 
 impl PipelineRun<'_> {
     /// Ends the call with the answer that is there or on its way. If there is none, returns the duty to run
     /// the call; `None` for tools whose calls always run.
     pub(super) async fn answered_before(
         &mut self,
-        key: Option<&Key>,
-    ) -> Result<Option<Run>, Leave> {
+        key: Option<&CacheKey>,
+    ) -> Result<Option<LeaderDuty>, PipelineExit> {
         let Some(key) = key else { return Ok(None) };
         match self.state().shared.answers.ask(key, self.scope()).await {
-            Asked::Run(run) => Ok(Some(run)),
-            Asked::Kept(kept) => {
-                (self.source, self.spilled) = (Source::Cache, Some(kept.spilled));
-                Err(Leave::Answered(Arc::unwrap_or_clone(kept.output)))
+            Lookup::Miss(run) => Ok(Some(run)),
+            Lookup::Hit(kept) => {
+                (self.source, self.spilled) = (AnswerSource::Cache, Some(kept.spilled));
+                Err(PipelineExit::Answered(Arc::unwrap_or_clone(kept.output)))
             }
-            Asked::Shared(outcome, spilled) => {
-                (self.source, self.spilled) = (Source::SameCall, Some(spilled));
+            Lookup::Shared(outcome, spilled) => {
+                (self.source, self.spilled) = (AnswerSource::SameCall, Some(spilled));
                 let outcome = outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone);
                 Err(outcome.into())
             }
@@ -32,7 +32,7 @@ impl PipelineRun<'_> {
     /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond its key.
     pub(super) fn publish(
         &mut self,
-        run: Run,
+        run: LeaderDuty,
         outcome: Result<ToolOutput, ToolError>,
         shareable: bool,
     ) -> Result<ToolOutput, ToolError> {
@@ -42,8 +42,8 @@ impl PipelineRun<'_> {
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
-    fn scope(&self) -> Scope<'_> {
-        Scope {
+    fn scope(&self) -> LookupScope<'_> {
+        LookupScope {
             session: self.state().session.as_deref(),
             batch: self.origin.batch,
             nested: self.origin.lineage.depth() > 0,

@@ -9,7 +9,7 @@ use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError};
 
 use crate::admission::Lineage;
 use crate::call::cancellation::Cancellation;
-use crate::call::nested::AtWork;
+use crate::call::nested::RunningCall;
 use crate::call::tool_run::cut_short;
 use crate::lifecycle::Shutdown;
 
@@ -30,7 +30,7 @@ pub(crate) enum Interruption {
 
 /// How far the work had come when a call was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reached {
+pub(crate) enum ReachedStage {
     /// The tool had not begun, and will not.
     Nothing,
     /// The tool was at work.
@@ -47,7 +47,7 @@ impl Interruption {
     /// is no such tool.
     pub(crate) fn error(
         self,
-        reached: Reached,
+        reached: ReachedStage,
         started: Instant,
         definition: Option<&ToolDefinition>,
     ) -> ToolError {
@@ -75,7 +75,7 @@ impl Interruption {
                     format!("the caller's deadline passed after {spent:.1?}, and it was ended");
                 ToolError::new(ErrorKind::Timeout, message)
             }
-            Self::Limit(limit) if reached == Reached::Nothing => {
+            Self::Limit(limit) if reached == ReachedStage::Nothing => {
                 let message =
                     format!("no thread for blocking tools was free within its limit of {limit:?}");
                 ToolError::new(ErrorKind::Timeout, message)
@@ -87,11 +87,11 @@ impl Interruption {
         };
         let read_only = definition.is_none_or(|definition| definition.annotations().read_only);
         match (reached, self) {
-            (Reached::Nothing, _) => error.with_hint("Nothing was run."),
-            (Reached::Work, Self::Limit(_)) if read_only => error.with_hint(
+            (ReachedStage::Nothing, _) => error.with_hint("Nothing was run."),
+            (ReachedStage::Work, Self::Limit(_)) if read_only => error.with_hint(
                 "Ask for less at a time: the same call is likely to run into the limit again.",
             ),
-            (Reached::Work, _) => cut_short(error, read_only),
+            (ReachedStage::Work, _) => cut_short(error, read_only),
         }
     }
 }
@@ -104,14 +104,14 @@ pub(crate) struct Interrupts<'a> {
     /// The calls it was made from, whose limits hold for it, and the caller's deadline.
     pub(crate) lineage: &'a Lineage,
     /// The call itself, once its limit counts.
-    pub(crate) own: Option<&'a AtWork>,
+    pub(crate) own: Option<&'a RunningCall>,
 }
 
 impl Interrupts<'_> {
     /// When time ends the call as things stand, and why. That changes while a call it leads to, or a
     /// call that leads to it, waits for somebody.
     fn end(&self) -> Option<(Instant, Interruption)> {
-        let limit = self.own.and_then(AtWork::limit_end);
+        let limit = self.own.and_then(RunningCall::limit_end);
         let limit = limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
         let deadline = self.lineage.deadline().map(|at| (at, Interruption::Deadline));
         match (limit, deadline) {

@@ -30,18 +30,18 @@ use tracing::Instrument;
 
 use self::checks::Incoming;
 pub(crate) use self::checks::{checked, describe};
-pub(crate) use self::interruption::{Interruption, Interrupts, Reached};
-use self::pipeline_run::{Candidate, Leave, Left, PipelineRun, Ready, Source};
-use self::record::Record;
+pub(crate) use self::interruption::{Interruption, Interrupts, ReachedStage};
+use self::pipeline_run::{AnswerSource, Candidate, FinishedRun, PipelineExit, PipelineRun, Ready};
+use self::record::CallRecord;
 pub(crate) use self::suspend::waits;
-use crate::arguments::corrections::Mending;
+use crate::arguments::corrections::Corrections;
 use crate::call::panics::PanicMessage;
 pub(crate) use crate::call::pipeline::output::check_data;
 use crate::call::turn::Turn;
 use crate::lifecycle::Instance;
 use crate::observability::audit::AuditOutcome;
 use crate::observability::audit::trail::End;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 
 pub(crate) use self::answer::{Answered, SideOutput};
 pub(crate) use self::dry_run::dry_run;
@@ -91,7 +91,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let slot = state.slot(&name);
     let cancellation = origin.cancellation();
     let known = slot.map(|slot| &**slot);
-    let record = Record::begin(state, &id, &name, known, &raw, (started, cancellation));
+    let record = CallRecord::begin(state, &id, &name, known, &raw, (started, cancellation));
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
         .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
@@ -100,13 +100,13 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let mut run = PipelineRun::new(turn, origin, (&id, &name), voice.as_ref(), record);
     let stations = AssertUnwindSafe(run.go(slot, raw)).catch_unwind().instrument(span);
     let leave = match stations.await {
-        Ok(Ok(output)) => Leave::Answered(output),
+        Ok(Ok(output)) => PipelineExit::Answered(output),
         Ok(Err(leave)) => leave,
-        Err(panic) => Leave::Failed(host_failed(panic.as_ref())),
+        Err(panic) => PipelineExit::Failed(host_failed(panic.as_ref())),
     };
     run.count(&leave);
 
-    let Left { source, spent, mending, record, spilled } = run.left();
+    let FinishedRun { source, spent, mending, record, spilled } = run.left();
     let (outcome, mut side) = SideOutput::of(leave, spilled);
     let outcome = origin.lineage.refusal().map_or(outcome, Err);
     let outcome = state.shared.mask.outcome(mending.noted(outcome));
@@ -114,7 +114,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let outcome = side.fit(state, outcome, limits).await;
 
     let duration = spent.unwrap_or_else(|| started.elapsed());
-    let (cached, skipped) = (source == Source::Cache, source == Source::SameCall);
+    let (cached, skipped) = (source == AnswerSource::Cache, source == AnswerSource::SameCall);
     let end = End {
         outcome: side.audited(&outcome),
         error: outcome.as_ref().err(),
@@ -151,9 +151,9 @@ impl<'a> PipelineRun<'a> {
     /// Both halves are boxed, because calls nest: the parts of each level would add up on the stack.
     async fn go(
         &mut self,
-        slot: Option<&'a Arc<Slot>>,
+        slot: Option<&'a Arc<ToolSlot>>,
         raw: RawArguments,
-    ) -> Result<ToolOutput, Leave> {
+    ) -> Result<ToolOutput, PipelineExit> {
         self.begin_count(slot);
         let slot = self.known(slot)?;
         let interrupts = self.interrupts;
@@ -168,7 +168,7 @@ impl<'a> PipelineRun<'a> {
             let instance = self.instance(slot, &mut call).await?;
             let permit = self.admit(slot, &call).await?;
             let presence = self.take_its_turn(slot).await;
-            Ok::<_, Leave>(Box::new(Ready { call, instance, permit, presence, run }))
+            Ok::<_, PipelineExit>(Box::new(Ready { call, instance, permit, presence, run }))
         });
         // A call that is interrupted on its way is dropped where it stands: nothing has run.
         let ready = match interrupts.unless_interrupted(until_it_runs).await {
@@ -183,9 +183,9 @@ impl Incoming<'_> {
     /// The stations before anybody is asked, in order. A dry run ends behind them.
     async fn before_consent<'t>(
         self,
-        slot: &'t Arc<Slot>,
+        slot: &'t Arc<ToolSlot>,
         raw: RawArguments,
-        mending: &mut Mending,
+        mending: &mut Corrections,
     ) -> Result<Candidate<'t>, ToolError> {
         checks::available(slot)?;
         let checked = checks::checked(self.turn, slot, raw, mending)?;

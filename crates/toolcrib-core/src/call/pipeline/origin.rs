@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use toolcrib_tool::{ToolCall, ToolError, ToolResult};
 
 use super::answer::{Answered, SideOutput};
-use super::record::Record;
+use super::record::CallRecord;
 use crate::admission::Lineage;
 use crate::cache::Flights;
 use crate::call::cancellation::Cancellation;
@@ -51,7 +51,7 @@ pub(crate) fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered
     let (id, name, raw) = call.into_parts();
     let known = turn.state.slot(&name).map(|slot| &**slot);
     let when = (started, &turn.state.cancellation);
-    let record = Record::begin(&turn.state, &id, &name, known, &raw, when);
+    let record = CallRecord::begin(&turn.state, &id, &name, known, &raw, when);
     let duration = started.elapsed();
     record.end(End::failed(&error, duration));
     let result = ToolResult::failure(id, name, error, duration);

@@ -4,14 +4,14 @@ use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolOutcome, ToolOutpu
 
 use crate::arguments::preparation::listed;
 use crate::arguments::validators::SchemaCache;
-use crate::call::host::Host;
+use crate::call::host::ExecutorHost;
 use crate::output::budget::{data_bytes as bytes_of, oversized};
 
 /// Output; or the call waits, which the host is told.
 pub(super) fn finished(
     name: &str,
     outcome: ToolOutcome,
-    host: &Host,
+    host: &ExecutorHost,
 ) -> Result<ToolOutput, ToolError> {
     match outcome {
         ToolOutcome::Done(output) if !output.is_empty() => Ok(output),

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 use toolcrib_tool::{Arguments, CallContext, ErrorKind, ToolError, ToolOutput};
 
-use super::{Candidate, Interruption, Interrupts, Leave, PipelineRun, Reached, Ready};
+use super::{Candidate, Interruption, Interrupts, PipelineExit, PipelineRun, ReachedStage, Ready};
 use crate::admission::Permit;
-use crate::call::host::Host;
+use crate::call::host::ExecutorHost;
 use crate::call::pipeline::output::{check_data, finished};
 use crate::call::retry;
-use crate::call::tool_run::{Executed, Held, execute};
+use crate::call::tool_run::{HeldResources, ToolRun, execute};
 use crate::lifecycle::Instance;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::Waiting;
 
 impl<'a> PipelineRun<'a> {
@@ -20,9 +20,9 @@ impl<'a> PipelineRun<'a> {
     /// (a person, another call, a permit, an instance, a store) is no part of it.
     pub(super) async fn perform(
         &mut self,
-        slot: &'a Arc<Slot>,
+        slot: &'a Arc<ToolSlot>,
         ready: Box<Ready<'a>>,
-    ) -> Result<ToolOutput, Leave> {
+    ) -> Result<ToolOutput, PipelineExit> {
         let Ready { call, instance, permit, presence, run } = *ready;
         let Candidate { checked, cx, host, limit, .. } = call;
         let arguments = checked.arguments;
@@ -34,7 +34,7 @@ impl<'a> PipelineRun<'a> {
         let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
         if let Some(interruption) = interrupts.pending() {
             return Err(interruption
-                .error(Reached::Nothing, self.started, Some(definition))
+                .error(ReachedStage::Nothing, self.started, Some(definition))
                 .into());
         }
         let delegate = instance.tool().delegates_to(arguments.as_str());
@@ -60,8 +60,8 @@ impl<'a> PipelineRun<'a> {
                 match retry::with_retries(policy, || interrupts.latest(), paused, attempt).await {
                     Ok((outcome, attempts)) => retry::noted(outcome, attempts),
                     Err(interruption) => {
-                        let _ = interrupted.set((interruption, Reached::Work));
-                        Err(interruption.error(Reached::Work, self.started, Some(definition)))
+                        let _ = interrupted.set((interruption, ReachedStage::Work));
+                        Err(interruption.error(ReachedStage::Work, self.started, Some(definition)))
                     }
                 }
             }
@@ -79,7 +79,7 @@ impl<'a> PipelineRun<'a> {
         end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
         if let Some(suspended) = suspended {
             permit.finish(None);
-            return Err(Leave::Suspended(suspended, None));
+            return Err(PipelineExit::Suspended(suspended, None));
         }
         if let Some(waiting) = waiting {
             permit.finish(None);
@@ -97,7 +97,9 @@ impl<'a> PipelineRun<'a> {
                 Some(ErrorKind::Cancelled)
             }
             (Some(error), None) => Some(error.kind()),
-            (Some(_), Some((Interruption::Limit(_), Reached::Work))) => Some(ErrorKind::Timeout),
+            (Some(_), Some((Interruption::Limit(_), ReachedStage::Work))) => {
+                Some(ErrorKind::Timeout)
+            }
             (Some(_), Some(_)) => Some(ErrorKind::Cancelled),
         };
         if permit.finish(failure) {
@@ -123,14 +125,14 @@ impl<'a> PipelineRun<'a> {
         let (cx, host) = (work.cx, work.host);
         // What an earlier attempt has set is no answer to this one.
         host.take_result();
-        let held = Held {
+        let held = HeldResources {
             slot: work.permit.slot().cloned(),
             writing: shared.answers.writing(definition.resources()),
             lease: work.instance.lease(),
         };
         let (tool, interrupts) = (work.instance.tool(), &work.interrupts);
         let running = execute(tool, arguments, (cx, host), interrupts, self.started, held);
-        let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
+        let ToolRun { outcome, interrupted } = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await
         } else {
             running.await
@@ -147,7 +149,7 @@ impl<'a> PipelineRun<'a> {
 }
 
 /// Ends the work of a call, also where its future is dropped.
-struct EndWhenDropped<'h>(Option<&'h Host>);
+struct EndWhenDropped<'h>(Option<&'h ExecutorHost>);
 
 impl EndWhenDropped<'_> {
     /// The tool has returned; `is_over`: nothing goes on elsewhere.
@@ -168,12 +170,12 @@ impl Drop for EndWhenDropped<'_> {
 
 /// What a call runs with.
 struct Work<'w> {
-    slot: &'w Slot,
+    slot: &'w ToolSlot,
     instance: &'w Instance<'w>,
     cx: &'w CallContext,
-    host: &'w Host,
+    host: &'w ExecutorHost,
     permit: &'w Permit<'w>,
     interrupts: Interrupts<'w>,
     /// What interrupted the work, if anything did.
-    interrupted: &'w OnceLock<(Interruption, Reached)>,
+    interrupted: &'w OnceLock<(Interruption, ReachedStage)>,
 }

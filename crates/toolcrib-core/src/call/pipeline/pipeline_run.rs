@@ -7,20 +7,20 @@ use tokio::time::Instant;
 use toolcrib_tool::{CallContext, CallId, ToolError, ToolOutput};
 
 use super::checks::{Checked, Incoming, OwnCheck};
-use super::interruption::{Interrupts, Reached};
-use super::record::Record;
+use super::interruption::{Interrupts, ReachedStage};
+use super::record::CallRecord;
 use super::{Interruption, Origin, checks};
 use crate::admission::Permit;
-use crate::arguments::corrections::Mending;
-use crate::cache::{Run, SpillMemo};
+use crate::arguments::corrections::Corrections;
+use crate::cache::{LeaderDuty, SpillMemo};
 use crate::call::batch::Presence;
-use crate::call::host::Host;
+use crate::call::host::ExecutorHost;
 use crate::call::nested::NestedWait;
-use crate::call::turn::{State, Turn};
+use crate::call::turn::{Turn, TurnState};
 use crate::events::Voice;
 use crate::lifecycle::Instance;
 use crate::observability::statistics::{Ending, InFlight};
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::Suspension;
 
 /// One call on its way through the pipeline.
@@ -39,13 +39,13 @@ pub(super) struct PipelineRun<'a> {
     pub(super) worked: Option<Duration>,
     /// How long it took from when the call came in until the tool had done its work.
     pub(super) spent: Option<Duration>,
-    pub(super) source: Source,
+    pub(super) source: AnswerSource,
     /// What was done to the model's text.
-    pub(super) mending: Mending,
+    pub(super) mending: Corrections,
     /// The digest of the code that was approved, if somebody was asked.
     pub(super) approved_code: Option<ApprovedCode>,
     /// What is written down of it, also if it is dropped halfway.
-    pub(super) record: Record<'a>,
+    pub(super) record: CallRecord<'a>,
     /// Where the text of an answer that others get too was spilled, if it was.
     pub(super) spilled: Option<Arc<SpillMemo>>,
 }
@@ -54,7 +54,7 @@ pub(super) struct PipelineRun<'a> {
 pub(super) struct Candidate<'a> {
     pub(super) checked: Checked<'a>,
     pub(super) cx: CallContext,
-    pub(super) host: Arc<Host>,
+    pub(super) host: Arc<ExecutorHost>,
     /// The instance that all calls of the tool share; `None` if each call gets its own, which is made when
     /// it is certain that the call runs.
     pub(super) shared: Option<Instance<'a>>,
@@ -69,11 +69,11 @@ pub(super) struct Ready<'a> {
     pub(super) permit: Permit<'a>,
     pub(super) presence: Presence,
     /// Whoever waits for its answer.
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<LeaderDuty>,
 }
 
 /// How a call leaves the pipeline.
-pub(super) enum Leave {
+pub(super) enum PipelineExit {
     /// With an output: its own, or one that was there already.
     Answered(ToolOutput),
     /// With a failure.
@@ -84,7 +84,7 @@ pub(super) enum Leave {
 
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum AnswerSource {
     /// The tool ran, or the call was refused.
     Own,
     /// An earlier call.
@@ -97,21 +97,21 @@ pub(super) enum Source {
 pub(super) struct ApprovedCode(pub(super) Option<String>);
 
 /// What is left of a call's way through the pipeline once its outcome is known.
-pub(super) struct Left<'a> {
-    pub(super) source: Source,
+pub(super) struct FinishedRun<'a> {
+    pub(super) source: AnswerSource,
     pub(super) spent: Option<Duration>,
-    pub(super) mending: Mending,
-    pub(super) record: Record<'a>,
+    pub(super) mending: Corrections,
+    pub(super) record: CallRecord<'a>,
     pub(super) spilled: Option<Arc<SpillMemo>>,
 }
 
-impl From<ToolError> for Leave {
+impl From<ToolError> for PipelineExit {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Result<ToolOutput, ToolError>> for Leave {
+impl From<Result<ToolOutput, ToolError>> for PipelineExit {
     fn from(outcome: Result<ToolOutput, ToolError>) -> Self {
         outcome.map_or_else(Self::Failed, Self::Answered)
     }
@@ -135,7 +135,7 @@ impl<'a> PipelineRun<'a> {
         origin: Origin<'a>,
         (id, name): (&'a CallId, &'a str),
         voice: Option<&'a Voice>,
-        record: Record<'a>,
+        record: CallRecord<'a>,
     ) -> Self {
         let interrupts = Interrupts {
             cancellation: origin.cancellation(),
@@ -154,31 +154,31 @@ impl<'a> PipelineRun<'a> {
             counted: None,
             worked: None,
             spent: None,
-            source: Source::Own,
-            mending: Mending::default(),
+            source: AnswerSource::Own,
+            mending: Corrections::default(),
             approved_code: None,
             record,
             spilled: None,
         }
     }
 
-    pub(super) fn state(&self) -> &'a State {
+    pub(super) fn state(&self) -> &'a TurnState {
         &self.turn.state
     }
 
     /// What the stations before consent need of the call, and where they note what was mended.
-    pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Mending) {
+    pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Corrections) {
         let Self { turn, origin, id, voice, mending, .. } = self;
         (Incoming { turn, origin, id, voice: *voice }, mending)
     }
 
-    pub(super) fn left(self) -> Left<'a> {
+    pub(super) fn left(self) -> FinishedRun<'a> {
         let Self { source, spent, mending, record, spilled, .. } = self;
-        Left { source, spent, mending, record, spilled }
+        FinishedRun { source, spent, mending, record, spilled }
     }
 
     /// Counts the call, also if it is interrupted before its first station.
-    pub(super) fn begin_count(&mut self, slot: Option<&Arc<Slot>>) {
+    pub(super) fn begin_count(&mut self, slot: Option<&Arc<ToolSlot>>) {
         let statistics = &self.state().shared.statistics;
         match slot {
             None => statistics.unknown(),
@@ -190,23 +190,26 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// Counts what became of the call.
-    pub(super) fn count(&mut self, leave: &Leave) {
+    pub(super) fn count(&mut self, leave: &PipelineExit) {
         let Some(counted) = self.counted.take() else { return };
         match (leave, self.worked) {
-            (Leave::Suspended(..), _) => counted.wait(),
-            _ if self.source != Source::Own => counted.cache_hit(),
-            (Leave::Answered(output), worked) => {
+            (PipelineExit::Suspended(..), _) => counted.wait(),
+            _ if self.source != AnswerSource::Own => counted.cache_hit(),
+            (PipelineExit::Answered(output), worked) => {
                 counted.finish(Ending::of(output), worked.unwrap_or_default());
             }
-            (Leave::Failed(error), Some(worked)) => {
+            (PipelineExit::Failed(error), Some(worked)) => {
                 counted.finish(Ending::Failure(error.kind()), worked);
             }
-            (Leave::Failed(error), None) => counted.refuse(error.kind()),
+            (PipelineExit::Failed(error), None) => counted.refuse(error.kind()),
         }
     }
 
     /// The tool of the call, if there is one of its name.
-    pub(super) fn known(&self, slot: Option<&'a Arc<Slot>>) -> Result<&'a Arc<Slot>, ToolError> {
+    pub(super) fn known(
+        &self,
+        slot: Option<&'a Arc<ToolSlot>>,
+    ) -> Result<&'a Arc<ToolSlot>, ToolError> {
         slot.ok_or_else(|| match self.interrupts.pending() {
             Some(interruption) => self.interrupted(None, interruption),
             None => checks::unknown(self.turn, self.name),
@@ -214,8 +217,8 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// The failure of a call that was interrupted before its tool began.
-    pub(super) fn interrupted(&self, slot: Option<&Slot>, why: Interruption) -> ToolError {
+    pub(super) fn interrupted(&self, slot: Option<&ToolSlot>, why: Interruption) -> ToolError {
         let definition = slot.map(|slot| &*slot.entry.definition);
-        why.error(Reached::Nothing, self.started, definition)
+        why.error(ReachedStage::Nothing, self.started, definition)
     }
 }

@@ -4,22 +4,22 @@ use tokio::time::Instant;
 use toolcrib_tool::{CallId, RawArguments};
 use tracing::Span;
 
-use super::interruption::{Interruption, Reached};
+use super::interruption::{Interruption, ReachedStage};
 use crate::call::cancellation::Cancellation;
-use crate::call::turn::State;
+use crate::call::turn::TurnState;
 use crate::observability::audit::trail::{Audited, AuditedArguments, End};
 use crate::observability::audit::{AuditOutcome, Decision};
 use crate::observability::spans;
-use crate::observability::spans::Call;
+use crate::observability::spans::SpanCall;
 use crate::output::redaction::redact_text;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 
 /// The record of a call under way. Dropped without an end, the call was withdrawn.
-pub(super) struct Record<'a> {
-    state: &'a State,
+pub(super) struct CallRecord<'a> {
+    state: &'a TurnState,
     id: &'a CallId,
-    call: Call<'a>,
-    slot: Option<&'a Slot>,
+    call: SpanCall<'a>,
+    slot: Option<&'a ToolSlot>,
     started: Instant,
     cancellation: &'a Cancellation,
     span: Span,
@@ -30,17 +30,17 @@ pub(super) struct Record<'a> {
     ended: bool,
 }
 
-impl<'a> Record<'a> {
+impl<'a> CallRecord<'a> {
     pub(super) fn begin(
-        state: &'a State,
+        state: &'a TurnState,
         id: &'a CallId,
         name: &'a str,
-        slot: Option<&'a Slot>,
+        slot: Option<&'a ToolSlot>,
         raw: &RawArguments,
         (started, cancellation): (Instant, &'a Cancellation),
     ) -> Self {
         let mask = &state.shared.mask;
-        let call = Call { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
+        let call = SpanCall { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
         // Not looked at where nobody reads it: it has to come from far away.
         let definition = || slot.map(|slot| &*slot.entry.definition);
         let span = spans::span(call);
@@ -88,12 +88,12 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let definition = self.slot.map(|slot| &*slot.entry.definition);
             let interruption = Interruption::of(self.cancellation);
-            let error = &interruption.error(Reached::Work, self.started, definition);
+            let error = &interruption.error(ReachedStage::Work, self.started, definition);
             let end = End::failed(error, self.started.elapsed());
             self.write(end.revoked_if(interruption == Interruption::Revoked));
         }

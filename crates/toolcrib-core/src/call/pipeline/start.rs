@@ -6,14 +6,14 @@ use super::pipeline_run::{Candidate, PipelineRun};
 use crate::admission::Permit;
 use crate::call::batch::Presence;
 use crate::lifecycle::Instance;
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 
 impl<'a> PipelineRun<'a> {
     /// The instance the call runs on: the shared one, or one of its own, which has to pass the checks that
     /// the shared one has passed before consent.
     pub(super) async fn instance(
         &self,
-        slot: &'a Slot,
+        slot: &'a ToolSlot,
         call: &mut Candidate<'a>,
     ) -> Result<Instance<'a>, ToolError> {
         if let Some(shared) = call.shared.take() {
@@ -29,7 +29,7 @@ impl<'a> PipelineRun<'a> {
     /// The permit of the call: the breaker is closed, a slot is free, the rate allows it.
     pub(super) async fn admit(
         &self,
-        slot: &'a Slot,
+        slot: &'a ToolSlot,
         call: &Candidate<'a>,
     ) -> Result<Permit<'a>, ToolError> {
         let (state, edition) = (self.state(), call.checked.compiled.edition);
@@ -39,7 +39,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     /// Waits until the calls that must not run beside this one have ended.
-    pub(super) async fn take_its_turn(&self, slot: &Slot) -> Presence {
+    pub(super) async fn take_its_turn(&self, slot: &ToolSlot) -> Presence {
         let lineage = self.origin.lineage;
         let alone = lineage.runs_alone(&slot.entry.definition);
         Presence::enter(lineage.barrier(), alone).await

@@ -2,10 +2,10 @@
 
 use toolcrib_tool::{Arguments, ErrorKind, ToolError};
 
-use super::{Candidate, Leave, PipelineRun};
+use super::{Candidate, PipelineExit, PipelineRun};
 use crate::approval::{self, ShownCall};
 use crate::call::nested::{NestedWait, Paused};
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::storage::bounds::Full;
 use crate::suspension::{StoreError, Suspension, Waiting, Within};
 
@@ -13,9 +13,9 @@ impl PipelineRun<'_> {
     /// Suspends the call of a tool that runs at the client.
     pub(super) async fn leave_to_client(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         call: &Candidate<'_>,
-    ) -> Result<(), Leave> {
+    ) -> Result<(), PipelineExit> {
         if !slot.entry.definition.client() {
             return Ok(());
         }
@@ -25,10 +25,10 @@ impl PipelineRun<'_> {
     /// Puts the call away until somebody resolves it; or it fails, where nobody could.
     pub(super) async fn suspend(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         arguments: Option<&Arguments>,
         waiting: Waiting,
-    ) -> Leave {
+    ) -> PipelineExit {
         match arguments {
             Some(arguments) => {
                 self.suspend_showing(slot, arguments, waiting, ShownCall::default()).await
@@ -40,11 +40,11 @@ impl PipelineRun<'_> {
     /// The same with what whoever decides is shown.
     pub(super) async fn suspend_showing(
         &self,
-        slot: &Slot,
+        slot: &ToolSlot,
         arguments: &Arguments,
         waiting: Waiting,
         shown: ShownCall,
-    ) -> Leave {
+    ) -> PipelineExit {
         let state = self.state();
         let Some(store) = &state.shared.suspensions else {
             return nobody_waits(&waiting).into();
@@ -97,7 +97,7 @@ impl PipelineRun<'_> {
                 if let Some(wait) = &mut wait {
                     wait.kept();
                 }
-                Leave::Suspended(Box::new(suspension), wait)
+                PipelineExit::Suspended(Box::new(suspension), wait)
             }
             Err(StoreError::Full(full)) => too_many_wait(full).into(),
             Err(error) => unkept(error).into(),
@@ -114,7 +114,7 @@ impl PipelineRun<'_> {
             next = call.tool_name();
         }
         frames.reverse();
-        let alive_in = is_alive.then(|| self.state().shared.living.executor().to_owned());
+        let alive_in = is_alive.then(|| self.state().shared.live_calls.executor().to_owned());
         Some(Within { nested: made.clone(), frames, alive_in })
     }
 }

@@ -19,14 +19,14 @@ use crate::approval::{Approvals, Approver, THE_HOST};
 use crate::call::cancellation::Cancellation;
 use crate::call::executor::Shared;
 use crate::call::nested;
-use crate::call::nested::Start;
+use crate::call::nested::RootStart;
 use crate::call::pipeline::{Answered, DryRun};
 use crate::call::{batch, pipeline};
 use crate::core_tools::search::{FoundTool, Match};
 use crate::events::{ChannelOverflow, Listeners, MemoryOverflow, Payload, SpillOverflow};
 use crate::identity::identity;
 use crate::output::spill::{Owner, READ_OUTPUT, SpillStore};
-use crate::registry::Slot;
+use crate::registry::ToolSlot;
 use crate::suspension::{
     Answer, Caller, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
 };
@@ -62,11 +62,11 @@ pub use self::stream::{AnswerStream, StreamItem};
 #[derive(Clone)]
 pub struct Turn {
     /// One pointer, because every call keeps the turn it belongs to.
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<TurnState>,
 }
 
 /// What a turn pins.
-pub(crate) struct State {
+pub(crate) struct TurnState {
     pub(crate) shared: Arc<Shared>,
     snapshot: Arc<RegistrySnapshot>,
     /// The toolset, if there is one, and the snapshot through it.
@@ -96,7 +96,7 @@ pub(crate) struct State {
     pub(crate) joined: OnceLock<SuspensionId>,
 }
 
-impl State {
+impl TurnState {
     /// The same once more, for a turn that differs from it.
     fn copy(&self) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl State {
     }
 
     /// What a call of that name resolves to.
-    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
+    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<ToolSlot>> {
         match &self.view {
             None => self.snapshot.slot(name),
             Some(view) => view.slot(name),
@@ -194,7 +194,7 @@ impl Turn {
         let values = options.values_within(options.toolset.as_ref());
         let identity = identity(&values);
         let has_approver = options.approver.is_some() || executor.shared.approver.is_some();
-        let state = State {
+        let state = TurnState {
             may_approve: options.may_approve.unwrap_or(has_approver),
             shared: Arc::clone(&executor.shared),
             view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
@@ -303,7 +303,7 @@ impl Turn {
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        nested::make(self, call, Start::alone()).await.result
+        nested::make(self, call, RootStart::alone()).await.result
     }
 
     /// Answers a call, or says that it waits for somebody: for approval, for a client, for an answer.
@@ -312,7 +312,7 @@ impl Turn {
         if let Some(earlier) = self.joined(&call).await {
             return earlier;
         }
-        nested::make(self, call, Start::alone()).await.into_answer()
+        nested::make(self, call, RootStart::alone()).await.into_answer()
     }
 
     /// Goes on with a call that was suspended, here or in another process: what was granted is
@@ -332,7 +332,7 @@ impl Turn {
         let within = grant.suspension().within();
         let is_kept_alive = within.is_some_and(|within| within.alive_in.is_some());
         if is_kept_alive {
-            return match shared.living.resume(self, grant, refused).await {
+            return match shared.live_calls.resume(self, grant, refused).await {
                 Ok(answer) => answer,
                 Err(grant) => self.resume_gone(grant).await,
             };
@@ -374,7 +374,7 @@ impl Turn {
         if values == self.state.values {
             return self.clone();
         }
-        Self::of(State { values, ..self.state.copy() })
+        Self::of(TurnState { values, ..self.state.copy() })
     }
 
     /// This turn on the snapshot of now.
@@ -385,7 +385,7 @@ impl Turn {
             return self.clone();
         }
         let view = state.toolset.as_ref().map(|toolset| toolset.view(&snapshot));
-        Self::of(State { snapshot, view, ..state.copy() })
+        Self::of(TurnState { snapshot, view, ..state.copy() })
     }
 
     /// A turn of whoever made a suspended call, over this turn's tools and services. Nobody is
@@ -410,7 +410,7 @@ impl Turn {
             may_approve &= now.may_approve == Some(true);
         }
         let listeners = Listeners::default();
-        Ok(Self::of(State {
+        Ok(Self::of(TurnState {
             values,
             identity: suspension.identity().into(),
             files: ToolFiles::default(),
@@ -438,7 +438,7 @@ impl Turn {
         }))
     }
 
-    fn of(state: State) -> Self {
+    fn of(state: TurnState) -> Self {
         Self { state: Arc::new(state) }
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use toolcrib_tool::{BoxFuture, ToolCall};
 
-use super::{State, Turn};
+use super::{Turn, TurnState};
 use crate::events::{CallStream, ChannelOptions, Event, EventReader};
 use crate::suspension::Answer;
 
@@ -73,7 +73,7 @@ impl Turn {
     pub fn stream(&self, call: ToolCall) -> AnswerStream {
         let (stream, events) = CallStream::new(&ChannelOptions::default());
         let listeners = self.state.listeners.clone().with_stream(stream);
-        let turn = Self::of(State { listeners, ..self.state.copy() });
+        let turn = Self::of(TurnState { listeners, ..self.state.copy() });
         // The turn ends with the call, and the events with the turn.
         let work = Box::pin(async move { turn.start(call).await });
         AnswerStream { events, are_events_over: false, work: Some(work), answer: None }

@@ -53,10 +53,10 @@ pub(super) struct ToolCaller;
 impl Tool for ToolCaller {
     fn delegates_to(&self, arguments: &str) -> Option<String> {
         #[derive(Deserialize)]
-        struct Named {
+        struct CallTarget {
             name: String,
         }
-        serde_json::from_str::<Named>(arguments).ok().map(|named| named.name)
+        serde_json::from_str::<CallTarget>(arguments).ok().map(|named| named.name)
     }
 
     fn call<'a>(

@@ -51,7 +51,7 @@ pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Asked {
+struct DescribeArguments {
     name: String,
 }
 
@@ -65,7 +65,7 @@ impl Tool for ToolDescribe {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let asked: Asked = arguments.parse()?;
+            let asked: DescribeArguments = arguments.parse()?;
             let definition = cx.describe(&asked.name)?;
             let data = described(&definition);
             Ok(ToolOutcome::Done(ToolOutput::from(data.to_string()).with_data(data)))

@@ -74,7 +74,7 @@ pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Asked {
+struct SearchArguments {
     query: String,
     limit: usize,
 }
@@ -89,7 +89,7 @@ impl Tool for ToolSearch {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let asked: Asked = arguments.parse()?;
+            let asked: SearchArguments = arguments.parse()?;
             let mut found = cx.search(&asked.query, asked.limit + FAMILY);
             found.retain(|tool| !is_meta(tool.name()));
             found.truncate(asked.limit);

@@ -17,7 +17,7 @@ pub use overflow::{ChannelOverflow, MemoryOverflow, Taken};
 pub use reader::EventReader;
 pub use spilling::SpillOverflow;
 
-pub(crate) use crate::events::channel::shared::Shell;
+pub(crate) use crate::events::channel::shared::SharedChannel;
 pub(crate) use speaker::Speaker;
 
 use super::event::Subject;
@@ -84,12 +84,12 @@ pub struct ChannelReport {
 /// Cloning it is cheap. The stream ends when the last clone is dropped, or
 /// [`close`](Self::close) is called, and every call has ended.
 #[derive(Clone)]
-pub struct OutputChannel(Arc<Handle>);
+pub struct OutputChannel(Arc<CloseOnDrop>);
 
 /// Closes the channel when nobody is left who could let calls in.
-struct Handle(Arc<Shell>);
+struct CloseOnDrop(Arc<SharedChannel>);
 
-impl Drop for Handle {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -107,9 +107,9 @@ impl OutputChannel {
         options: &ChannelOptions,
         overflow: impl ChannelOverflow + 'static,
     ) -> (Self, EventReader) {
-        let shell = Arc::new(Shell::new(options, Some(Box::new(overflow))));
+        let shell = Arc::new(SharedChannel::new(options, Some(Box::new(overflow))));
         let reader = EventReader::new(Arc::clone(&shell), 0);
-        (Self(Arc::new(Handle(shell))), reader)
+        (Self(Arc::new(CloseOnDrop(shell))), reader)
     }
 
     /// A new reader in place of one that was detached: it goes on where that one stopped. `None`

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use crate::events::channel::shared::Shell;
+use crate::events::channel::shared::SharedChannel;
 use crate::events::event::Event;
 
 /// Reads the events of an [`OutputChannel`](super::OutputChannel) or a
@@ -18,13 +18,13 @@ use crate::events::event::Event;
 ///
 /// [`Payload::Detached`]: crate::events::Payload::Detached
 pub struct EventReader {
-    shell: Arc<Shell>,
+    shell: Arc<SharedChannel>,
     generation: u64,
     over: bool,
 }
 
 impl EventReader {
-    pub(crate) fn new(shell: Arc<Shell>, generation: u64) -> Self {
+    pub(crate) fn new(shell: Arc<SharedChannel>, generation: u64) -> Self {
         Self { shell, generation, over: false }
     }
 

@@ -10,22 +10,22 @@ use tokio::time::{Instant, timeout_at};
 
 use toolcrib_tool::BoxFuture;
 
-use super::floor::{Floor, Moment, Room, Said, SpeakerId, Taken};
-use super::overflow::Taken as Kept;
+use super::floor::{Floor, FloorLimits, FloorTime, NextWord, SayResult, SpeakerId};
+use super::overflow::Taken;
 use super::{ChannelOptions, ChannelOverflow, ChannelReport, Detachment};
 use crate::events::event::{Event, Occurrence, Payload};
 use crate::events::json;
 
 /// One channel, shared by its speakers and its reader.
-pub(crate) struct Shell {
-    state: Mutex<State>,
+pub(crate) struct SharedChannel {
+    state: Mutex<ChannelState>,
     /// Told when a speaker that waits may look again.
     room: Notify,
     stall: Duration,
     started: Instant,
 }
 
-struct State {
+struct ChannelState {
     floor: Floor<Arc<Occurrence>>,
     overflow: Option<Box<dyn ChannelOverflow>>,
     /// The event that is being fetched from the overflow. It is the next one for the reader.
@@ -41,15 +41,15 @@ struct State {
     is_finished: bool,
 }
 
-impl Shell {
+impl SharedChannel {
     pub(crate) fn new(
         options: &ChannelOptions,
         overflow: Option<Box<dyn ChannelOverflow>>,
     ) -> Self {
         let now = Instant::now();
         Self {
-            state: Mutex::new(State {
-                floor: Floor::new(Room { words: options.events, bytes: options.bytes }),
+            state: Mutex::new(ChannelState {
+                floor: Floor::new(FloorLimits { words: options.events, bytes: options.bytes }),
                 overflow,
                 fetching: None,
                 reader: None,
@@ -85,7 +85,7 @@ impl Shell {
         let weight = occurrence.weight();
         let since = self.started.elapsed().as_millis();
         // Within one millisecond nobody can tell who was first: then the calls' own order counts.
-        let at = Moment(u64::try_from(since).unwrap_or(u64::MAX));
+        let at = FloorTime(u64::try_from(since).unwrap_or(u64::MAX));
         self.change(|state| {
             let said = state.floor.say(id, at, occurrence, weight);
             state.settle(id, said);
@@ -219,7 +219,7 @@ impl Shell {
     }
 
     /// Changes the floor, and wakes the reader if there is something for it to see.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut ChannelState)) {
         let reader = {
             let mut state = self.lock();
             let had_nothing = state.floor.unread() == 0;
@@ -234,15 +234,15 @@ impl Shell {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ChannelState {
     /// Puts into the overflow what the floor wants there.
-    fn settle(&mut self, id: SpeakerId, said: Said<Arc<Occurrence>>) {
-        let Said::Over(key, occurrence) = said else { return };
+    fn settle(&mut self, id: SpeakerId, said: SayResult<Arc<Occurrence>>) {
+        let SayResult::Over(key, occurrence) = said else { return };
         if !self.overflow(key, &occurrence) {
             self.floor.lose_last(id);
         }
@@ -278,19 +278,21 @@ impl State {
             return self.fetched(cx);
         }
         let occurrence = match self.floor.take() {
-            Taken::Word(occurrence) => occurrence,
-            Taken::Over(key) => match self.overflow.as_mut().map(|overflow| overflow.take(key)) {
-                Some(Kept::Later(fetching)) => {
-                    self.fetching = Some(fetching);
-                    return self.fetched(cx);
+            NextWord::Word(occurrence) => occurrence,
+            NextWord::Over(key) => {
+                match self.overflow.as_mut().map(|overflow| overflow.take(key)) {
+                    Some(Taken::Later(fetching)) => {
+                        self.fetching = Some(fetching);
+                        return self.fetched(cx);
+                    }
+                    Some(Taken::Here(bytes)) => self.decoded(Some(&bytes)),
+                    Some(Taken::Gone) | None => self.decoded(None),
                 }
-                Some(Kept::Here(bytes)) => self.decoded(Some(&bytes)),
-                Some(Kept::Gone) | None => self.decoded(None),
-            },
-            Taken::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),
-            Taken::Nothing if self.is_finished => return Poll::Ready(None),
-            Taken::Nothing => return Poll::Pending,
-            Taken::End => return Poll::Ready(None),
+            }
+            NextWord::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),
+            NextWord::Nothing if self.is_finished => return Poll::Ready(None),
+            NextWord::Nothing => return Poll::Pending,
+            NextWord::End => return Poll::Ready(None),
         };
         Poll::Ready(Some(self.numbered(occurrence)))
     }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use super::floor::SpeakerId;
-use crate::events::channel::shared::Shell;
+use crate::events::channel::shared::SharedChannel;
 use crate::events::event::Occurrence;
 
 /// Speaks on a channel until it ends or is dropped, which releases the floor.
 pub(crate) struct Speaker {
-    shell: Arc<Shell>,
+    shell: Arc<SharedChannel>,
     id: SpeakerId,
 }
 
 impl Speaker {
     /// A speaker among others; `position` is its place in the order of the calls.
-    pub(crate) fn new(shell: &Arc<Shell>, position: usize) -> Self {
+    pub(crate) fn new(shell: &Arc<SharedChannel>, position: usize) -> Self {
         Self { shell: Arc::clone(shell), id: shell.join(position) }
     }
 
-    pub(crate) fn shell(&self) -> &Shell {
+    pub(crate) fn shell(&self) -> &SharedChannel {
         &self.shell
     }
 

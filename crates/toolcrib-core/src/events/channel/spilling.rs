@@ -28,12 +28,12 @@ pub struct SpillOverflow {
     current_chars: usize,
     number: u64,
     pages: HashMap<u64, Arc<Mutex<Page>>>,
-    events: HashMap<u64, Place>,
+    events: HashMap<u64, PagePosition>,
 }
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct PagePosition {
     page: u64,
     byte: usize,
     bytes: usize,
@@ -103,7 +103,7 @@ impl ChannelOverflow for SpillOverflow {
         }
         let chars = text.chars().count();
         let (byte, char) = (self.current.len(), self.current_chars);
-        let place = Place { page: self.number, byte, bytes: text.len(), char, chars };
+        let place = PagePosition { page: self.number, byte, bytes: text.len(), char, chars };
         self.current.push_str(&text);
         self.current_chars += chars;
         self.events.insert(key, place);

@@ -14,7 +14,7 @@ const TOOLS: usize = 5;
 const NAMES: [&str; TOOLS] = ["a", "b", "c", "d", "e"];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum PlacementStep {
     /// Publishes a snapshot with these tools, each under a name that is not bound to it.
     Publish(Vec<usize>),
     /// Builds a snapshot that is never published.
@@ -27,14 +27,14 @@ enum Step {
     Wait,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<PlacementStep>> {
     let tools = || prop::collection::vec(0..TOOLS, 0..=TOOLS);
     let step = prop_oneof![
-        4 => tools().prop_map(Step::Publish),
-        1 => tools().prop_map(Step::Build),
-        2 => Just(Step::Pin),
-        2 => Just(Step::Unpin),
-        1 => Just(Step::Wait),
+        4 => tools().prop_map(PlacementStep::Publish),
+        1 => tools().prop_map(PlacementStep::Build),
+        2 => Just(PlacementStep::Pin),
+        2 => Just(PlacementStep::Unpin),
+        1 => Just(PlacementStep::Wait),
     ];
     prop::collection::vec(step, 1..24)
 }
@@ -43,7 +43,7 @@ fn of(tools: &[(SharedTool, Arc<Counts>)], chosen: &[usize]) -> RegistrySnapshot
     snapshot(NAMES.iter().copied().zip(chosen.iter().map(|&tool| &tools[tool].0)))
 }
 
-async fn check(steps: Vec<Step>, grace: Duration) -> Result<(), TestCaseError> {
+async fn check(steps: Vec<PlacementStep>, grace: Duration) -> Result<(), TestCaseError> {
     let tools: Vec<_> = (0..TOOLS).map(|_| counted(quiet)).collect();
     // What a reload brings back after its end is a second life: it is called, and not closed again.
     let mut ever = [false; TOOLS];
@@ -55,7 +55,7 @@ async fn check(steps: Vec<Step>, grace: Duration) -> Result<(), TestCaseError> {
     let mut pinned = std::collections::VecDeque::new();
     for step in steps {
         match step {
-            Step::Publish(chosen) => {
+            PlacementStep::Publish(chosen) => {
                 let next = of(&tools, &chosen);
                 for &tool in &chosen {
                     ever[tool] = true;
@@ -74,16 +74,16 @@ async fn check(steps: Vec<Step>, grace: Duration) -> Result<(), TestCaseError> {
                 }
                 current = chosen;
             }
-            Step::Build(chosen) => {
+            PlacementStep::Build(chosen) => {
                 for &tool in &chosen {
                     ever[tool] = true;
                     removed[tool] = false;
                 }
                 drop(of(&tools, &chosen));
             }
-            Step::Pin => pinned.push_back(registry.snapshot()),
-            Step::Unpin => drop(pinned.pop_front()),
-            Step::Wait => {
+            PlacementStep::Pin => pinned.push_back(registry.snapshot()),
+            PlacementStep::Unpin => drop(pinned.pop_front()),
+            PlacementStep::Wait => {
                 for tool in (0..TOOLS).filter(|&tool| removed[tool]) {
                     until(async || tools[tool].1.closed() == 1).await;
                 }
@@ -116,7 +116,7 @@ proptest! {
         grace in prop_oneof![Just(0), Just(3), Just(3_600_000)],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let waits = steps.iter().filter(|step| matches!(step, Step::Wait)).count();
+        let waits = steps.iter().filter(|step| matches!(step, PlacementStep::Wait)).count();
         // An hour is only for runs that need not wait for it.
         prop_assume!(grace < 1000 || waits == 0);
         runtime.block_on(check(steps, Duration::from_millis(grace)))?;

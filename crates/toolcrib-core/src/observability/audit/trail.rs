@@ -172,9 +172,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Kept(Mutex<Vec<AuditRecord>>);
+    struct TestSink(Mutex<Vec<AuditRecord>>);
 
-    impl AuditSink for Kept {
+    impl AuditSink for TestSink {
         fn record(&self, record: &AuditRecord) {
             self.0.lock().unwrap().push(record.clone());
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn recorded(arguments: AuditArguments, entry: Option<&ToolEntry>, text: &str) -> AuditRecord {
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(TestSink::default());
         let sink = Arc::clone(&kept) as Arc<dyn AuditSink>;
         let trail = AuditTrail::new(sink)
             .with_arguments(arguments)

@@ -23,7 +23,7 @@ const SHOWN_NAME: usize = 64;
 
 /// A call, as its span and its events name it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct SpanCall<'a> {
     /// The name that was called.
     pub(crate) name: &'a str,
     /// Whether it belongs to a tool. Names that do not all have one label: a model can make up any
@@ -35,7 +35,7 @@ pub(crate) struct Call<'a> {
     pub(crate) mask: Option<&'a LiveMask>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> SpanCall<'a> {
     pub(crate) fn label(self) -> &'a str {
         if self.known { self.name } else { UNKNOWN_TOOLS }
     }
@@ -60,7 +60,7 @@ impl<'a> Call<'a> {
 }
 
 /// The span of a call, to be entered for all of it; disabled where nobody listens.
-pub(crate) fn span(call: Call<'_>) -> Span {
+pub(crate) fn span(call: SpanCall<'_>) -> Span {
     tracing::info_span!(
         "execute_tool",
         otel.name = tracing::field::display(format_args!("execute_tool {}", call.label())),
@@ -75,7 +75,7 @@ pub(crate) fn span(call: Call<'_>) -> Span {
 }
 
 /// Says that a call has begun. The arguments, redacted, are made only if somebody reads them.
-pub(crate) fn started(call: Call<'_>, arguments: impl FnOnce() -> Value) {
+pub(crate) fn started(call: SpanCall<'_>, arguments: impl FnOnce() -> Value) {
     if tracing::enabled!(tracing::Level::INFO) {
         tracing::info!(
             component = COMPONENT,
@@ -90,7 +90,12 @@ pub(crate) fn started(call: Call<'_>, arguments: impl FnOnce() -> Value) {
 
 /// Says what became of a call, in `span` and in its own event. Error and source must have been
 /// masked.
-pub(crate) fn ended(span: &Span, call: Call<'_>, duration: Duration, error: Option<&ToolError>) {
+pub(crate) fn ended(
+    span: &Span,
+    call: SpanCall<'_>,
+    duration: Duration,
+    error: Option<&ToolError>,
+) {
     let Some(error) = error else {
         tracing::info!(
             parent: span,

@@ -75,7 +75,7 @@ impl Subscriber for Capture {
     fn exit(&self, _: &Id) {}
 }
 
-const KNOWN: Call<'_> = Call { name: "bash", known: true, id: "call_1", mask: None };
+const KNOWN: SpanCall<'_> = SpanCall { name: "bash", known: true, id: "call_1", mask: None };
 
 #[test]
 fn a_call_has_the_names_of_the_convention() {
@@ -149,7 +149,8 @@ fn every_kind_of_failure_has_its_level() {
 #[test]
 fn secrets_in_ids_and_in_names_of_no_tool_are_masked() {
     let mask = LiveMask::new(crate::output::masking::Mask::new(["hunter22".to_owned()]).unwrap());
-    let call = Call { name: "get_hunter22", known: false, id: "call_hunter22", mask: Some(&mask) };
+    let call =
+        SpanCall { name: "get_hunter22", known: false, id: "call_hunter22", mask: Some(&mask) };
     let seen = Capture::at(Level::DEBUG).during(|| {
         let span = span(call);
         started(call, || Value::Null);
@@ -162,7 +163,7 @@ fn secrets_in_ids_and_in_names_of_no_tool_are_masked() {
 #[test]
 fn names_of_no_tool_have_one_label() {
     let name = format!("made_up_{}", "x".repeat(100));
-    let call = Call { name: &name, known: false, id: "1", mask: None };
+    let call = SpanCall { name: &name, known: false, id: "1", mask: None };
     let seen = Capture::at(Level::DEBUG).during(|| {
         let span = span(call);
         ended(&span, call, Duration::ZERO, Some(&ToolError::new(ErrorKind::NotFound, "no")));

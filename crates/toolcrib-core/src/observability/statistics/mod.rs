@@ -36,9 +36,9 @@ const DIGITS: u8 = 2;
 /// first time.
 #[derive(Clone, Default)]
 pub struct Statistics {
-    tools: Arc<RwLock<HashMap<ToolName, Arc<Tool>>>>,
-    unknown: Arc<Tool>,
-    other: Arc<Tool>,
+    tools: Arc<RwLock<HashMap<ToolName, Arc<ToolCounters>>>>,
+    unknown: Arc<ToolCounters>,
+    other: Arc<ToolCounters>,
 }
 
 /// The counts of one tool at one moment.
@@ -140,16 +140,16 @@ impl Ending {
 }
 
 #[derive(Default)]
-struct Tool {
+struct ToolCounters {
     /// Calls that have begun. Those that are not among `ended` are under way.
     begun: AtomicU64,
     /// Calls that were answered from the cache.
     cache_hits: AtomicU64,
-    counts: Mutex<Counts>,
+    counts: Mutex<ToolCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ToolCounts {
     /// Calls that are no longer under way, however they left.
     ended: u64,
     successes: u64,
@@ -197,7 +197,7 @@ impl Statistics {
         all.filter(|tool| tool.executions + tool.cache_hits + tool.in_flight > 0).collect()
     }
 
-    fn tool(&self, name: &ToolName) -> Arc<Tool> {
+    fn tool(&self, name: &ToolName) -> Arc<ToolCounters> {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
             let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
@@ -215,8 +215,8 @@ impl fmt::Debug for Statistics {
     }
 }
 
-impl Tool {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+impl ToolCounters {
+    fn counts(&self) -> MutexGuard<'_, ToolCounts> {
         // Counting does not panic; if it did, a count would be off by one and no more.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -257,7 +257,7 @@ impl Tool {
     }
 }
 
-impl Counts {
+impl ToolCounts {
     /// An execution has ended, after so long.
     fn executed(&mut self, ending: Ending, duration: Duration) {
         match ending {
@@ -299,7 +299,7 @@ impl Counts {
 /// failed as `cancelled`, with the time since it began.
 #[must_use = "dropped at once, the call counts as cancelled"]
 pub(crate) struct InFlight {
-    tool: Arc<Tool>,
+    tool: Arc<ToolCounters>,
     started: Instant,
     ended: bool,
 }
@@ -327,7 +327,7 @@ impl InFlight {
     }
 
     /// The call is no longer under way.
-    fn end(&mut self) -> MutexGuard<'_, Counts> {
+    fn end(&mut self) -> MutexGuard<'_, ToolCounts> {
         self.ended = true;
         let mut counts = self.tool.counts();
         counts.ended += 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcrib_tool::{ToolOutput, ToolResult};
 
 use super::shares::fair_shares;
-use super::{Place, Whole};
+use super::{SpillTarget, UncutOutput};
 use crate::cache::SpillMemo;
 
 /// An answer that fits its own budget.
@@ -14,7 +14,7 @@ use crate::cache::SpillMemo;
 pub(crate) struct BatchAnswer {
     pub(crate) result: ToolResult,
     /// What was there before it was cut; `None` if it was not.
-    pub(crate) whole: Option<Whole>,
+    pub(crate) whole: Option<UncutOutput>,
     /// Its own budget, in characters.
     pub(crate) limit: usize,
     /// Where its text was spilled, if others get the answer too.
@@ -33,7 +33,7 @@ pub(crate) fn batch_budget(set: Option<usize>, limits: impl IntoIterator<Item = 
 pub(crate) async fn fit_batch(
     answers: Vec<BatchAnswer>,
     budget: usize,
-    place: Option<Place<'_>>,
+    place: Option<SpillTarget<'_>>,
 ) -> Vec<ToolResult> {
     let needs: Vec<usize> = answers.iter().map(BatchAnswer::need).collect();
     let shares = fair_shares(&needs, budget);
@@ -46,7 +46,11 @@ pub(crate) async fn fit_batch(
 
 /// An upper bound of the characters of an answer's text, found without reading the text. `whole` is
 /// what was there before it was cut to `limit` characters, if it was.
-pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: usize) -> usize {
+pub(crate) fn bytes_at_most(
+    result: &ToolResult,
+    whole: Option<&UncutOutput>,
+    limit: usize,
+) -> usize {
     if let Some(whole) = whole {
         return whole.chars().min(limit);
     }
@@ -71,29 +75,29 @@ impl BatchAnswer {
         }
     }
 
-    async fn cut(self, share: usize, place: Option<Place<'_>>) -> ToolResult {
+    async fn cut(self, share: usize, place: Option<SpillTarget<'_>>) -> ToolResult {
         let whole = if let Some(whole) = self.whole {
             whole
         } else {
             let mut whole = whole_of(&self.result);
             let memo = self.spilled.as_deref();
-            whole.spill(place.map(|place| Place { memo, ..place })).await;
+            whole.spill(place.map(|place| SpillTarget { memo, ..place })).await;
             whole
         };
         cut_to(self.result, &whole, share)
     }
 }
 
-fn whole_of(result: &ToolResult) -> Whole {
+fn whole_of(result: &ToolResult) -> UncutOutput {
     match (result.error(), result.output()) {
-        (Some(error), _) => Whole::of_error(error),
-        (None, Some(output)) => Whole::of(output),
-        (None, None) => Whole::of(&ToolOutput::new()),
+        (Some(error), _) => UncutOutput::of_error(error),
+        (None, Some(output)) => UncutOutput::of(output),
+        (None, None) => UncutOutput::of(&ToolOutput::new()),
     }
 }
 
 /// The same answer with at most `share` characters of text.
-fn cut_to(result: ToolResult, whole: &Whole, share: usize) -> ToolResult {
+fn cut_to(result: ToolResult, whole: &UncutOutput, share: usize) -> ToolResult {
     let (cached, skipped, duration) = (result.cached(), result.skipped(), result.duration());
     let (id, tool) = (result.call_id().clone(), result.tool().to_owned());
     let cut = match result.into_result() {

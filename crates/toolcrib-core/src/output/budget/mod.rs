@@ -18,7 +18,7 @@ use toolcrib_tool::{Content, Data, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput
 
 use crate::cache::SpillMemo;
 use crate::output::budget::uncut::OWN_CHARS;
-pub(crate) use crate::output::budget::uncut::Whole;
+pub(crate) use crate::output::budget::uncut::UncutOutput;
 use crate::output::spill::{Handle, Owner, READ_OUTPUT, SpillError, SpillStore, Spilled};
 
 /// What the answer to one call may hold.
@@ -32,14 +32,14 @@ pub(crate) struct OutputLimits {
 
 /// Where the rest goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SpillTarget<'a> {
     pub(crate) store: &'a dyn SpillStore,
     pub(crate) owner: &'a Owner,
     /// Where it is remembered that the text was spilled already, of an answer that others get too.
     pub(crate) memo: Option<&'a SpillMemo>,
 }
 
-impl Place<'_> {
+impl SpillTarget<'_> {
     /// The handle of a text, which is kept now unless it was before.
     async fn put(self, spilled: Spilled) -> Result<Handle, SpillError> {
         match self.memo {
@@ -54,7 +54,7 @@ impl Place<'_> {
 pub(crate) struct Fitted {
     pub(crate) outcome: Result<ToolOutput, ToolError>,
     /// What was there before the text was cut; `None` if it was not.
-    pub(crate) whole: Option<Whole>,
+    pub(crate) whole: Option<UncutOutput>,
 }
 
 /// Whether the outcome may stay as it is; the message and the hints of a failure count. The data of a success has been held against its limit
@@ -77,7 +77,7 @@ pub(crate) fn allows(outcome: &Result<ToolOutput, ToolError>, limits: OutputLimi
 pub(crate) async fn fit_outcome(
     outcome: Result<ToolOutput, ToolError>,
     limits: OutputLimits,
-    place: Option<Place<'_>>,
+    place: Option<SpillTarget<'_>>,
 ) -> Fitted {
     match outcome {
         Ok(output) => {
@@ -89,7 +89,7 @@ pub(crate) async fn fit_outcome(
             if error_fits(&error, limits.chars) {
                 return Fitted { outcome: Err(error), whole: None };
             }
-            let mut whole = Whole::of_error(&error);
+            let mut whole = UncutOutput::of_error(&error);
             whole.spill(place).await;
             let mut error = whole.cut_error(error, limits.chars);
             if let Some(handle) = whole.handle() {
@@ -101,7 +101,7 @@ pub(crate) async fn fit_outcome(
 }
 
 /// Takes data that is too large out of what had been produced before a failure.
-async fn fit_data(mut error: ToolError, limit: usize, place: Option<Place<'_>>) -> ToolError {
+async fn fit_data(mut error: ToolError, limit: usize, place: Option<SpillTarget<'_>>) -> ToolError {
     let Some(partial) = error.take_partial() else { return error };
     let Some(data) = partial.exact_data().filter(|data| data_bytes(data) > limit) else {
         return error.with_partial(partial);
@@ -152,12 +152,12 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
 async fn fit_text(
     output: ToolOutput,
     budget: usize,
-    place: Option<Place<'_>>,
-) -> (ToolOutput, Option<Whole>) {
+    place: Option<SpillTarget<'_>>,
+) -> (ToolOutput, Option<UncutOutput>) {
     if text_fits(&output, budget) {
         return (output, None);
     }
-    let mut whole = Whole::of(&output);
+    let mut whole = UncutOutput::of(&output);
     whole.spill(place).await;
     let mut cut = output.replace_content(whole.cut(budget));
     if let Some(handle) = whole.handle() {
@@ -170,9 +170,9 @@ async fn fit_text(
 fn text_fits(output: &ToolOutput, budget: usize) -> bool {
     if output.content().is_empty() {
         // The model reads the data as JSON.
-        return output
-            .exact_data()
-            .is_none_or(|data| data_bytes(data) <= budget || Whole::of(output).chars() <= budget);
+        return output.exact_data().is_none_or(|data| {
+            data_bytes(data) <= budget || UncutOutput::of(output).chars() <= budget
+        });
     }
     let parts = || output.content().iter().map(text_of);
     parts().map(str::len).sum::<usize>() <= budget
@@ -204,7 +204,7 @@ fn without_data(output: &ToolOutput) -> ToolOutput {
 }
 
 /// Puts data into the spill and says how to read it.
-async fn put_data(data: &Data, place: Option<Place<'_>>) -> Option<String> {
+async fn put_data(data: &Data, place: Option<SpillTarget<'_>>) -> Option<String> {
     let place = place?;
     match place.put(Spilled::json(data.to_json())).await {
         Ok(handle) => Some(format!(

@@ -102,7 +102,7 @@ fn data_that_stands_for_the_text_is_cut_as_text_and_stays_as_data() {
 #[tokio::test]
 async fn the_marker_names_where_the_rest_begins() {
     let (store, owner) = (MemorySpill::new(SpillLimits::default()), owner());
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let output = ToolOutput::from("a".repeat(50)).with_content("é".repeat(100));
     let fitted = fit_outcome(Ok(output), limits(70), place).await;
     let output = fitted.outcome.unwrap();
@@ -124,7 +124,7 @@ async fn what_a_tool_did_not_capture_is_said_once() {
     let output = ToolOutput::from("x".repeat(100))
         .with_content("y".repeat(100))
         .with_meta("truncated_bytes", 5000);
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let output = fit_outcome(Ok(output), limits(10), place).await.outcome.unwrap();
     assert_eq!(output.text().matches("; 5000 bytes more were not captured …]").count(), 1);
     let (handle, _) = named(&output.text());
@@ -139,7 +139,7 @@ async fn oversized_data_fails_whole_and_can_be_read() {
     let error = oversized(output, json_bytes(&data), 100);
     assert!(!allows(&Err(error.clone()), limits(1000)));
 
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let fitted = fit_outcome(Err(error), limits(1000), place).await;
     let error = fitted.outcome.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOutput);
@@ -157,7 +157,7 @@ async fn oversized_data_fails_whole_and_can_be_read() {
 async fn a_store_that_refuses_leaves_a_plain_marker() {
     let tiny = SpillLimits { max_bytes: 5, ..SpillLimits::default() };
     let (store, owner) = (MemorySpill::new(tiny), owner());
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let error = ToolError::execution("broke").with_partial("0123456789".repeat(2));
     let fitted = fit_outcome(Err(error), limits(15), place).await;
     assert!(fitted.whole.is_some());
@@ -170,7 +170,7 @@ async fn a_store_that_refuses_leaves_a_plain_marker() {
 #[tokio::test]
 async fn the_message_and_the_hints_of_a_failure_are_held_to_the_budget() {
     let (store, owner) = (MemorySpill::new(SpillLimits::default()), owner());
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let message = "x".repeat(1_000_000);
     let error = ToolError::execution(message.clone())
         .with_hint("y".repeat(500))
@@ -195,7 +195,7 @@ fn answer(output: ToolOutput, limit: usize) -> BatchAnswer {
 #[tokio::test]
 async fn a_batch_is_cut_from_the_whole_and_keeps_one_copy() {
     let (store, owner) = (MemorySpill::new(SpillLimits::default()), owner());
-    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
     let fitted = fit_outcome(Ok("0123456789".repeat(10).into()), limits(50), place).await;
     let mut first = answer(fitted.outcome.unwrap(), 50);
     first.whole = fitted.whole;
@@ -258,7 +258,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (store, owner) = (MemorySpill::new(SpillLimits::default()), owner());
-            let place = Some(Place { store: &store, owner: &owner, memo: None });
+            let place = Some(SpillTarget { store: &store, owner: &owner, memo: None });
             let fitted = fit_outcome(Ok(text.as_str().into()), limits(budget), place).await;
             let total = text.chars().count();
             prop_assert_eq!(fitted.whole.is_some(), total > budget);

@@ -2,7 +2,7 @@
 
 use toolcrib_tool::{Content, ToolError, ToolOutput};
 
-use super::Place;
+use super::SpillTarget;
 use super::shares::fair_shares;
 use super::text_of;
 use crate::output::spill::{Handle, READ_OUTPUT, SpillFormat, Spilled, byte_index};
@@ -17,7 +17,7 @@ pub(super) const OWN_CHARS: usize = 1_000;
 
 /// All parts of an output, and where they are kept.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct UncutOutput {
     content: Vec<Content>,
     /// How many of the parts, from the first, are the message and the hints of a failure.
     own: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Whole {
     handle: Option<Handle>,
 }
 
-impl Whole {
+impl UncutOutput {
     /// The parts as the model would read them: data without parts reads as its JSON.
     pub(crate) fn of(output: &ToolOutput) -> Self {
         let (content, format) = match (output.content(), output.exact_data()) {
@@ -79,7 +79,7 @@ impl Whole {
 
     /// Keeps the text, the parts joined by newlines, so that the cuts can name it. Where there is
     /// no place, or it does not take the text, the cuts say only what is missing.
-    pub(crate) async fn spill(&mut self, place: Option<Place<'_>>) {
+    pub(crate) async fn spill(&mut self, place: Option<SpillTarget<'_>>) {
         let (Some(place), None) = (place, self.handle) else { return };
         let texts: Vec<&str> = self.texts().map(|(_, text)| text).collect();
         let mut spilled = Spilled::text(texts.join("\n")).with_omitted_bytes(self.omitted_bytes);
@@ -105,7 +105,7 @@ impl Whole {
             if shares[index] < self.sizes[index] {
                 // Bytes that were not captured are missing in the output, and are told once.
                 let omitted_bytes = if index < self.own { 0 } else { std::mem::take(&mut omitted) };
-                let rest = Rest { handle: self.handle, begins, omitted_bytes };
+                let rest = MarkerDetails { handle: self.handle, begins, omitted_bytes };
                 let shorter = cut(text, self.sizes[index], shares[index], rest);
                 if let Content::Text(text) | Content::TextFile { text, .. } = &mut content[index] {
                     *text = shorter;
@@ -126,7 +126,7 @@ impl Whole {
 
 /// What a marker can say of what is missing.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rest {
+struct MarkerDetails {
     handle: Option<Handle>,
     /// Where the part begins in the kept text, in characters.
     begins: usize,
@@ -135,7 +135,7 @@ struct Rest {
 
 /// Keeps the first 70 % and the last 30 % of `budget` characters, with a marker between them.
 /// Characters are code points and are never split.
-fn cut(text: &str, total: usize, budget: usize, rest: Rest) -> String {
+fn cut(text: &str, total: usize, budget: usize, rest: MarkerDetails) -> String {
     let head = budget * 7 / 10;
     let tail = budget - head;
     let head_text = &text[..byte_index(text, head)];

@@ -11,7 +11,7 @@ use toolcrib_json::{Cursor, Kind};
 use toolcrib_tool::{Arguments, ToolDefinition};
 
 use crate::output::masking::Mask;
-use sensitive::Place;
+use sensitive::SchemaPosition;
 
 /// What is shown instead of a sensitive value.
 pub(crate) const REDACTED: &str = "[redacted]";
@@ -24,16 +24,16 @@ const SHOWN_ITEMS: usize = 32;
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct ShownLimits {
     chars: usize,
     items: usize,
 }
 
 /// In logs.
-const BRIEF: Room = Room { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
+const BRIEF: ShownLimits = ShownLimits { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
 
 /// For people who decide on a call: they must see all of it, however long it is. Requests are bounded.
-const WHOLE: Room = Room { chars: usize::MAX, items: usize::MAX };
+const WHOLE: ShownLimits = ShownLimits { chars: usize::MAX, items: usize::MAX };
 
 /// The arguments of a call as they may be logged.
 ///
@@ -63,12 +63,12 @@ const WHOLE: Room = Room { chars: usize::MAX, items: usize::MAX };
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
-    shown(&Place::root(definition.input_schema()), arguments, mask, BRIEF)
+    shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, BRIEF)
 }
 
 /// The same for people who decide on the call, who have to see all of it: nothing is shortened.
 pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
-    shown(&Place::root(definition.input_schema()), arguments, mask, WHOLE)
+    shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, WHOLE)
 }
 
 /// An injected value for the same people. It comes from the host: where the schema says nothing of
@@ -82,7 +82,7 @@ pub(crate) fn redact_injected(
     let schema = definition.input_schema();
     let declared = schema.get("properties").and_then(|own| own.get(parameter)).is_some();
     let unknown = Value::Bool(true);
-    let root = Place::root(if declared { schema } else { &unknown });
+    let root = SchemaPosition::root(if declared { schema } else { &unknown });
     let place = if declared { root.member(parameter) } else { root };
     shown(&place, value, mask, WHOLE)
 }
@@ -136,13 +136,13 @@ fn same_number(number: Cursor<'_>, text: &str) -> bool {
 /// what a tool makes of them.
 pub(crate) fn sensitive_texts(definition: &ToolDefinition, arguments: &Value) -> Vec<String> {
     let mut texts = Vec::new();
-    collect(&Place::root(definition.input_schema()), arguments, false, &mut texts);
+    collect(&SchemaPosition::root(definition.input_schema()), arguments, false, &mut texts);
     texts.retain(|text| !text.is_empty());
     texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
     texts
 }
 
-fn collect(place: &Place<'_>, value: &Value, hidden: bool, texts: &mut Vec<String>) {
+fn collect(place: &SchemaPosition<'_>, value: &Value, hidden: bool, texts: &mut Vec<String>) {
     let hidden = hidden || place.hides(value);
     match value {
         Value::Object(members) => {
@@ -161,7 +161,7 @@ fn collect(place: &Place<'_>, value: &Value, hidden: bool, texts: &mut Vec<Strin
     }
 }
 
-fn shown(place: &Place<'_>, value: &Value, mask: &Mask, room: Room) -> Value {
+fn shown(place: &SchemaPosition<'_>, value: &Value, mask: &Mask, room: ShownLimits) -> Value {
     if place.hides(value) {
         return REDACTED.into();
     }
@@ -189,7 +189,7 @@ fn shown(place: &Place<'_>, value: &Value, mask: &Mask, room: Room) -> Value {
 fn listed(
     members: &Map<String, Value>,
     mask: &Mask,
-    room: Room,
+    room: ShownLimits,
     show: impl Fn(&str, &Value) -> Value,
 ) -> Value {
     let mut list: Map<String, Value> = members

@@ -24,14 +24,14 @@ const ITEMS: [&str; 5] =
 /// All schemas that may speak about one value.
 ///
 /// Whether a branch applies is not asked: what one of them calls sensitive is sensitive.
-pub(super) struct Place<'s> {
+pub(super) struct SchemaPosition<'s> {
     root: &'s Value,
     schemas: Vec<&'s Value>,
     /// Whether anything within is sensitive.
     holds_sensitive: bool,
 }
 
-impl<'s> Place<'s> {
+impl<'s> SchemaPosition<'s> {
     /// The arguments themselves.
     pub(super) fn root(schema: &'s Value) -> Self {
         Self::new(schema, vec![schema])

@@ -12,21 +12,21 @@ use super::{Handle, Owner, Page, SpillError, SpillKey, SpillLimits, SpillStore, 
 #[derive(Debug)]
 pub struct MemorySpill {
     limits: SpillLimits,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredTexts>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredTexts {
     texts: HashMap<SpillKey, Arc<Spilled>>,
     /// Of each identity, the oldest first. All live equally long, so this is also the order in which they
     /// expire.
-    owners: HashMap<Box<str>, Share>,
+    owners: HashMap<Box<str>, OwnerTexts>,
     bytes: usize,
 }
 
 /// What one identity has.
 #[derive(Debug, Default)]
-struct Share {
+struct OwnerTexts {
     order: VecDeque<(SpillKey, Instant)>,
     bytes: usize,
 }
@@ -43,7 +43,7 @@ impl MemorySpill {
         (kept.texts.len(), kept.bytes)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Kept> {
+    fn locked(&self) -> MutexGuard<'_, StoredTexts> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,13 +80,13 @@ impl MemorySpill {
     }
 }
 
-impl Kept {
+impl StoredTexts {
     fn owned_bytes(&self, owner: &Owner) -> usize {
         self.owners.get(owner.identity()).map_or(0, |share| share.bytes)
     }
 
     fn expire(&mut self, limits: &SpillLimits, now: Instant) {
-        let is_old = |share: &Share| {
+        let is_old = |share: &OwnerTexts| {
             let oldest = share.order.front();
             oldest.is_some_and(|(_, since)| now.duration_since(*since) >= limits.ttl)
         };
@@ -96,7 +96,7 @@ impl Kept {
         }
     }
 
-    fn drop_oldest_of_the_largest(&mut self, size: impl Fn(&Share) -> (usize, usize)) {
+    fn drop_oldest_of_the_largest(&mut self, size: impl Fn(&OwnerTexts) -> (usize, usize)) {
         let largest = self.owners.iter().max_by_key(|(_, share)| size(share));
         if let Some(owner) = largest.map(|(owner, _)| owner.clone()) {
             self.drop_oldest_of(&owner);

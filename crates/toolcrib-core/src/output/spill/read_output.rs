@@ -110,7 +110,7 @@ static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
 });
 
 #[derive(Deserialize)]
-struct Asked {
+struct ReadOutputArguments {
     handle: String,
     offset: usize,
     limit: usize,
@@ -133,7 +133,7 @@ impl Tool for ReadOutput {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let asked: Asked = arguments.parse()?;
+            let asked: ReadOutputArguments = arguments.parse()?;
             let owner = Owner::of_call(cx);
             let handle = Handle::parse(&asked.handle).ok_or_else(|| unknown(&asked.handle))?;
             match self.store.read(&owner, &handle, asked.offset, asked.limit).await {
@@ -186,12 +186,12 @@ mod tests {
     use crate::output::spill::{MemorySpill, Spilled};
     use crate::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 
-    struct Host {
+    struct TestHost {
         store: Arc<MemorySpill>,
         executor: Executor,
     }
 
-    impl Host {
+    impl TestHost {
         fn new() -> Self {
             let store = Arc::new(MemorySpill::new(crate::output::spill::SpillLimits::default()));
             let mut builder = RegistryBuilder::new();
@@ -217,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn pages_through_the_tool_are_the_whole_and_none_is_cut() {
-        let host = Host::new();
+        let host = TestHost::new();
         let text = "añ🦀\n".repeat(READ_OUTPUT_CHARS);
         let handle = host.keep(Spilled::text(text.clone())).await;
         let (mut read, mut offset, mut pages) = (String::new(), Some(0), 0);
@@ -233,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_strange_handle_and_a_foreign_one_are_answered_alike() {
-        let host = Host::new();
+        let host = TestHost::new();
         let handle = host.keep(Spilled::text("hers")).await;
         let foreign = host.read("bob", json!({"handle": handle})).await;
         let none = "0".repeat(32);
@@ -247,7 +247,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_offset_beyond_the_end_says_where_the_end_is() {
-        let host = Host::new();
+        let host = TestHost::new();
         let handle = host.keep(Spilled::text("12345").with_omitted_bytes(9)).await;
         let beyond = host.read("ada", json!({"handle": handle, "offset": 5})).await;
         assert_eq!(beyond.error_kind(), Some(ErrorKind::InvalidArgs));

@@ -1,7 +1,7 @@
 //! From a journal to the record of its run, and from a record to what its journal lacks.
 
 use super::journal::{FORMAT, JournalEntry, Seq};
-use super::record::Slot;
+use super::record::RunCall;
 use super::{RunId, RunRecord};
 
 impl RunRecord {
@@ -34,8 +34,10 @@ impl RunRecord {
         let Some(mut record) = before else { return Self::begin(id, entry) };
         record.version = seq;
         let (call, slot) = match entry {
-            JournalEntry::CallSuspended { call, suspension } => (call, Slot::Waiting(suspension)),
-            JournalEntry::CallFinished { call, result } => (call, Slot::Done(result)),
+            JournalEntry::CallSuspended { call, suspension } => {
+                (call, RunCall::Waiting(suspension))
+            }
+            JournalEntry::CallFinished { call, result } => (call, RunCall::Done(result)),
             JournalEntry::Ended { ending } => {
                 record.ending.get_or_insert(ending);
                 return Ok(record);
@@ -47,8 +49,8 @@ impl RunRecord {
         let known = record.slots.len();
         match record.slots.get_mut(call) {
             None if call == known => record.slots.push(slot),
-            Some(waits @ Slot::Waiting(_)) => *waits = slot,
-            Some(Slot::Done(_)) => {
+            Some(waits @ RunCall::Waiting(_)) => *waits = slot,
+            Some(RunCall::Done(_)) => {
                 return Err(format!("entry {seq} answers call {call}, which has its answer"));
             }
             None => return Err(format!("entry {seq} is about call {call}, which it has not")),
@@ -69,12 +71,16 @@ impl RunRecord {
         for (call, slot) in self.slots.iter().enumerate() {
             let known = kept.and_then(|kept| kept.slots.get(call));
             // The first answer to a call is its last.
-            if known == Some(slot) || matches!(known, Some(Slot::Done(_))) {
+            if known == Some(slot) || matches!(known, Some(RunCall::Done(_))) {
                 continue;
             }
             entries.push(match slot {
-                Slot::Waiting(one) => JournalEntry::CallSuspended { call, suspension: one.clone() },
-                Slot::Done(result) => JournalEntry::CallFinished { call, result: result.clone() },
+                RunCall::Waiting(one) => {
+                    JournalEntry::CallSuspended { call, suspension: one.clone() }
+                }
+                RunCall::Done(result) => {
+                    JournalEntry::CallFinished { call, result: result.clone() }
+                }
             });
         }
         if let Some(ending) = self.ending

@@ -17,11 +17,11 @@ use crate::suspension::StoreError;
 #[derive(Debug, Default)]
 pub struct MemoryRuns {
     limits: RunLimits,
-    kept: Mutex<HashMap<RunId, Kept>>,
+    kept: Mutex<HashMap<RunId, StoredRuns>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredRuns {
     identity: String,
     created_at: Timestamp,
     entries: Vec<JournalEntry>,
@@ -33,7 +33,7 @@ struct Kept {
     is_claimed: bool,
 }
 
-impl Kept {
+impl StoredRuns {
     fn cursor(&self, id: &RunId) -> RunCursor {
         RunCursor::new(self.created_at, id.clone())
     }
@@ -68,7 +68,7 @@ impl MemoryRuns {
         Self { limits: limits.into(), kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<RunId, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<RunId, StoredRuns>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +102,7 @@ impl MemoryRuns {
                 self.make_room(&mut kept, identity, at)?;
                 kept.insert(
                     run.clone(),
-                    Kept {
+                    StoredRuns {
                         identity: identity.to_owned(),
                         created_at: at,
                         entries: Vec::new(),
@@ -128,7 +128,7 @@ impl MemoryRuns {
 
     fn make_room(
         &self,
-        kept: &mut HashMap<RunId, Kept>,
+        kept: &mut HashMap<RunId, StoredRuns>,
         identity: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {

@@ -17,18 +17,18 @@ use toolcrib_tool::{CallId, ToolCall, ToolError, ToolOutput, ToolResult};
 
 use crate::NoRandomness;
 use crate::approval::THE_HOST;
-use crate::call::nested::{Standing, unfinished};
+use crate::call::nested::{ResumeLocation, unfinished};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
     Answer, Deed, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
     SuspensionId, check_submissions, redeem, too_late,
 };
 
-pub use crate::suspension::run::turn_access::Door;
+pub use crate::suspension::run::turn_access::TurnAccess;
 pub use error::RunError;
 pub use journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
 pub use memory::MemoryRuns;
-use record::Slot;
+use record::RunCall;
 pub use record::{Ending, RunId, RunRecord, RunState};
 pub use store::{NoCursor, RunCursor, RunStore};
 
@@ -69,8 +69,8 @@ impl Run {
     /// The final answers that are there, in the order of the calls.
     pub fn answered(&self) -> impl Iterator<Item = ToolResult> {
         self.record.slots.iter().filter_map(|slot| match slot {
-            Slot::Done(result) => Some((**result).clone()),
-            Slot::Waiting(_) => None,
+            RunCall::Done(result) => Some((**result).clone()),
+            RunCall::Waiting(_) => None,
         })
     }
 
@@ -80,14 +80,17 @@ impl Run {
             .slots
             .iter()
             .map(|slot| match slot {
-                Slot::Done(result) => Some((**result).clone()),
-                Slot::Waiting(_) => None,
+                RunCall::Done(result) => Some((**result).clone()),
+                RunCall::Waiting(_) => None,
             })
             .collect()
     }
 
     /// Makes the calls. All that can finish have finished when this returns.
-    pub async fn start<D: Door>(door: &D, calls: Vec<ToolCall>) -> Result<Self, NoRandomness> {
+    pub async fn start<D: TurnAccess>(
+        door: &D,
+        calls: Vec<ToolCall>,
+    ) -> Result<Self, NoRandomness> {
         let created_at = door.now();
         let answers = door.start_batch(calls).await;
         Self::of(door, created_at, answers)
@@ -95,19 +98,19 @@ impl Run {
 
     /// A run over calls that were made already, by [`Turn::start`](crate::Turn::start) or
     /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn: some of them wait.
-    pub fn from_answers<D: Door>(
+    pub fn from_answers<D: TurnAccess>(
         door: &D,
         answers: impl IntoIterator<Item = Answer>,
     ) -> Result<Self, NoRandomness> {
         Self::of(door, door.now(), answers)
     }
 
-    fn of<D: Door>(
+    fn of<D: TurnAccess>(
         door: &D,
         created_at: Timestamp,
         answers: impl IntoIterator<Item = Answer>,
     ) -> Result<Self, NoRandomness> {
-        let slots = answers.into_iter().map(Slot::from).collect();
+        let slots = answers.into_iter().map(RunCall::from).collect();
         let record = RunRecord::new(RunId::random()?, door.identity(), created_at, slots);
         Ok(Self::from_record(record))
     }
@@ -116,7 +119,7 @@ impl Run {
     ///
     /// Fails, and resolves nothing, if one is missing, unknown, given twice or not what the tool
     /// promises. Outputs for calls that have their answer are skipped.
-    pub async fn submit<D: Door>(
+    pub async fn submit<D: TurnAccess>(
         &mut self,
         door: &D,
         submitted: Vec<Submission>,
@@ -137,7 +140,7 @@ impl Run {
 
     /// Resolves one call that waits. Fails with [`RedeemError::AlreadyResolved`] where somebody else
     /// was first.
-    pub async fn resolve<D: Door>(
+    pub async fn resolve<D: TurnAccess>(
         &mut self,
         door: &D,
         id: &SuspensionId,
@@ -145,13 +148,13 @@ impl Run {
     ) -> Result<(), RunError> {
         self.check_owner(door)?;
         let store = door.store().ok_or(RedeemError::Unknown)?;
-        let waiting = |slot: &Slot| matches!(slot, Slot::Waiting(one) if one.id() == id);
+        let waiting = |slot: &RunCall| matches!(slot, RunCall::Waiting(one) if one.id() == id);
         let Some(position) = self.record.slots.iter().position(waiting) else {
             return Err(too_late(store, id, door.identity()).await?.into());
         };
         resolution.check_right(door.may_approve())?;
-        if let Slot::Waiting(waiting) = &self.record.slots[position]
-            && let Standing::Elsewhere(process) = door.standing(waiting).await?
+        if let RunCall::Waiting(waiting) = &self.record.slots[position]
+            && let ResumeLocation::Elsewhere(process) = door.standing(waiting).await?
         {
             return Err(RedeemError::Elsewhere { process }.into());
         }
@@ -169,7 +172,7 @@ impl Run {
     /// Where somebody else has resolved a call first and it is at work, the other calls are cancelled and
     /// this fails with [`RedeemError::AlreadyResolved`]; so it does where others have resolved all calls
     /// since the run was read.
-    pub async fn cancel<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
+    pub async fn cancel<D: TurnAccess>(&mut self, door: &D) -> Result<(), RunError> {
         let known = self.outstanding().next().map(|one| one.id().clone());
         self.settle(door).await?;
         let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
@@ -192,19 +195,22 @@ impl Run {
 
     /// Takes over the answers of calls that others have decided on. Says which of them are still
     /// being worked on.
-    pub async fn settle<D: Door>(&mut self, door: &D) -> Result<HashSet<SuspensionId>, RunError> {
+    pub async fn settle<D: TurnAccess>(
+        &mut self,
+        door: &D,
+    ) -> Result<HashSet<SuspensionId>, RunError> {
         self.check_owner(door)?;
         let mut running = HashSet::new();
         let Some(store) = door.store() else { return Ok(running) };
         let now = door.now();
         for slot in &mut self.record.slots {
             // An answer may wait again, and be decided on again.
-            while let Slot::Waiting(waiting) = slot {
+            while let RunCall::Waiting(waiting) = slot {
                 let Some(settled) = store.settled(waiting.id()).await? else {
-                    if door.standing(waiting).await? == Standing::Nowhere
+                    if door.standing(waiting).await? == ResumeLocation::Nowhere
                         && store.take(waiting.id(), &ended_by_host(waiting, now)).await?.is_some()
                     {
-                        *slot = Slot::Done(Box::new(ended_with_its_server(waiting, now)));
+                        *slot = RunCall::Done(Box::new(ended_with_its_server(waiting, now)));
                     }
                     break;
                 };
@@ -216,8 +222,8 @@ impl Run {
                         }
                         break;
                     }
-                    Outcome::Done(result) => Slot::Done(result.clone()),
-                    Outcome::Waits(next) => Slot::Waiting(next.clone()),
+                    Outcome::Done(result) => RunCall::Done(result.clone()),
+                    Outcome::Waits(next) => RunCall::Waiting(next.clone()),
                 };
             }
         }
@@ -226,7 +232,7 @@ impl Run {
 
     /// Answers the calls whose time is over, after those that others have decided on. Says when to look
     /// again: when the next one expires. A call that somebody else resolves at the last moment goes on.
-    pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
+    pub async fn expire<D: TurnAccess>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
         let running = self.settle(door).await?;
         let now = door.now();
         let expired: Vec<_> = self
@@ -244,7 +250,7 @@ impl Run {
     ///
     /// A call of which nobody knows what became is answered, too: whoever took it has not lived to say
     /// it, and every call has an answer.
-    async fn end<D: Door>(
+    async fn end<D: TurnAccess>(
         &mut self,
         door: &D,
         id: &SuspensionId,
@@ -290,12 +296,12 @@ impl Run {
         }
     }
 
-    fn check_owner<D: Door>(&self, door: &D) -> Result<(), RunError> {
+    fn check_owner<D: TurnAccess>(&self, door: &D) -> Result<(), RunError> {
         if door.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
     }
 }
 
-impl From<Answer> for Slot {
+impl From<Answer> for RunCall {
     fn from(answer: Answer) -> Self {
         match answer {
             Answer::Done(result) => Self::Done(Box::new(result)),

@@ -45,7 +45,7 @@ pub struct RunRecord {
     created_at: Timestamp,
     /// The last entry of its journal that it knows; 0: never saved.
     pub(super) version: u64,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<RunCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ending: Option<Ending>,
 }
@@ -53,7 +53,7 @@ pub struct RunRecord {
 /// One call of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Slot {
+pub(super) enum RunCall {
     /// It has its final answer.
     Done(Box<ToolResult>),
     /// It waits.
@@ -72,7 +72,12 @@ pub enum Ending {
 }
 
 impl RunRecord {
-    pub(super) fn new(id: RunId, identity: &str, created_at: Timestamp, slots: Vec<Slot>) -> Self {
+    pub(super) fn new(
+        id: RunId,
+        identity: &str,
+        created_at: Timestamp,
+        slots: Vec<RunCall>,
+    ) -> Self {
         Self { id, identity: identity.to_owned(), created_at, version: 0, slots, ending: None }
     }
 
@@ -124,29 +129,29 @@ impl RunRecord {
     /// The calls that wait, in the order of the calls.
     pub fn outstanding(&self) -> impl Iterator<Item = &Suspension> {
         self.slots.iter().filter_map(|slot| match slot {
-            Slot::Done(_) => None,
-            Slot::Waiting(suspension) => Some(&**suspension),
+            RunCall::Done(_) => None,
+            RunCall::Waiting(suspension) => Some(&**suspension),
         })
     }
 
     /// The ids of the calls that have their answer.
     pub(super) fn answered(&self) -> impl Iterator<Item = &str> {
         self.slots.iter().filter_map(|slot| match slot {
-            Slot::Done(result) => Some(result.call_id().as_str()),
-            Slot::Waiting(_) => None,
+            RunCall::Done(result) => Some(result.call_id().as_str()),
+            RunCall::Waiting(_) => None,
         })
     }
 
     /// Answers a call that nobody can resolve any more.
     pub(super) fn give_up(&mut self, id: &SuspensionId, now: Timestamp) {
         for slot in &mut self.slots {
-            if let Slot::Waiting(suspension) = slot
+            if let RunCall::Waiting(suspension) = slot
                 && suspension.id() == id
             {
                 let waited = now.since(suspension.created_at());
                 let call = CallId::new(suspension.call_id());
                 let result = ToolResult::failure(call, suspension.called_tool(), lost(), waited);
-                *slot = Slot::Done(Box::new(result));
+                *slot = RunCall::Done(Box::new(result));
             }
         }
     }
@@ -158,11 +163,11 @@ impl RunRecord {
         for (ours, theirs) in self.slots.iter_mut().zip(theirs.slots) {
             match (&*ours, &theirs) {
                 // They resolved it: at most one of us can have.
-                (_, Slot::Done(_)) => *ours = theirs,
+                (_, RunCall::Done(_)) => *ours = theirs,
                 // We resolved the one they still see, or both see the same.
-                (Slot::Done(_), Slot::Waiting(_)) => {}
+                (RunCall::Done(_), RunCall::Waiting(_)) => {}
                 // It went on and waits again; the later one is what waits now.
-                (Slot::Waiting(one), Slot::Waiting(other)) => {
+                (RunCall::Waiting(one), RunCall::Waiting(other)) => {
                     if other.created_at() > one.created_at() {
                         *ours = theirs;
                     }

@@ -64,7 +64,7 @@ impl Fake {
 
 impl Sealed for Fake {}
 
-impl Door for Fake {
+impl TurnAccess for Fake {
     async fn start_batch(&self, calls: Vec<ToolCall>) -> Vec<Answer> {
         let mut answers = Vec::new();
         for call in calls {
@@ -316,7 +316,7 @@ async fn two_processes_bring_together_what_each_has_done() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum RunStep {
     Submit(Vec<usize>),
     Approve(usize),
     Deny(usize),
@@ -325,14 +325,14 @@ enum Step {
     Cancel,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = RunStep> {
     prop_oneof![
-        prop::collection::vec(0..5_usize, 0..5).prop_map(Step::Submit),
-        (0..5_usize).prop_map(Step::Approve),
-        (0..5_usize).prop_map(Step::Deny),
-        (0..6_000_u64).prop_map(Step::Pass),
-        Just(Step::Expire),
-        Just(Step::Cancel),
+        prop::collection::vec(0..5_usize, 0..5).prop_map(RunStep::Submit),
+        (0..5_usize).prop_map(RunStep::Approve),
+        (0..5_usize).prop_map(RunStep::Deny),
+        (0..6_000_u64).prop_map(RunStep::Pass),
+        Just(RunStep::Expire),
+        Just(RunStep::Cancel),
     ]
 }
 
@@ -355,20 +355,20 @@ proptest! {
                 };
                 // What is refused changes nothing: that is held by the end.
                 match step {
-                    Step::Submit(ids) => {
+                    RunStep::Submit(ids) => {
                         let outputs =
                             ids.iter().map(|n| Submission::new(n.to_string(), "out")).collect();
                         let _ = run.submit(&door, outputs).await;
                     }
-                    Step::Approve(n) => if let Some(id) = of(n) {
+                    RunStep::Approve(n) => if let Some(id) = of(n) {
                         let _ = run.resolve(&door, &id, Decision::approve().into()).await;
                     },
-                    Step::Deny(n) => if let Some(id) = of(n) {
+                    RunStep::Deny(n) => if let Some(id) = of(n) {
                         let _ = run.resolve(&door, &id, Decision::deny("no").into()).await;
                     },
-                    Step::Pass(millis) => door.pass(millis),
-                    Step::Expire => { run.expire(&door).await.unwrap(); }
-                    Step::Cancel => run.cancel(&door).await.unwrap(),
+                    RunStep::Pass(millis) => door.pass(millis),
+                    RunStep::Expire => { run.expire(&door).await.unwrap(); }
+                    RunStep::Cancel => run.cancel(&door).await.unwrap(),
                 }
             }
             run.cancel(&door).await.unwrap();

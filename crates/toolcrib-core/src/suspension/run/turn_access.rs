@@ -5,14 +5,14 @@ use std::future::Future;
 use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
 
 use crate::Turn;
-use crate::call::nested::Standing;
+use crate::call::nested::ResumeLocation;
 use crate::call::pipeline::check_data;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, client_output};
 
 /// A turn with a suspension store, as a [`Run`](super::Run) sees it. Sealed: nobody else can resume
 /// calls.
-pub trait Door: Sealed + Sync {
+pub trait TurnAccess: Sealed + Sync {
     /// Makes the calls; answers in their order.
     #[doc(hidden)]
     fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send;
@@ -30,8 +30,8 @@ pub trait Door: Sealed + Sync {
     fn standing(
         &self,
         _suspension: &Suspension,
-    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
-        async { Ok(Standing::Here) }
+    ) -> impl Future<Output = Result<ResumeLocation, StoreError>> + Send {
+        async { Ok(ResumeLocation::Here) }
     }
 
     /// Where suspended calls wait, if anywhere.
@@ -60,7 +60,7 @@ pub trait Sealed {}
 
 impl Sealed for Turn {}
 
-impl Door for Turn {
+impl TurnAccess for Turn {
     fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send {
         Turn::start_batch(self, calls)
     }
@@ -87,7 +87,7 @@ impl Door for Turn {
     fn standing(
         &self,
         suspension: &Suspension,
-    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
+    ) -> impl Future<Output = Result<ResumeLocation, StoreError>> + Send {
         self.state.standing(suspension)
     }
 

@@ -21,14 +21,14 @@ pub(crate) struct SpeakerId(u64);
 
 /// When a word was said, in units of the shell's choice. Words of one moment are said at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+pub(crate) struct FloorTime(pub(crate) u64);
 
 /// Where an overflow keeps a word; never the same one twice on one floor.
-pub(crate) type Key = u64;
+pub(crate) type OverflowKey = u64;
 
 /// What may wait on a floor before it is crowded, or goes to the overflow.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct FloorLimits {
     /// Words presented and not read; with that many the holder has to wait.
     pub(crate) words: usize,
     /// Bytes kept in memory; beyond that, words go to the overflow. One word may overshoot.
@@ -37,23 +37,23 @@ pub(crate) struct Room {
 
 /// What is to be done after a word.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said<T> {
+pub(crate) enum SayResult<T> {
     /// Nobody will ever hear it: the speaker has ended.
     Unheard,
     /// It is kept here.
     Kept,
     /// It is to be put into the overflow under this key;
     /// [`lose_last`](Floor::lose_last) if that fails.
-    Over(Key, T),
+    Over(OverflowKey, T),
 }
 
 /// The next word for the reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken<T> {
+pub(crate) enum NextWord<T> {
     /// A word.
     Word(T),
     /// A word that the overflow has under this key.
-    Over(Key),
+    Over(OverflowKey),
     /// So many words were lost here.
     Lost(u64),
     /// Nothing yet.
@@ -66,13 +66,13 @@ pub(crate) enum Taken<T> {
 #[derive(Debug)]
 enum Word<T> {
     Here(T, usize),
-    Over(Key),
+    Over(OverflowKey),
     Lost(u64),
 }
 
 /// One speaker's words that were not read yet.
 #[derive(Debug)]
-struct Line<T> {
+struct SpeakerLine<T> {
     position: usize,
     has_spoken: bool,
     ended: bool,
@@ -82,10 +82,10 @@ struct Line<T> {
 /// The state of one channel: who speaks, who waits, and what was said.
 #[derive(Debug)]
 pub(crate) struct Floor<T> {
-    room: Room,
-    lines: HashMap<SpeakerId, Line<T>>,
+    room: FloorLimits,
+    lines: HashMap<SpeakerId, SpeakerLine<T>>,
     /// Those who have spoken and wait for the floor.
-    waiting: BTreeSet<(Moment, usize, SpeakerId)>,
+    waiting: BTreeSet<(FloorTime, usize, SpeakerId)>,
     /// Those who had or have the floor and are not read to the end. All but the last have ended;
     /// the last holds the floor unless it has ended.
     presented: VecDeque<SpeakerId>,
@@ -102,7 +102,7 @@ pub(crate) struct Floor<T> {
 
 impl<T> Floor<T> {
     /// A free floor with a reader.
-    pub(crate) fn new(room: Room) -> Self {
+    pub(crate) fn new(room: FloorLimits) -> Self {
         Self {
             room,
             lines: HashMap::new(),
@@ -123,7 +123,8 @@ impl<T> Floor<T> {
         let id = SpeakerId(self.next);
         self.next += 1;
         if !self.closed {
-            let line = Line { position, has_spoken: false, ended: false, words: VecDeque::new() };
+            let line =
+                SpeakerLine { position, has_spoken: false, ended: false, words: VecDeque::new() };
             self.lines.insert(id, line);
             self.speaking += 1;
         }
@@ -132,12 +133,18 @@ impl<T> Floor<T> {
 
     /// A word that does not ask for the floor: it is presented ahead of the speaker's first word,
     /// and never if there is none.
-    pub(crate) fn announce(&mut self, id: SpeakerId, word: T, bytes: usize) -> Said<T> {
+    pub(crate) fn announce(&mut self, id: SpeakerId, word: T, bytes: usize) -> SayResult<T> {
         self.push(id, word, bytes)
     }
 
     /// A word. Takes the floor if it is free.
-    pub(crate) fn say(&mut self, id: SpeakerId, at: Moment, word: T, bytes: usize) -> Said<T> {
+    pub(crate) fn say(
+        &mut self,
+        id: SpeakerId,
+        at: FloorTime,
+        word: T,
+        bytes: usize,
+    ) -> SayResult<T> {
         let said = self.push(id, word, bytes);
         if let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended && !line.has_spoken) {
             line.has_spoken = true;
@@ -149,7 +156,7 @@ impl<T> Floor<T> {
 
     /// The speaker has nothing more to say: the floor passes on. Ending twice changes nothing.
     /// Returns what the overflow is to forget: the announcements of one that never spoke.
-    pub(crate) fn end(&mut self, id: SpeakerId) -> Vec<Key> {
+    pub(crate) fn end(&mut self, id: SpeakerId) -> Vec<OverflowKey> {
         let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended) else {
             return Vec::new();
         };
@@ -185,7 +192,7 @@ impl<T> Floor<T> {
     }
 
     /// The reader takes the next word.
-    pub(crate) fn take(&mut self) -> Taken<T> {
+    pub(crate) fn take(&mut self) -> NextWord<T> {
         while let Some(&id) = self.presented.front() {
             let Some(line) = self.lines.get_mut(&id) else {
                 self.presented.pop_front();
@@ -196,19 +203,19 @@ impl<T> Floor<T> {
                 return match word {
                     Word::Here(word, bytes) => {
                         self.bytes -= bytes;
-                        Taken::Word(word)
+                        NextWord::Word(word)
                     }
-                    Word::Over(key) => Taken::Over(key),
-                    Word::Lost(lost) => Taken::Lost(lost),
+                    Word::Over(key) => NextWord::Over(key),
+                    Word::Lost(lost) => NextWord::Lost(lost),
                 };
             }
             if !line.ended {
-                return Taken::Nothing;
+                return NextWord::Nothing;
             }
             self.lines.remove(&id);
             self.presented.pop_front();
         }
-        if self.closed && self.speaking == 0 { Taken::End } else { Taken::Nothing }
+        if self.closed && self.speaking == 0 { NextWord::End } else { NextWord::Nothing }
     }
 
     /// Nobody joins any more.
@@ -228,7 +235,7 @@ impl<T> Floor<T> {
 
     /// There is no reader any more. Nobody waits for one, and what is and will be said goes to the
     /// overflow: returns what is to be put there now; [`lose`](Self::lose) what cannot be.
-    pub(crate) fn detach(&mut self) -> Vec<(Key, T)> {
+    pub(crate) fn detach(&mut self) -> Vec<(OverflowKey, T)> {
         self.attended = false;
         self.bytes = 0;
         let mut out = Vec::new();
@@ -260,7 +267,7 @@ impl<T> Floor<T> {
     }
 
     /// The overflow could not keep these words.
-    pub(crate) fn lose(&mut self, keys: &HashSet<Key>) {
+    pub(crate) fn lose(&mut self, keys: &HashSet<OverflowKey>) {
         for line in self.lines.values_mut() {
             for word in std::mem::take(&mut line.words) {
                 match word {
@@ -298,12 +305,12 @@ impl<T> Floor<T> {
         self.holder() == Some(id)
     }
 
-    fn push(&mut self, id: SpeakerId, word: T, bytes: usize) -> Said<T> {
+    fn push(&mut self, id: SpeakerId, word: T, bytes: usize) -> SayResult<T> {
         let is_presented = self.is_presented(id);
         let in_memory = self.attended && self.bytes < self.room.bytes;
         let key = self.next;
         let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended) else {
-            return Said::Unheard;
+            return SayResult::Unheard;
         };
         if is_presented {
             self.unread += 1;
@@ -311,16 +318,16 @@ impl<T> Floor<T> {
         if in_memory {
             self.bytes += bytes;
             line.words.push_back(Word::Here(word, bytes));
-            return Said::Kept;
+            return SayResult::Kept;
         }
         self.next += 1;
         line.words.push_back(Word::Over(key));
-        Said::Over(key, word)
+        SayResult::Over(key, word)
     }
 
     /// Removes a speaker that never spoke, and what it announced. Returns what the overflow has of
     /// it.
-    fn forget(&mut self, id: SpeakerId) -> Vec<Key> {
+    fn forget(&mut self, id: SpeakerId) -> Vec<OverflowKey> {
         let mut overflowed = Vec::new();
         for word in self.lines.remove(&id).map(|line| line.words).into_iter().flatten() {
             match word {

@@ -2,30 +2,32 @@
 
 use std::collections::HashMap;
 
-use crate::events::channel::floor::{Floor, Key, Moment, Room, Said, Taken};
+use crate::events::channel::floor::{
+    Floor, FloorLimits, FloorTime, NextWord, OverflowKey, SayResult,
+};
 
 /// What a call does, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum FloorAct {
     Announce,
     Say,
     End,
 }
-use Act::{Announce, End, Say};
+use FloorAct::{Announce, End, Say};
 
 /// A word: which call said it, and in which step of the schedule.
 type Word = (usize, usize);
 
 /// One step of a schedule: which call acts, and how.
-type Step = (usize, Act);
+type FloorStep = (usize, FloorAct);
 
 /// All ways in which the scripts can run beside each other.
-fn interleavings(scripts: &[&[Act]], each: &mut dyn FnMut(&[Step])) {
+fn interleavings(scripts: &[&[FloorAct]], each: &mut dyn FnMut(&[FloorStep])) {
     fn go(
-        scripts: &[&[Act]],
+        scripts: &[&[FloorAct]],
         done: &mut [usize],
-        steps: &mut Vec<Step>,
-        each: &mut dyn FnMut(&[Step]),
+        steps: &mut Vec<FloorStep>,
+        each: &mut dyn FnMut(&[FloorStep]),
     ) {
         let mut is_over = true;
         for call in 0..scripts.len() {
@@ -48,12 +50,12 @@ fn interleavings(scripts: &[&[Act]], each: &mut dyn FnMut(&[Step])) {
 /// The rule, looking back on a whole schedule: who speaks in which order, and what of it can be
 /// seen after each step.
 struct Model<'a> {
-    steps: &'a [Step],
+    steps: &'a [FloorStep],
     order: Vec<usize>,
 }
 
 impl<'a> Model<'a> {
-    fn new(steps: &'a [Step], moment: impl Fn(usize) -> u64) -> Self {
+    fn new(steps: &'a [FloorStep], moment: impl Fn(usize) -> u64) -> Self {
         let step_of = |call, act| steps.iter().position(|step| *step == (call, act));
         // Of each call that speaks: the step of its first word and that of its end.
         let mut rest: Vec<(usize, usize, usize)> = (0..3)
@@ -108,32 +110,32 @@ enum Reading {
 
 struct Shell {
     floor: Floor<Word>,
-    overflow: HashMap<Key, Word>,
+    overflow: HashMap<OverflowKey, Word>,
     read: Vec<Word>,
 }
 
 impl Shell {
-    fn settle(&mut self, said: &Said<Word>) {
+    fn settle(&mut self, said: &SayResult<Word>) {
         match said {
-            Said::Unheard => panic!("a word of a call that has not ended was not heard"),
-            Said::Kept => {}
-            Said::Over(key, word) => assert_eq!(self.overflow.insert(*key, *word), None),
+            SayResult::Unheard => panic!("a word of a call that has not ended was not heard"),
+            SayResult::Kept => {}
+            SayResult::Over(key, word) => assert_eq!(self.overflow.insert(*key, *word), None),
         }
     }
 
-    fn read(&mut self, most: usize) -> Taken<Word> {
+    fn read(&mut self, most: usize) -> NextWord<Word> {
         for _ in 0..most {
             match self.floor.take() {
-                Taken::Word(word) => self.read.push(word),
-                Taken::Over(key) => self.read.push(self.overflow.remove(&key).unwrap()),
+                NextWord::Word(word) => self.read.push(word),
+                NextWord::Over(key) => self.read.push(self.overflow.remove(&key).unwrap()),
                 other => return other,
             }
         }
-        Taken::Nothing
+        NextWord::Nothing
     }
 }
 
-fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
+fn check(steps: &[FloorStep], coarse: bool, room: FloorLimits, reading: Reading) {
     // Words of one moment are said at once.
     let moment = |step: usize| if coarse { step as u64 / 4 } else { step as u64 };
     let model = Model::new(steps, moment);
@@ -155,7 +157,7 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
                 shell.settle(&said);
             }
             Say => {
-                let said = shell.floor.say(ids[call], Moment(moment(at)), word, 1);
+                let said = shell.floor.say(ids[call], FloorTime(moment(at)), word, 1);
                 shell.settle(&said);
             }
             End => {
@@ -187,18 +189,19 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
     }
     shell.floor.attach();
     let end = shell.read(usize::MAX);
-    assert_eq!(end, Taken::End, "{steps:?}");
+    assert_eq!(end, NextWord::End, "{steps:?}");
     assert_eq!(shell.read, model.seen_after(steps.len() - 1), "{steps:?}");
     assert!(shell.overflow.is_empty(), "{steps:?}");
 }
 
-fn check_all(scripts: [&[Act]; 3]) -> usize {
+fn check_all(scripts: [&[FloorAct]; 3]) -> usize {
     let mut schedules = 0;
     interleavings(&scripts, &mut |steps| {
         schedules += 1;
         let leaves = Reading::LeavesBefore(schedules % steps.len());
         for coarse in [false, true] {
-            for room in [Room { words: 1, bytes: 100 }, Room { words: 100, bytes: 2 }] {
+            for room in [FloorLimits { words: 1, bytes: 100 }, FloorLimits { words: 100, bytes: 2 }]
+            {
                 for reading in [Reading::Eagerly, Reading::Slowly, Reading::Late, leaves] {
                     check(steps, coarse, room, reading);
                 }
@@ -215,7 +218,7 @@ fn three_calls_that_speak_are_presented_one_after_the_other() {
 
 #[test]
 fn announcements_go_ahead_of_the_first_word_and_do_not_ask_for_the_floor() {
-    let announced: &[Act] = &[Announce, Say, End];
+    let announced: &[FloorAct] = &[Announce, Say, End];
     assert_eq!(check_all([announced; 3]), 1680);
     assert_eq!(
         check_all([&[Announce, Say, Say, End], &[Announce, Announce, Say, End], &[End]]),
@@ -232,12 +235,12 @@ fn a_call_that_says_nothing_is_passed_over() {
 
 #[test]
 fn what_an_overflow_cannot_keep_is_lost_in_its_place() {
-    let mut floor = Floor::new(Room { words: 100, bytes: 2 });
+    let mut floor = Floor::new(FloorLimits { words: 100, bytes: 2 });
     let (first, second) = (floor.join(0), floor.join(1));
-    let say = |floor: &mut Floor<_>, id, word| match floor.say(id, Moment(0), word, 1) {
-        Said::Kept => {}
-        Said::Over(..) => floor.lose_last(id),
-        Said::Unheard => panic!("not heard"),
+    let say = |floor: &mut Floor<_>, id, word| match floor.say(id, FloorTime(0), word, 1) {
+        SayResult::Kept => {}
+        SayResult::Over(..) => floor.lose_last(id),
+        SayResult::Unheard => panic!("not heard"),
     };
     for word in 1..=3 {
         say(&mut floor, first, word);
@@ -246,14 +249,14 @@ fn what_an_overflow_cannot_keep_is_lost_in_its_place() {
         say(&mut floor, second, word);
     }
     assert_eq!((floor.unread(), floor.pending()), (3, 4));
-    assert_eq!(floor.take(), Taken::Word(1));
+    assert_eq!(floor.take(), NextWord::Word(1));
     say(&mut floor, first, 4);
     floor.end(first);
-    assert_eq!(floor.take(), Taken::Word(2));
-    assert_eq!(floor.take(), Taken::Lost(1));
-    assert_eq!(floor.take(), Taken::Word(4));
-    assert_eq!(floor.take(), Taken::Lost(3));
-    assert_eq!(floor.take(), Taken::Nothing);
+    assert_eq!(floor.take(), NextWord::Word(2));
+    assert_eq!(floor.take(), NextWord::Lost(1));
+    assert_eq!(floor.take(), NextWord::Word(4));
+    assert_eq!(floor.take(), NextWord::Lost(3));
+    assert_eq!(floor.take(), NextWord::Nothing);
     assert_eq!(floor.unread(), 0);
 
     // The same where a reader leaves and what was in memory cannot be moved.
@@ -263,21 +266,21 @@ fn what_an_overflow_cannot_keep_is_lost_in_its_place() {
     floor.lose(&moved);
     say(&mut floor, second, 16);
     assert_eq!(floor.unread(), 1);
-    assert_eq!(floor.take(), Taken::Lost(3));
+    assert_eq!(floor.take(), NextWord::Lost(3));
     floor.end(second);
     floor.close();
-    assert_eq!(floor.take(), Taken::End);
+    assert_eq!(floor.take(), NextWord::End);
 }
 
 #[test]
 fn only_a_crowded_holder_waits_and_only_for_a_reader() {
-    let mut floor = Floor::new(Room { words: 2, bytes: 100 });
+    let mut floor = Floor::new(FloorLimits { words: 2, bytes: 100 });
     let (first, second) = (floor.join(0), floor.join(1));
-    floor.say(first, Moment(0), 'a', 1);
+    floor.say(first, FloorTime(0), 'a', 1);
     assert!(!floor.must_wait(first));
-    floor.say(first, Moment(0), 'b', 1);
+    floor.say(first, FloorTime(0), 'b', 1);
     for word in 'c'..='z' {
-        floor.say(second, Moment(0), word, 1);
+        floor.say(second, FloorTime(0), word, 1);
     }
     assert!(floor.must_wait(first) && !floor.must_wait(second));
     // Who gets the floor with a long line behind it has to wait for it to be read.
@@ -289,10 +292,10 @@ fn only_a_crowded_holder_waits_and_only_for_a_reader() {
 
 #[test]
 fn nobody_joins_a_closed_floor() {
-    let mut floor = Floor::new(Room { words: 2, bytes: 2 });
+    let mut floor = Floor::new(FloorLimits { words: 2, bytes: 2 });
     floor.close();
     let late = floor.join(0);
-    assert_eq!(floor.say(late, Moment(0), 'a', 1), Said::Unheard);
+    assert_eq!(floor.say(late, FloorTime(0), 'a', 1), SayResult::Unheard);
     floor.end(late);
-    assert_eq!(floor.take(), Taken::End);
+    assert_eq!(floor.take(), NextWord::End);
 }

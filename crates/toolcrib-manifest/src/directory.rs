@@ -1,4 +1,4 @@
-//! Directories of manifests: which files count, in which order, and what became of each.
+//! Loads directories of manifests: which files are loaded, in which order, and with which results.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,60 +15,60 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::{Span, without_bom};
 use crate::document::FILE_MAX_BYTES;
 use crate::lint::{Known, Remark, lint_with};
-use crate::live::{FileVersion, Seen, observe};
+use crate::live::{FileVersion, Observation, observe};
 use crate::manifest::{Loaded, load_str};
 
-/// The folder within a directory of manifests that holds more of them, to be copied by whoever wants
-/// them. Nothing in it is ever loaded; it is checked.
+/// The subfolder of a directory of manifests that contains a catalogue of further manifests. Its files are checked but
+/// never loaded; operators copy those they want.
 pub const CATALOGUE: &str = "available";
 
-/// Loading this many files takes longer than starting a thread …
+/// The number of files that take longer to load than a thread takes to start.
 const FILES_PER_THREAD: usize = 16;
-/// … and so does loading this many bytes.
+/// The number of bytes that take longer to load than a thread takes to start.
 const BYTES_PER_THREAD: u64 = 64 * 1024;
 
-/// What became of a list of directories.
+/// The result of loading a list of directories.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryLoad {
-    /// Every file that counts, in the order that decides names: directories as they were given,
-    /// files in byte order of their names.
+    /// Every manifest, in the order that decides conflicts of names: directories as they were given, files in byte
+    /// order of their names.
     pub files: Vec<FileLoad>,
-    /// Directories that could not be read, with the reason.
+    /// Directories that could not be read, with the reasons.
     pub unreadable: Vec<FileLoad>,
     paths: Vec<PathBuf>,
 }
 
-/// What became of one file.
+/// The result of loading one file.
 #[derive(Debug, Clone)]
 pub struct FileLoad {
     /// The file, or the directory that could not be read.
     pub path: PathBuf,
     /// Its text without a byte order mark; empty if it could not be read.
     pub text: String,
-    /// Its tools and diagnostics.
+    /// Its declarations and diagnostics.
     pub loaded: Loaded,
-    /// The position of its directory among those that were given.
+    /// The position of its directory in the given list.
     pub rank: u32,
-    /// The version of the file that this is; none if it could not be read.
+    /// The version of the file; `None` if it could not be read.
     pub(crate) version: Option<FileVersion>,
 }
 
 impl FileLoad {
-    /// Diagnostics as text, in the manner of a compiler.
+    /// The diagnostics as text, in the style of a compiler.
     pub fn render(&self, colour: bool) -> String {
         let file = self.path.to_string_lossy();
         let problems = self.loaded.diagnostics.iter();
         problems.map(|problem| problem.render(&file, &self.text, colour) + "\n").collect()
     }
 
-    /// Adds something that only shows beside other files.
+    /// Adds a diagnostic that depends on other files.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         let all = &mut self.loaded.diagnostics;
         let at = all.partition_point(|found| found.span.start <= diagnostic.span.start);
         all.insert(at, diagnostic);
     }
 
-    /// The place of the word that begins in this line and column, as declarations carry them.
+    /// The span of the word that begins at this line and column of a declaration's origin.
     pub fn scalar_at(&self, line: u32, column: u32) -> Span {
         let line = line.saturating_sub(1) as usize;
         let start = self.text.split_inclusive('\n').take(line).map(str::len).sum::<usize>();
@@ -98,53 +98,51 @@ impl DirectoryLoad {
         self.files.iter().flat_map(|file| &file.loaded.declarations)
     }
 
-    /// All other MCP servers that files without errors name, in order.
+    /// All MCP servers of files without errors, in order.
     pub fn upstreams(&self) -> impl Iterator<Item = &UpstreamDeclaration> {
         self.files.iter().flat_map(|file| &file.loaded.upstreams)
     }
 
-    /// Everything that was found wrong, with the file or directory it concerns.
+    /// All diagnostics, with the file or directory of each.
     pub fn problems(&self) -> impl Iterator<Item = (&FileLoad, &Diagnostic)> {
         let all = self.unreadable.iter().chain(&self.files);
         all.flat_map(|file| file.loaded.diagnostics.iter().map(move |problem| (file, problem)))
     }
 
-    /// Adds what became of other files, which decide no names among these.
+    /// Adds the results of other files, which do not take part in conflicts of names.
     pub fn append(&mut self, other: Self) {
         self.files.extend(other.files);
         self.unreadable.extend(other.unreadable);
     }
 
-    /// Forgets that directories were not there.
+    /// Removes the errors about missing directories.
     pub fn forgive_missing(&mut self) {
         self.unreadable.retain(|dir| dir.path.exists());
     }
 
-    /// The directories and files that were asked for, each once, in order.
+    /// The requested directories and files, without duplicates, in order.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Whether a file or a directory was refused.
+    /// Whether a file or a directory has errors.
     pub fn has_errors(&self) -> bool {
         self.unreadable.iter().chain(&self.files).any(|file| file.loaded.has_errors())
     }
 }
 
-/// Loads every manifest of the directories, with all processors; a broken one does not keep the
-/// others from loading. A path that is a file is read as a manifest, whatever its name.
+/// Loads every manifest of the directories on all processors. A broken manifest does not keep the others from loading.
+/// A path to a file is loaded as a manifest, whatever its name is.
 ///
-/// Files that count end in `.yaml`, `.yml` or `.toml` and stand in the directory itself. Dot files
-/// and the backups of editors do not count, and neither does the [catalogue](CATALOGUE). A file that is
-/// named twice counts once.
+/// Manifests are the files of the directory itself whose names end in `.yaml`, `.yml` or `.toml`, except dot files and
+/// backups of editors. The [catalogue](CATALOGUE) is not loaded. A file that is given twice is loaded once.
 pub fn load_dirs(paths: &[PathBuf]) -> DirectoryLoad {
     load_paths(paths, &load_str)
 }
 
-/// Looks through directories and single files as [`lint_str`](crate::lint_str) does.
+/// Lints directories and single files as [`lint_str`](crate::lint_str) does.
 ///
-/// Directories and files are taken in the order they are given; what counts in a directory is what
-/// [`load_dirs`] takes.
+/// The manifests and their order are those of [`load_dirs`].
 pub fn lint_paths(
     paths: &[PathBuf],
     remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
@@ -152,7 +150,7 @@ pub fn lint_paths(
     lint_paths_with(paths, &Known::default(), remarks)
 }
 
-/// The same with what is known beside the files, as [`lint_with`] does.
+/// Like [`lint_paths`], with knowledge about the config and the machine, as [`lint_with`] has it.
 pub fn lint_paths_with(
     paths: &[PathBuf],
     known: &Known,
@@ -181,7 +179,7 @@ fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -
             }
         }
     }
-    // A file that is named twice is one file, and no rival of itself. Within a directory none is.
+    // A file that is given twice is one file and does not conflict with itself. A directory contains each file once.
     if load.paths.len() > 1 {
         let mut seen = HashSet::new();
         files.retain(|(path, _)| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
@@ -190,7 +188,7 @@ fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -
     load
 }
 
-/// Loads files with all processors, in order.
+/// Loads files on all processors; the results are in order.
 fn load_files(
     files: &[(PathBuf, u32)],
     read: &(dyn Fn(&str, &str) -> Loaded + Sync),
@@ -221,7 +219,7 @@ fn load_files(
     done.into_iter().map(|(_, file)| file).collect()
 }
 
-/// How many threads these files are worth: few large ones as well as many small ones.
+/// The number of threads for these files: many small files are worth several, and so are a few large ones.
 fn worth_threads(files: &[(PathBuf, u32)], workers: usize) -> usize {
     let by_number = files.len().div_ceil(FILES_PER_THREAD);
     if by_number >= workers {
@@ -245,25 +243,25 @@ fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
     FileLoad::unread(directory, "unreadable", message, help)
 }
 
-/// Loads one manifest. What keeps it from being read is a diagnostic like any other.
+/// Loads one manifest. If it cannot be read, the reason is a diagnostic.
 fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> FileLoad {
     match observe(path, None) {
-        Seen::File(file) => file.load(path, rank, read),
-        Seen::Unread(load) => FileLoad { rank, ..*load },
-        Seen::Busy => {
+        Observation::File(file) => file.load(path, rank, read),
+        Observation::Unread(load) => FileLoad { rank, ..*load },
+        Observation::Busy => {
             let error = io::Error::new(io::ErrorKind::ResourceBusy, "somebody is writing it");
             FileLoad { rank, ..unread(path, &error) }
         }
-        Seen::Missing { .. } | Seen::Same(_) => FileLoad { rank, ..missing(path) },
+        Observation::Missing { .. } | Observation::Same(_) => FileLoad { rank, ..missing(path) },
     }
 }
 
-/// Whether a path under which there is nothing is a link.
+/// Whether a path is a dangling link.
 pub(crate) fn is_dead_link(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
 }
 
-/// A path under which there is nothing.
+/// The result for a path that does not exist.
 fn missing(path: &Path) -> FileLoad {
     if is_dead_link(path) {
         let message = "it is a link that leads to nothing".to_owned();
@@ -274,7 +272,7 @@ fn missing(path: &Path) -> FileLoad {
     FileLoad::unread(path, "unreadable", message, "check the spelling of the path")
 }
 
-/// A manifest that cannot be read.
+/// The result for a manifest that cannot be read.
 pub(crate) fn unread(path: &Path, error: &io::Error) -> FileLoad {
     let message = format!("the file cannot be read: {error}");
     let help = match error.kind() {
@@ -317,7 +315,7 @@ pub(crate) fn load_bytes(
     }
 }
 
-/// Whether bytes begin as a text in UTF-16 does.
+/// Whether the bytes begin with the byte order mark of UTF-16.
 fn is_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff])
 }
@@ -328,13 +326,13 @@ pub fn catalogue(directory: &Path) -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// The files of a directory that count, in byte order of their names.
+/// The manifests of a directory, in byte order of their names.
 pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        // The listing says what most entries are; what a link leads to has to be looked at.
+        // The listing has the types of most entries; only links need a look at their targets.
         let is_dir = || match entry.file_type() {
             Ok(found) if !found.is_symlink() => found.is_dir(),
             _ => entry.path().is_dir(),
@@ -347,9 +345,8 @@ pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// The entries of a directory of manifests that are not read and are not meant to be hidden either, by
-/// name: files with other endings, and folders but the [catalogue](CATALOGUE), with a slash. None if the
-/// directory cannot be read.
+/// The names of the entries of a directory that are neither manifests nor hidden: files with other endings, and folders
+/// other than the [catalogue](CATALOGUE), which end with a slash. Empty if the directory cannot be read.
 pub fn left_aside(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -368,8 +365,8 @@ pub fn left_aside(directory: &Path) -> Vec<String> {
 }
 
 impl DirectoryLoad {
-    /// The entries beside the manifests of each directory that [`left_aside`] finds, those left out that a
-    /// manifest of the directory names: its scripts, workers and other files.
+    /// The entries of each directory that [`left_aside`] finds, except those that a manifest of the directory mentions,
+    /// such as its scripts and workers.
     pub fn left_aside(&self) -> Vec<(&Path, Vec<String>)> {
         let of = |directory: &'_ PathBuf| {
             let here = |file: &&FileLoad| file.path.parent() == Some(directory.as_path());
@@ -384,8 +381,7 @@ impl DirectoryLoad {
     }
 }
 
-/// Whether a manifest's text has the name of a file or folder beside it, whole. A folder's name ends with
-/// a slash.
+/// Whether a manifest's text mentions a file or folder beside it as a whole word. A folder's name ends with a slash.
 fn names_file(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     text.match_indices(name).any(|(at, found)| {
@@ -396,13 +392,14 @@ fn names_file(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a name is that of a dot file, or of an editor's backup or lock.
+/// Whether a name is that of a dot file or of an editor's backup or lock file.
 fn is_hidden(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     bytes.starts_with(b".") || bytes.starts_with(b"#") || bytes.ends_with(b"~")
 }
 
-/// Whether a name is a manifest's: not a dot file, and no editor's backup or lock.
+/// Whether a file of this name is a manifest: its ending is right, and it is neither a dot file nor an editor's backup
+/// or lock file.
 pub fn counts(name: &OsStr) -> bool {
     if is_hidden(name) {
         return false;

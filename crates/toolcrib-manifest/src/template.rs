@@ -5,17 +5,16 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-/// A string node of a manifest, taken apart into literals and references.
+/// A string of a manifest, split into literals and references.
 ///
-/// A value that replaces a reference is never looked at again: what looks like a reference inside
-/// a value stays text.
+/// A value that replaces a reference is not parsed again: text in a value that looks like a reference stays text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Template {
-    /// Literals and references, in order; neighbouring literals are one.
+    /// Literals and references, in order; adjacent literals are merged.
     pub pieces: Vec<Piece>,
 }
 
-/// The text as a manifest writes it: read again, it is the same template.
+/// The text in the notation of manifests: parsing it yields the same template.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
@@ -31,12 +30,12 @@ impl Serialize for Template {
     }
 }
 
-/// One piece of a [`Template`].
+/// A piece of a [`Template`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Text as written, with `$${` already turned into `${`.
+    /// Literal text, with `$${` replaced by `${`.
     Literal(String),
-    /// A value to put in at call time.
+    /// A reference to a value, which is inserted in each call.
     Reference(Reference),
 }
 
@@ -54,7 +53,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads what stands between `${` and `}`.
+    /// Parses the text between `${` and `}`.
     fn parse(inside: &str) -> Result<Self, String> {
         let (kind, name) = inside.split_once('.').unwrap_or((inside, ""));
         let make = match kind {
@@ -92,18 +91,18 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A `${…}` that is no reference.
+/// A malformed reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateError {
-    /// Where it stands in the template's text, in bytes.
+    /// Its byte range in the template's text.
     pub range: Range<usize>,
-    /// What is wrong with it, as one clause.
+    /// The problem, as one clause.
     pub message: String,
 }
 
 impl Template {
-    /// Takes a text apart. `$${` stands for a literal `${`; a lone `$` is text.
+    /// Parses a text. `$${` stands for a literal `${`; a single `$` is text.
     ///
     /// ```
     /// use toolcrib_manifest::template::{Reference, Template};
@@ -154,7 +153,7 @@ impl Template {
         if errors.is_empty() { Ok(Self { pieces }) } else { Err(errors) }
     }
 
-    /// The reference, if the template is exactly one: such a template keeps the value's JSON type.
+    /// The reference, if the template is a single reference: such a template keeps the value's JSON type.
     pub fn as_single_reference(&self) -> Option<&Reference> {
         match self.pieces.as_slice() {
             [Piece::Reference(reference)] => Some(reference),
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_written_as_it_is_read() {
+    fn writing_a_parsed_template_yields_the_same_text() {
         for text in ["$5 $${args.x} ${args.x}$", "", "${ctx.a}${env.B}", "a$", "$$${secret.x}"] {
             let template = Template::parse(text).unwrap();
             assert_eq!(Template::parse(&template.to_string()).unwrap(), template, "{text}");

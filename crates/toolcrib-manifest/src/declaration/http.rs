@@ -1,4 +1,4 @@
-//! Checked HTTP tools: a request as far as it is known before a call.
+//! Checked HTTP tools: a request with templates for the values of a call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,56 +9,56 @@ use toolcrib_net::IpNet;
 
 use crate::template::{Reference, Template};
 
-/// A request, and what of its answer counts.
+/// A request, and how its response becomes a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HttpSpec {
     /// The method.
     pub method: HttpMethod,
-    /// Where it goes.
+    /// The URL.
     pub url: UrlSpec,
-    /// Headers with their values; names differ in more than case.
+    /// Headers with their values. No two names differ only in case.
     pub headers: BTreeMap<String, Template>,
-    /// The credentials, for the host of the URL and nobody else.
+    /// The credentials, sent only to the host of the URL.
     pub auth: Option<HttpAuth>,
     /// The body.
     pub body: Option<HttpBody>,
-    /// Statuses that mean success; empty for every 2xx.
+    /// Statuses that mean success; if empty, every 2xx status.
     pub ok_status: Vec<u16>,
-    /// A JSON pointer to the part of the answer that is the result.
+    /// A JSON pointer to the part of the response that becomes the result.
     pub select: Option<String>,
-    /// Ranges of addresses that may be connected to although they are not public.
+    /// Address ranges that are allowed although they are not public.
     #[serde(serialize_with = "as_texts")]
     pub allow_private: Vec<IpNet>,
-    /// Bytes of the result that are kept, after `select`. Default 64 KiB.
+    /// The maximum size of the result after `select`, in bytes. Default 64 KiB.
     pub output_bytes: usize,
-    /// Bytes of the answer that are read. Default 5 MiB.
+    /// The maximum size of the response, in bytes. Default 5 MiB.
     pub transfer_bytes: usize,
 }
 
-/// Methods of requests.
+/// The methods of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum HttpMethod {
-    /// Read.
+    /// Reads.
     Get,
-    /// Read the status only.
+    /// Reads the status and headers only.
     Head,
-    /// Whatever the server makes of it.
+    /// Lets the server process the body.
     Post,
-    /// Replace.
+    /// Replaces.
     Put,
-    /// Change a part.
+    /// Changes a part.
     Patch,
-    /// Remove.
+    /// Removes.
     Delete,
 }
 
 impl HttpMethod {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 6] =
         [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
-    /// The word in the request, for example `GET`.
+    /// The method's name in requests, for example `GET`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -77,42 +77,43 @@ impl fmt::Display for HttpMethod {
     }
 }
 
-/// A URL in parts. Everything an author wrote is percent-encoded already, so that only values are
-/// left to be encoded in a call, each as one component.
+/// A URL in parts. The author's text is already percent-encoded, so that a call only has to encode values, each as one
+/// component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UrlSpec {
-    /// Scheme, host and port, always as written: `https://tickets.example:8443`.
+    /// Scheme, host and port, which are always literal: `https://tickets.example:8443`.
     pub origin: String,
-    /// The path, from `/` on. Every argument it refers to should be there in every call.
+    /// The path, beginning with `/`. Every argument to which it refers should be present in every
+    /// call.
     pub path: Template,
-    /// The query: that of the URL, then that of `query`.
+    /// The query: first that of the URL, then `query`.
     pub query: Vec<QueryPair>,
 }
 
-/// One `name=value` of a query. It drops out as a whole if it refers to an absent optional; a value
-/// that is one reference to a list makes a pair per item.
+/// One `name=value` pair of a query. It is omitted if it refers to an absent optional value. A value that is a single
+/// reference to a list becomes one pair for each item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueryPair {
     /// The name, percent-encoded.
     pub name: String,
-    /// The value, its literals percent-encoded; none for a name without `=`.
+    /// The value, with percent-encoded literals; `None` for a name without `=`.
     pub value: Option<Template>,
 }
 
-/// Who the request says it is from. No argument is in it.
+/// The credentials of a request. They do not depend on arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpAuth {
     /// `Authorization: Bearer …`.
     Bearer(Template),
-    /// `Authorization: Basic …`, of a user name and a password.
+    /// `Authorization: Basic …`, with a user name and a password.
     Basic {
         /// The user name.
         user: Template,
         /// The password.
         password: Template,
     },
-    /// A header of the service's own.
+    /// A header that the service defines.
     Header {
         /// Its name.
         name: String,
@@ -121,34 +122,34 @@ pub enum HttpAuth {
     },
 }
 
-/// What is sent along.
+/// The body of a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpBody {
     /// JSON.
     Json(JsonTemplate),
-    /// A form, `application/x-www-form-urlencoded`; fields drop out and repeat like those of a query.
+    /// A form, `application/x-www-form-urlencoded`; fields are omitted and repeated like the pairs of a query.
     Form(Vec<(String, Template)>),
     /// Text.
     Text(Template),
 }
 
-/// JSON with references in its strings.
+/// JSON with references in strings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonTemplate {
-    /// Anything but a string, a list or an object.
+    /// A number, a boolean or null.
     Scalar(Value),
-    /// A string. One that is exactly one reference is the value itself, with its JSON type.
+    /// A string. If it is a single reference, it becomes the value itself, with its JSON type.
     Text(Template),
-    /// A list; items that refer to an absent optional drop out.
+    /// A list; items that refer to an absent optional value are omitted.
     List(Vec<JsonTemplate>),
-    /// An object; members that refer to an absent optional drop out.
+    /// An object; members that refer to an absent optional value are omitted.
     Object(BTreeMap<String, JsonTemplate>),
 }
 
 impl HttpSpec {
-    /// Every reference, wherever it stands.
+    /// All references of the request.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         let mut templates = vec![&self.url.path];
         templates.extend(self.url.query.iter().filter_map(|pair| pair.value.as_ref()));
@@ -185,7 +186,7 @@ impl JsonTemplate {
     }
 }
 
-/// Ranges as they are written.
+/// Serializes ranges as text.
 fn as_texts<S: Serializer>(ranges: &[IpNet], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(ranges.iter().map(ToString::to_string))
 }

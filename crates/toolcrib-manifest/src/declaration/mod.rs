@@ -1,4 +1,4 @@
-//! Checked declarations: what a manifest says, once nothing is wrong with it.
+//! Checked declarations: the contents of a manifest without errors.
 
 mod http;
 mod named_file;
@@ -29,33 +29,34 @@ pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
 
-/// One tool of a manifest, ready to be turned into a body by a runner.
+/// A tool of a manifest. A runner turns it into a tool that can be called.
 #[derive(Debug, Clone)]
 pub struct Declaration {
-    /// What the tool says about itself, exposed name included.
+    /// The tool's definition, with its exposed name.
     pub definition: Arc<ToolDefinition>,
-    /// What a call does.
+    /// What a call of the tool does.
     pub body: DeclaredBody,
-    /// Under what its program runs, if it runs one.
+    /// The confinement of its program, if it runs one.
     pub sandbox: SandboxSpec,
-    /// What must be there for the tool to be available.
+    /// What the tool needs to be available.
     pub needs: Needs,
     /// How the program's output becomes a result.
     pub output: OutputSpec,
-    /// Checks on values of the host's context, by parameter name.
+    /// Checks of context values, by parameter name.
     pub context: Vec<ContextParameter>,
-    /// Rules that every call has to keep, in CEL; checked at load. Empty without the feature `cel`.
+    /// Rules in CEL that every call has to satisfy; compiled when the manifest is loaded. Empty without the feature
+    /// `cel`.
     pub constraints: Vec<ConstraintSpec>,
-    /// Tests the author wrote.
+    /// The tests in the manifest.
     pub tests: Vec<ToolTest>,
-    /// The team that keeps the file.
+    /// The team that maintains the file.
     pub owner: Option<String>,
-    /// Where the tool's name stands.
+    /// The place of the tool's name.
     pub origin: Origin,
 }
 
 impl Declaration {
-    /// The program, if the tool runs one.
+    /// The command, if the tool runs a program for each call.
     pub fn command(&self) -> Option<&CommandSpec> {
         match &self.body {
             DeclaredBody::Command(command) => Some(command),
@@ -82,17 +83,16 @@ impl Declaration {
 
 /// What a call of a declared tool does.
 ///
-/// Exhaustive on purpose: what a runner does not know must not be passed over.
+/// Exhaustive on purpose: a runner has to handle every kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeclaredBody {
     /// It starts a program.
     Command(CommandSpec),
     /// It sends a request.
     Http(HttpSpec),
-    /// It is handed to a program that keeps running.
+    /// It is sent to a program that keeps running.
     Worker(WorkerSpec),
-    /// It is handed to the client; nothing runs here. `needs`, `output` and `context` of such a
-    /// declaration are empty.
+    /// It is sent to the client; nothing runs here. `needs`, `output` and `context` of such a declaration are empty.
     Client,
 }
 
@@ -101,22 +101,21 @@ pub enum DeclaredBody {
 pub struct CommandSpec {
     /// The argument vector; the first entry is the program.
     pub argv: Vec<ArgvEntry>,
-    /// The file that the first entry names, if it is a script: relative paths are those of the
-    /// manifest's folder.
+    /// The file that the first entry names, if it is a script. A relative path is resolved against the manifest's
+    /// folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptFile>,
-    /// The files that the vector names, by the path as it is written there. A manifest alone does not
-    /// decide which files these are: whoever knows the workspace fills this in before the declaration
-    /// is used. Empty after loading.
+    /// The files that the vector names, by the path as it is written there. Empty after loading, because it depends on
+    /// the workspace which files these are: the host fills it in before it uses the declaration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, NamedFile>,
-    /// What the program reads on standard input; empty without.
+    /// The program's standard input; empty if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Template>,
     /// Variables set for the program.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Template>,
-    /// Variables of the server's environment handed through.
+    /// Variables of the server's environment that are passed on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
     /// Exit codes that mean success. Default `[0]`.
@@ -124,19 +123,19 @@ pub struct CommandSpec {
     /// Exit codes of failures after which the same call may succeed later. Default `[75]`, the
     /// `EX_TEMPFAIL` of `sysexits.h`.
     pub retry_exit: Vec<i32>,
-    /// The working directory; the workspace root without.
+    /// The working directory; the workspace root if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// Why a value of a call may choose a program, be run, or name an option in the argument vector:
-    /// the author's word for it. Without one no value can.
+    /// The author's reason why a value of a call may choose a program, be run, or name an option in the argument
+    /// vector. Without a reason such values are errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsafe_argv: Option<String>,
-    /// Bytes of each output stream that are kept. Default 64 KiB.
+    /// How many bytes of each output stream are kept. Default 64 KiB.
     pub capture_bytes: usize,
 }
 
 impl CommandSpec {
-    /// Every reference, wherever it stands.
+    /// All references of the command.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         let argv = self.argv.iter().flat_map(|entry| match entry {
             ArgvEntry::One(template) => std::slice::from_ref(template),
@@ -151,47 +150,47 @@ fn as_text<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(&HumanDuration(Some(*time)))
 }
 
-/// A program that is started once and answers calls, one JSON line each.
+/// A program that keeps running and answers each call with one JSON line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerSpec {
-    /// The program and its arguments. Nothing in them depends on a call.
+    /// The program and its arguments, which do not depend on a call.
     #[serde(rename = "worker")]
     pub argv: Vec<String>,
-    /// The files among them, by what they are called there: relative paths are those of the manifest's
+    /// The files that they name, by the path as it is written there. Relative paths are resolved against the manifest's
     /// folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, ScriptFile>,
     /// Variables set for the program; they refer to `env` and `secret` only.
     pub env: BTreeMap<String, Template>,
-    /// Variables of the server's environment handed through.
+    /// Variables of the server's environment that are passed on.
     pub pass_env: Vec<String>,
-    /// Where it starts: the manifest's folder.
+    /// Its working directory: the manifest's folder.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// How long it is kept without a call. Default five minutes.
+    /// How long it keeps running without a call. Default five minutes.
     #[serde(serialize_with = "as_text")]
     pub idle: Duration,
-    /// After how many calls it is replaced; none for never.
+    /// After how many calls it is replaced; `None` for never.
     pub max_calls: Option<u64>,
-    /// The longest line it may answer with, in bytes. Default 64 KiB.
+    /// The maximum length of an answer, in bytes. Default 64 KiB.
     pub line_bytes: usize,
 }
 
-/// One entry of an argument vector: exactly one argument, or none, or one per list item.
+/// An entry of an argument vector. It becomes one argument, none, or one for each item of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)] // as manifests write it
 pub enum ArgvEntry {
-    /// One argument; it drops out as a whole if it refers to an absent optional.
+    /// One argument; omitted if it refers to an absent optional value.
     One(Template),
-    /// The entries of `then`, if the argument is present and not `false`.
+    /// The entries of `then`, if the argument `if` is present and not `false`.
     If {
-        /// The argument asked about.
+        /// The argument of the condition.
         #[serde(rename = "if")]
         condition: String,
-        /// What to add.
+        /// The entries to add.
         then: Vec<Template>,
     },
-    /// One argument per item of a list argument.
+    /// One argument for each item of a list.
     Each {
         /// The list argument.
         #[serde(rename = "each")]
@@ -213,39 +212,39 @@ pub struct Needs {
     pub secrets: Vec<String>,
 }
 
-/// How standard output, or the answer to a request, becomes a result.
+/// How standard output, or a response, becomes a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutputSpec {
-    /// What it is.
+    /// The format of the output.
     pub format: OutputFormat,
-    /// Which part survives a cut.
+    /// Which part of a long output is kept.
     pub keep: Keep,
     /// Patterns whose matches are replaced by `[redacted]`; checked at load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
-    /// Patterns of lines that tell how far a program is; checked at load. The first group is what is
-    /// done, the second of how much; with one group and a `%` behind it, of 100.
+    /// Patterns of lines that report a program's progress; checked at load. The first group is the progress, the second
+    /// the total; with one group and a `%` after it, the total is 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<String>,
 }
 
-/// What a program prints, or a server answers.
+/// The format of a program's output or of a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// Text for the model.
+    /// Text for models.
     #[default]
     Text,
-    /// One JSON document: becomes `data`.
+    /// One JSON document, which becomes `data`.
     Json,
-    /// Lines: become a list of strings in `data`.
+    /// Lines, which become a list of strings in `data`.
     Lines,
-    /// Whatever the server says it is: JSON, pictures and sounds become what they are, everything
-    /// else is text. The default of requests; a program says nothing, and prints text.
+    /// The content type of the response decides: JSON becomes data, images and audio become content, and everything
+    /// else is text. The default of requests; for programs it means text.
     Auto,
 }
 
-/// Which part of too long an output is kept.
+/// Which part of a long output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
@@ -258,30 +257,30 @@ pub enum Keep {
     Tail,
 }
 
-/// A check on an injected value.
+/// A check of a context value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ContextParameter {
     /// The name under which templates refer to it (`${ctx.name}`).
     pub name: String,
     /// The key in the host's context.
     pub key: String,
-    /// Whether the call is refused without it.
+    /// Whether calls without it are refused.
     pub required: bool,
-    /// JSON Schema of the value (from `enum`, `type`, `pattern`, …), if any.
+    /// The JSON Schema of the value (from `enum`, `type`, `pattern`, …), if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// A rule over arguments and context.
+/// A rule about arguments and context values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConstraintSpec {
     /// The expression.
     pub rule: String,
-    /// What the model is told where it does not hold.
+    /// The message for the model if the rule is violated.
     pub message: String,
 }
 
-/// A test inside a manifest.
+/// A test in a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolTest {
     /// Its name.
@@ -290,44 +289,44 @@ pub struct ToolTest {
     pub args: Value,
     /// The host's context of the call.
     pub ctx: BTreeMap<String, Value>,
-    /// What the server answers, for a tool that sends a request; nothing is sent then.
+    /// The response of the server, for a tool that sends a request; the request is then not sent.
     pub answer: Option<RecordedAnswer>,
-    /// What must hold.
+    /// The expected outcome.
     pub expect: Expectation,
-    /// Where it stands.
+    /// Its place.
     pub origin: Origin,
 }
 
-/// An answer of a server that was written down. Lent to a call as a service, it stands for the server:
-/// the request is made up as always, and not sent.
+/// A recorded response of a server. If a call has it as a service, it replaces the server: the request is built as
+/// usual but not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedAnswer {
     /// The status, from 100 to 599.
     pub status: u16,
-    /// The media type of the body, as `Content-Type` has it.
+    /// The media type of the body, as in `Content-Type`.
     pub media_type: String,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What a test expects; everything given must hold.
+/// The expectations of a test; all that are given must be met.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expectation {
-    /// The call fails with this kind; without it, the call succeeds.
+    /// The kind of error with which the call fails; if `None`, the call succeeds.
     pub error: Option<String>,
-    /// The argument vector contains each of these, as whole arguments. Nothing runs for this one.
+    /// Complete arguments that the argument vector contains. The program is not run for this check.
     pub argv_contains: Vec<String>,
-    /// The argument vector is exactly this. Nothing runs for this one.
+    /// The whole argument vector. The program is not run for this check.
     pub argv: Option<Vec<String>>,
-    /// The request goes to exactly this URL. Nothing is sent for this one.
+    /// The URL of the request. The request is not sent for this check.
     pub url: Option<String>,
-    /// The request's body: its JSON, its form as a mapping, or its text. Nothing is sent for this
-    /// one.
+    /// The request's body: JSON, a form as a mapping, or text. The request is not sent for this
+    /// check.
     pub body: Option<Value>,
-    /// The result's text contains each of these.
+    /// Texts that the result's text contains.
     pub text_contains: Vec<String>,
-    /// The result's text matches this pattern.
+    /// A pattern that the result's text matches.
     pub text_matches: Option<String>,
-    /// The result's data equals this.
+    /// The result's data.
     pub data: Option<Value>,
 }

@@ -14,7 +14,7 @@ use super::script::{UNREADABLE, digest_text};
 /// is pinned, so that the digest of a declaration does not depend on where the folder is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be read.
     pub digest: Option<String>,

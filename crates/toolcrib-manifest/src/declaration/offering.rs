@@ -1,4 +1,4 @@
-//! Prompts and resources, as a manifest declares them.
+//! Declared prompts and resources.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,97 +7,97 @@ use toolcrib_tool::{Icon, Origin};
 
 use crate::template::Template;
 
-/// A prompt: messages that a person chooses to begin with.
+/// A prompt: messages with which a person can start a conversation.
 ///
-/// Templates in it refer to its arguments and to nothing else.
+/// Its templates can refer only to its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptDeclaration {
-    /// Its name, with the file's namespace in front.
+    /// Its name, with the file's namespace as a prefix.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// A title that people see instead of the name.
     pub title: Option<String>,
-    /// Pictures of it, for people.
+    /// Its icons.
     pub icons: Vec<Icon>,
-    /// What it is good for.
+    /// A description of the prompt.
     pub description: String,
-    /// What it has to be told, in order.
+    /// Its arguments, in order.
     pub arguments: Vec<PromptArgument>,
     /// The messages, in order; at least one.
     pub messages: Vec<PromptMessage>,
-    /// Where its name stands.
+    /// The place of its name.
     pub origin: Origin,
 }
 
-/// Something a prompt has to be told: a text.
+/// An argument of a prompt, which is a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptArgument {
     /// Its name, in `${args.name}`.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// A title that people see instead of the name.
     pub title: Option<String>,
-    /// What it means.
+    /// A description of the argument.
     pub description: Option<String>,
-    /// Whether the prompt is nothing without it. Others are empty where they are not given.
+    /// Whether it is required. Optional arguments that are not given are empty.
     pub required: bool,
-    /// Values to suggest while somebody writes.
+    /// Suggested values for completion.
     pub suggest: Vec<String>,
 }
 
-/// One message of a prompt.
+/// A message of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptMessage {
-    /// Whether the assistant says it, and not the user.
+    /// Whether the assistant, and not the user, is its author.
     pub by_assistant: bool,
-    /// What is said.
+    /// Its content.
     pub content: MessageContent,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessageContent {
     /// A text.
     Text(Template),
-    /// A file beside the manifest: a picture, a sound or anything else, as its type says.
+    /// A file beside the manifest: an image, audio or another file, depending on its type.
     File {
-        /// Its path; a relative one is below the manifest's folder.
+        /// Its path; a relative path is resolved against the manifest's folder.
         path: PathBuf,
-        /// Its mime type.
+        /// Its MIME type.
         mime_type: String,
     },
-    /// A resource that this server has, embedded: its address.
+    /// An embedded resource of this server, by its URI.
     Resource(Template),
 }
 
-/// A resource: something that clients can read, by its address.
+/// A resource, which clients can read by its URI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceDeclaration {
-    /// Its address, or a template of addresses: `notes://{name}`.
+    /// Its URI, or a URI template: `notes://{name}`.
     pub uri: String,
-    /// The names of the template's variables, in order; none for an address.
+    /// The names of the template's variables, in order; empty for a URI.
     pub variables: Vec<String>,
-    /// What programs call it.
+    /// Its name for programs.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// A title that people see instead of the name.
     pub title: Option<String>,
-    /// Pictures of it, for people.
+    /// Its icons.
     pub icons: Vec<Icon>,
-    /// What is in it.
+    /// A description of its content.
     pub description: Option<String>,
-    /// The type of what is in it.
+    /// The MIME type of its content.
     pub mime_type: String,
-    /// What is in it.
+    /// A description of its content.
     pub content: ResourceContent,
-    /// Values to suggest for the variables while somebody writes.
+    /// Suggested values of the variables, for completion.
     pub suggest: BTreeMap<String, Vec<String>>,
-    /// Where its address stands.
+    /// The place of its URI.
     pub origin: Origin,
 }
 
-/// What is in a resource.
+/// The content of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResourceContent {
-    /// A text, with the values of the address's variables in it.
+    /// A text, with the values of the URI's variables inserted.
     Text(Template),
-    /// A file, as it is when it is read; a relative path is below the manifest's folder.
+    /// A file, which is read for each request; a relative path is resolved against the manifest's folder.
     File(PathBuf),
 }

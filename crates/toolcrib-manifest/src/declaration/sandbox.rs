@@ -1,61 +1,60 @@
-//! Under what a declared program runs.
+//! The declared confinement of a program.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Under what a program runs, as a manifest declares it.
+/// The confinement of a program, as a manifest declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SandboxSpec {
-    /// What it may do.
+    /// The profile.
     pub profile: SandboxProfile,
-    /// Files and folders it may read beside what its profile grants. `~` is the home directory of
-    /// the server's user; relative ones are below the workspace root.
+    /// Files and folders that it may read in addition to those of its profile. `~` is the home directory of the
+    /// server's user; relative paths are resolved against the workspace root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<PathBuf>,
-    /// Files and folders it may read and write.
+    /// Files and folders that it may read and write.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
-    /// Whether it runs only where all of that is enforced, whatever the server's config says.
-    /// Default `false`, but for [`SandboxProfile::Pure`]: the config decides, and by default it
-    /// requires every profile.
+    /// Whether the program runs only if its confinement is fully enforced, whatever the server's config says. Default
+    /// `false`, except for [`SandboxProfile::Pure`]: the config then decides, and by default it requires enforcement.
     pub required: bool,
-    /// Bytes of memory that each process of it may have; those of its profile without. From the
-    /// manifest's `limits`.
+    /// The memory limit of each process, in bytes, from the manifest's `limits`; if `None`, that of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
 
 impl SandboxSpec {
-    /// A profile as it is without a further word.
+    /// A profile with its defaults.
     pub const fn of(profile: SandboxProfile) -> Self {
         let required = matches!(profile, SandboxProfile::Pure);
         Self { profile, read: Vec::new(), write: Vec::new(), required, memory: None }
     }
 }
 
-/// How far a declared program is trusted.
+/// The profile of a declared program: how far it is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum SandboxProfile {
-    /// It computes, and nothing else.
+    /// It may compute, but use no files of the workspace and no network.
     #[serde(rename = "pure")]
     Pure,
-    /// It works in the workspace, without the network. The default of tools.
+    /// It may use the workspace, but no network. The default of tools.
     #[serde(rename = "workspace")]
     Workspace,
-    /// The same with the network. The default of MCP servers that are started here.
+    /// It may use the workspace and the network. The default of MCP servers that this server
+    /// starts.
     #[serde(rename = "workspace+net")]
     WorkspaceNet,
-    /// It may do what the server may.
+    /// It has the permissions of the server.
     #[serde(rename = "trusted")]
     Trusted,
 }
 
 impl SandboxProfile {
-    /// All of them, the strictest first.
+    /// All profiles, from the strictest.
     pub const ALL: [Self; 4] = [Self::Pure, Self::Workspace, Self::WorkspaceNet, Self::Trusted];
 
-    /// As manifests write it.
+    /// The name in manifests.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pure => "pure",

@@ -1,4 +1,4 @@
-//! A script beside a manifest: the file, and its bytes as they were when the manifest was loaded.
+//! A script beside a manifest, and the digest of its bytes when the manifest was loaded.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-/// What stands in a digest's place where a script could not be read.
+/// Replaces the digest of a script that could not be read.
 pub(super) const UNREADABLE: &str = "unreadable";
 
-/// A script, and what was in it when its manifest was loaded.
+/// A script, with the digest of its content when its manifest was loaded.
 ///
-/// In a lock it is its content: where the folder lies changes nothing, and what the manifest calls
-/// it is in the argument vector.
+/// A lock contains its digest only: it does not depend on the folder, and the path as the manifest writes it is in the
+/// argument vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFile {
-    /// Where it is.
+    /// The path of the script.
     pub path: PathBuf,
     /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be read.
     pub digest: Option<String>,
 }
 
 impl ScriptFile {
-    /// The longest script, in bytes: 4 MiB.
+    /// The maximum size of a script, in bytes: 4 MiB.
     pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
     /// The script at a path, as it is now.
@@ -31,10 +31,10 @@ impl ScriptFile {
         Self { digest: bytes(&path).ok().map(|bytes| digest(&bytes)), path }
     }
 
-    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they are others. Fails
-    /// if it cannot be read, is no regular file, or is longer than [`MAX_BYTES`](Self::MAX_BYTES).
+    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they have changed. Fails if it cannot
+    /// be read, is not a regular file, or is larger than [`MAX_BYTES`](Self::MAX_BYTES).
     ///
-    /// It is read once: these are the bytes that were looked at, whatever happens to the file.
+    /// The file is read once: the bytes returned are the bytes that were compared.
     pub fn unchanged_bytes(&self) -> io::Result<Option<Vec<u8>>> {
         let bytes = bytes(&self.path)?;
         Ok((self.digest.as_ref() == Some(&digest(&bytes))).then_some(bytes))
@@ -42,7 +42,7 @@ impl ScriptFile {
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened: opening a named pipe waits for whoever writes into it.
+    // Checked before it is opened: opening a named pipe waits for a writer.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -58,7 +58,7 @@ fn digest(bytes: &[u8]) -> String {
     digest_text(&blake3::hash(bytes))
 }
 
-/// A digest as locks write it.
+/// A digest in the notation of locks.
 pub(super) fn digest_text(hash: &blake3::Hash) -> String {
     format!("blake3:{}", hash.to_hex())
 }

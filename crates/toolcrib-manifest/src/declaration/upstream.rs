@@ -1,4 +1,4 @@
-//! Other MCP servers as a source of tools, as a manifest declares them.
+//! Declared MCP servers, which are sources of tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,79 +10,79 @@ use toolcrib_tool::{Approval, Origin, RateLimit};
 use super::{NamedFile, Needs, SandboxSpec};
 use crate::template::Template;
 
-/// Another MCP server, whose tools are offered here.
+/// An MCP server whose tools this server offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpstreamDeclaration {
-    /// Its name, with the file's namespace in front: its tools are called `name_tool`.
+    /// Its name, with the file's namespace as a prefix. Its tools are named `name_tool`.
     pub name: String,
-    /// How it is reached.
+    /// How to connect to it.
     pub transport: UpstreamTransport,
-    /// Patterns (`get_*`) of the tools that are taken, by the server's own names; all without.
+    /// Patterns (`get_*`) of the tools to include, by the server's own names; all tools if empty.
     pub include: Vec<String>,
-    /// Patterns of the tools that are left out, also of those included.
+    /// Patterns of the tools to exclude, which override the included ones.
     pub exclude: Vec<String>,
-    /// Whether what the server says of its tools' effects is believed.
+    /// Whether the server's annotations of its tools are trusted.
     pub trust_annotations: bool,
-    /// How long the server may take to be ready, and to list its tools.
+    /// The time limit for connecting to the server and for listing its tools.
     pub connect_timeout: Duration,
-    /// How long a call may take; the executor's default without.
+    /// The time limit of a call; if `None`, the executor's default.
     pub timeout: Option<Duration>,
-    /// How many calls of one tool may run at once.
+    /// How many calls of a tool may run at once.
     pub concurrent: Option<usize>,
-    /// How many calls of one tool may start in a time.
+    /// How many calls of a tool may start in a time.
     pub rate: Option<RateLimit>,
-    /// When calls wait for a person.
+    /// When calls need approval.
     pub approval: Approval,
-    /// Free labels of its tools.
+    /// Tags of its tools.
     pub tags: Vec<String>,
-    /// The family of its tools.
+    /// The category of its tools.
     pub category: Option<String>,
-    /// What must be there for it to be connected to: variables and secrets that it refers to.
+    /// What it needs to be available: the variables and secrets to which it refers.
     pub needs: Needs,
-    /// The team that keeps the file.
+    /// The team that maintains the file.
     pub owner: Option<String>,
-    /// Where its name stands.
+    /// The place of its name.
     pub origin: Origin,
 }
 
-/// How an upstream is reached.
+/// How to connect to an upstream server.
 ///
-/// Templates in it refer to variables of the server's environment and to secrets, and to nothing of
-/// a call: a connection serves all calls.
+/// Its templates can refer only to variables of the server's environment and to secrets, because one connection serves
+/// all calls.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UpstreamTransport {
-    /// A program that is started here and spoken to over its standard input and output.
+    /// A program that this server starts and talks to over standard input and output.
     Stdio(StdioUpstream),
-    /// A server spoken to over streamable HTTP.
+    /// A server with streamable HTTP.
     Http(HttpUpstream),
 }
 
 /// A program that speaks MCP on its standard input and output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StdioUpstream {
-    /// The argument vector; the first entry is the program, and literal.
+    /// The argument vector; the first entry is the program, which is literal.
     pub argv: Vec<Template>,
-    /// The files that the vector names, as [`CommandSpec::files`](super::CommandSpec::files) has them.
+    /// The files that the vector names; see [`CommandSpec::files`](super::CommandSpec::files).
     pub files: BTreeMap<String, NamedFile>,
     /// Variables set for the program.
     pub env: BTreeMap<String, Template>,
-    /// Variables of the server's environment handed through.
+    /// Variables of the server's environment that are passed on.
     pub pass_env: Vec<String>,
-    /// The working directory; the workspace root without.
+    /// The working directory; the workspace root if `None`.
     pub cwd: Option<PathBuf>,
-    /// Under what it runs.
+    /// Its confinement.
     pub sandbox: SandboxSpec,
 }
 
 /// A server that speaks MCP over HTTP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpUpstream {
-    /// Its address, literal: `http` or `https`, with a host and without user info.
+    /// Its literal URL: `http` or `https`, with a host and without user info.
     pub url: String,
     /// The token sent as `Authorization: Bearer …`.
     pub bearer: Option<Template>,
     /// Further headers sent with every request.
     pub headers: BTreeMap<String, Template>,
-    /// Networks that may be dialled although they are loopback, private or link-local.
+    /// Address ranges that are allowed although they are loopback, private or link-local.
     pub allow_private: Vec<IpNet>,
 }

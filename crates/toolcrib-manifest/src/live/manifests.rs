@@ -1,4 +1,5 @@
-//! The manifests of directories as they stand: looked at again, changed as a set.
+//! The manifests of directories while they are in use: scanned for changes, which are applied as a
+//! set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -6,83 +7,82 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::decide::{Look, UnitChange, Verdict};
-use super::report::{FileEvent, FileStatus, LookReport};
+use super::decide::{FileVerdict, Scan, UnitChange};
+use super::report::{FileEvent, FileStatus, ScanReport};
 use crate::directory::{DirectoryLoad, FileLoad};
-use crate::live::lock_files::Surroundings;
-use crate::live::observation::{Seen, observe};
-use crate::live::roots::Roots;
-use crate::live::state::{Files, Key, Known, Trouble};
+use crate::live::auxiliary_files::AuxiliaryFiles;
+use crate::live::observation::{Observation, observe};
+use crate::live::roots::ManifestRoots;
+use crate::live::state::{FileKey, FileProblem, FileRecord, FileTable};
 use crate::manifest::load_str;
 
-/// How long a file that is gone may take to come back before its tools are taken away: editors and
-/// deployments move files aside for a moment.
+/// How long a missing file may take to come back before its tools are removed: editors and deployments move files aside
+/// for a moment.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
 
-/// A file written more lately than this, of which no end of writing was heard, is looked at later:
-/// half a manifest is often a valid one.
+/// A file that was written more recently than this, and for which no close event came, is read later: half a manifest
+/// is often a valid one.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How often moving files are looked at for one picture of them.
+/// How often files that move are observed again to get a consistent picture.
 const ATTEMPTS: usize = 8;
 
-/// Who is told of changes: a registry, and a log.
+/// Receives changes of manifests, for example for a registry and a log.
 pub trait Subscriber: Send + Sync {
-    /// Applies a set of changes at once, or says why not. What is refused is offered again with the
-    /// next look, and the files are stale until then.
+    /// Applies a set of changes atomically, or fails with the reason. Refused changes are offered again with the next
+    /// scan; the files are stale until then.
     fn apply(&self, changes: Vec<UnitChange>) -> Result<(), String>;
 
-    /// Hears what a look has found, after it was applied.
-    fn report(&self, report: &LookReport);
+    /// Receives the results of a scan, after its changes were applied.
+    fn report(&self, report: &ScanReport);
 }
 
-/// What to look at.
+/// What to scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// These places, of which something was heard.
-    Places(BTreeSet<Key>),
-    /// Everything, read again whatever its stamp says.
+pub(super) enum ScanScope {
+    /// These places, for which events came.
+    Places(BTreeSet<FileKey>),
+    /// Everything. Files are read whatever their stamps are.
     All,
-    /// Everything, told again whether it has changed or not: what a file needs may have.
+    /// Everything, and all files are reported whether or not they have changed: what they need may have changed.
     Anew,
-    /// Everything whose stamp has changed, unless it is still being written.
+    /// Every file whose stamp has changed, unless it is still being written.
     Rescan,
 }
 
 /// The manifests of directories while they are in use.
 ///
-/// Files are looked at when somebody asks ([`reload`](Self::reload)) and, once
-/// [`Watch::start`](super::Watch::start) runs, whenever they change.
+/// Files are scanned on request ([`reload`](Self::reload)) and, while a [`ManifestWatcher`](super::ManifestWatcher) runs, whenever they
+/// change.
 pub struct LiveManifests {
-    state: Mutex<State>,
-    surroundings: Mutex<Surroundings>,
+    state: Mutex<LiveState>,
+    auxiliary: Mutex<AuxiliaryFiles>,
     subscriber: Box<dyn Subscriber>,
 }
 
-struct State {
-    roots: Roots,
-    files: Files,
-    /// Places where something may be about to come back, and how long they have.
-    waiting: BTreeMap<Key, Instant>,
-    /// Places that were being written, and when to look again.
-    later: BTreeMap<Key, Instant>,
-    /// Places whose changes were refused.
-    refused: BTreeSet<Key>,
+struct LiveState {
+    roots: ManifestRoots,
+    files: FileTable,
+    /// Places whose missing file may come back, with the end of the waiting time.
+    waiting: BTreeMap<FileKey, Instant>,
+    /// Places that were being written, with the time of the next look.
+    later: BTreeMap<FileKey, Instant>,
+    /// Places whose changes the subscriber refused.
+    refused: BTreeSet<FileKey>,
 }
 
 impl LiveManifests {
-    /// Takes over from a load, whose tools the subscriber already has. What has changed since is
-    /// found by the first look.
+    /// Continues from a load whose tools the subscriber already has. The first scan finds what has changed since.
     pub fn new(load: &DirectoryLoad, subscriber: impl Subscriber + 'static) -> Self {
-        let mut files = Files::default();
+        let mut files = FileTable::default();
         for file in &load.files {
             if let Some(name) = file.path.file_name() {
-                let key = Key { rank: file.rank, name: name.to_owned() };
+                let key = FileKey { rank: file.rank, name: name.to_owned() };
                 files.insert(key, known(file));
             }
         }
-        let state = State {
-            roots: Roots::new(load.paths()),
+        let state = LiveState {
+            roots: ManifestRoots::new(load.paths()),
             files,
             waiting: BTreeMap::new(),
             later: BTreeMap::new(),
@@ -90,28 +90,27 @@ impl LiveManifests {
         };
         Self {
             state: Mutex::new(state),
-            surroundings: Mutex::new(Surroundings::new(&[])),
+            auxiliary: Mutex::new(AuxiliaryFiles::new(&[])),
             subscriber: Box::new(subscriber),
         }
     }
 
-    /// Names files that are no manifests, but on which it depends what the subscriber makes of them,
-    /// such as a lock: while a [`Watch`](super::Watch) runs, all manifests are read anew when one of
-    /// them comes, goes or is replaced.
+    /// Adds files other than manifests on which the tools depend, such as a lock. While a [`ManifestWatcher`](super::ManifestWatcher) runs,
+    /// all manifests are reloaded when one of these files is created, replaced or deleted.
     #[must_use]
-    pub fn with_surroundings(mut self, files: &[PathBuf]) -> Self {
-        self.surroundings = Mutex::new(Surroundings::new(files));
+    pub fn with_auxiliary_files(mut self, files: &[PathBuf]) -> Self {
+        self.auxiliary = Mutex::new(AuxiliaryFiles::new(files));
         self
     }
 
-    /// Reads every file again, now, and tells of all of them: programs, secrets and whatever else a
-    /// file needs may have come or gone. Files that are gone are waited for a moment if a
-    /// [`Watch`](super::Watch) runs; without one call it again after a tenth of a second.
-    pub fn reload(&self) -> LookReport {
-        self.look(&Scope::Anew)
+    /// Reads and reports every file now: programs, secrets and other things that a file needs may have changed. Missing
+    /// files are removed only after a short wait. A running [`ManifestWatcher`](super::ManifestWatcher) does that; without one, call this
+    /// again after 100 ms.
+    pub fn reload(&self) -> ScanReport {
+        self.scan(&ScanScope::Anew)
     }
 
-    /// Every file, in the order that decides names, and what became of it.
+    /// The status of every file, in the order that decides conflicts of names.
     pub fn files(&self) -> Vec<FileStatus> {
         let state = self.state();
         state
@@ -121,38 +120,38 @@ impl LiveManifests {
             .collect()
     }
 
-    /// Directories that cannot be read, with the reason.
+    /// Directories that cannot be read, with the reasons.
     pub fn unreadable(&self) -> Vec<(PathBuf, String)> {
         self.state().roots.unreadable()
     }
 
-    pub(super) fn look(&self, scope: &Scope) -> LookReport {
-        // Held while the changes are applied, so that they are applied in the order of the looks.
+    pub(super) fn scan(&self, scope: &ScanScope) -> ScanReport {
+        // The lock is held while the changes are applied, so that they are applied in the order of the scans.
         let mut state = self.state();
-        let report = state.look(scope, Instant::now(), &|changes| self.subscriber.apply(changes));
+        let report = state.scan(scope, Instant::now(), &|changes| self.subscriber.apply(changes));
         self.subscriber.report(&report);
         report
     }
 
     /// The directories to watch, by their real paths.
-    pub(super) fn wanted(&self) -> BTreeSet<PathBuf> {
-        let mut wanted = self.surroundings().wanted();
-        let State { roots, files, .. } = &mut *self.state();
-        wanted.extend(roots.wanted(files));
-        wanted
+    pub(super) fn dirs_to_watch(&self) -> BTreeSet<PathBuf> {
+        let mut dirs_to_watch = self.auxiliary().dirs_to_watch();
+        let LiveState { roots, files, .. } = &mut *self.state();
+        dirs_to_watch.extend(roots.dirs_to_watch(files));
+        dirs_to_watch
     }
 
-    pub(super) fn surroundings(&self) -> MutexGuard<'_, Surroundings> {
-        self.surroundings.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn auxiliary(&self) -> MutexGuard<'_, AuxiliaryFiles> {
+        self.auxiliary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For where an event's path leads.
-    pub(super) fn with_places<T>(&self, read: impl FnOnce(&Roots, &Files) -> T) -> T {
+    /// Calls `read` with the directories and files, to find which of them an event affects.
+    pub(super) fn with_places<T>(&self, read: impl FnOnce(&ManifestRoots, &FileTable) -> T) -> T {
         let state = self.state();
         read(&state.roots, &state.files)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,62 +162,64 @@ impl std::fmt::Debug for LiveManifests {
     }
 }
 
-/// What a load says of a file.
-fn known(file: &FileLoad) -> Known {
+/// The record of a file that was loaded.
+fn known(file: &FileLoad) -> FileRecord {
     let good = !file.loaded.has_errors();
-    Known {
+    FileRecord {
         version: file.version.clone(),
         declares: good,
         tools: file.loaded.declarations.len(),
-        trouble: (!good).then(|| Trouble::Load(Box::new(file.clone()))),
-        ..Known::default()
+        problem: (!good).then(|| FileProblem::Load(Box::new(file.clone()))),
+        ..FileRecord::default()
     }
 }
 
-/// Where a link leads that leads to nothing, as far as there are folders on the way.
+/// The target of a dangling link, if the target's folder exists.
 fn link_target(path: &Path) -> Option<PathBuf> {
     let target = path.parent()?.join(fs::read_link(path).ok()?);
     let folder = fs::canonicalize(target.parent()?).ok()?;
     Some(folder.join(target.file_name()?))
 }
 
-/// What a place will be if the changes are applied.
-struct Outcome {
-    key: Key,
-    /// The place its file comes from.
-    from: Option<Key>,
-    /// None: nothing is there any more.
-    known: Option<Known>,
+/// The new state of a place, once the changes are applied.
+struct FileOutcome {
+    key: FileKey,
+    /// The place from which its file was moved.
+    from: Option<FileKey>,
+    /// `None` if nothing is there any more.
+    known: Option<FileRecord>,
     event: Option<FileEvent>,
 }
 
-impl State {
-    fn look(
+impl LiveState {
+    fn scan(
         &mut self,
-        scope: &Scope,
+        scope: &ScanScope,
         now: Instant,
         apply: &dyn Fn(Vec<UnitChange>) -> Result<(), String>,
-    ) -> LookReport {
-        let tells_all = *scope == Scope::Anew;
-        let mut seen = self.observe(scope, now);
-        self.observe_related(&mut seen);
-        self.observe_whole(&mut seen);
-        self.wait_anew(scope, now);
+    ) -> ScanReport {
+        let report_all = *scope == ScanScope::Anew;
+        let mut observed = self.observe(scope, now);
+        self.observe_related(&mut observed);
+        self.observe_consistently(&mut observed);
+        self.extend_waits(scope, now);
         let due = self.due(now);
-        let gone = self.roots.gone(&seen, &self.files);
-        let look = Look { known: &self.files, seen: &seen, due: &due, gone: &gone };
-        let mut verdicts = look.decide();
+        let vanished = self.roots.vanished(&observed, &self.files);
+        let scan = Scan { known: &self.files, observed: &observed, due: &due, vanished: &vanished };
+        let mut verdicts = scan.decide();
 
-        if tells_all {
-            for (key, verdict) in &mut verdicts {
-                if *verdict == Verdict::Unchanged && matches!(seen.get(key), Some(Seen::File(_))) {
-                    *verdict = Verdict::Take { from: None };
+        if report_all {
+            for (key, file_verdict) in &mut verdicts {
+                if *file_verdict == FileVerdict::Unchanged
+                    && matches!(observed.get(key), Some(Observation::File(_)))
+                {
+                    *file_verdict = FileVerdict::Take { from: None };
                 }
             }
         }
-        for key in seen.keys() {
-            if verdicts.get(key) == Some(&Verdict::Wait) {
-                // What is gone may be what is still being written elsewhere.
+        for key in observed.keys() {
+            if verdicts.get(key) == Some(&FileVerdict::Wait) {
+                // A missing file may be the one that is still being written elsewhere.
                 let unseen = if self.later.is_empty() { Duration::ZERO } else { FRESH };
                 let until = now + SETTLE + unseen;
                 let waiting = self.waiting.entry(key.clone()).or_insert(until);
@@ -231,13 +232,19 @@ impl State {
         }
         let mut changes = Vec::new();
         let mut outcomes = Vec::new();
-        for (key, verdict) in verdicts {
-            if let Some(seen) = seen.remove(&key) {
-                outcomes.extend(self.outcome(key, verdict, seen, tells_all, &mut changes));
+        for (key, file_verdict) in verdicts {
+            if let Some(observed) = observed.remove(&key) {
+                outcomes.extend(self.outcome(
+                    key,
+                    file_verdict,
+                    observed,
+                    report_all,
+                    &mut changes,
+                ));
             }
         }
         let applied = if changes.is_empty() { Ok(()) } else { apply(changes) };
-        let mut report = LookReport::default();
+        let mut report = ScanReport::default();
         match applied {
             Ok(()) => self.commit(outcomes, &mut report),
             Err(reason) => self.refuse(outcomes, &reason, &mut report),
@@ -246,231 +253,232 @@ impl State {
         report
     }
 
-    fn observe(&mut self, scope: &Scope, now: Instant) -> BTreeMap<Key, Seen> {
-        let mut seen = BTreeMap::new();
-        let keys: BTreeSet<Key> = match scope {
-            Scope::Places(keys) => keys.clone(),
-            Scope::All | Scope::Anew | Scope::Rescan => self.roots.list(&self.files),
+    fn observe(&mut self, scope: &ScanScope, now: Instant) -> BTreeMap<FileKey, Observation> {
+        let mut observed = BTreeMap::new();
+        let keys: BTreeSet<FileKey> = match scope {
+            ScanScope::Places(keys) => keys.clone(),
+            ScanScope::All | ScanScope::Anew | ScanScope::Rescan => self.roots.list(&self.files),
         };
-        let is_rescan = *scope == Scope::Rescan;
+        let is_rescan = *scope == ScanScope::Rescan;
         for key in keys {
-            let found = if is_rescan { self.see_changed(&key) } else { self.see(&key) };
+            let found =
+                if is_rescan { self.observe_if_changed(&key) } else { self.observe_file(&key) };
             if is_rescan
-                && let Seen::File(file) = &found
+                && let Observation::File(file) = &found
                 && file.version.stamp.is_fresh(SystemTime::now(), FRESH)
-                // One that was renamed is not being written.
-                && self.files.that_had(file, &key).next().is_none()
+                // A renamed file is not being written.
+                && self.files.previous_places(file, &key).next().is_none()
             {
                 self.later.insert(key, now + FRESH);
                 continue;
             }
-            seen.insert(key, found);
+            observed.insert(key, found);
         }
         let late = self.later.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone());
-        let again: Vec<Key> =
+        let again: Vec<FileKey> =
             late.chain(self.waiting.keys().cloned()).chain(self.refused.iter().cloned()).collect();
         for key in again {
             self.later.remove(&key);
-            if !seen.contains_key(&key) {
-                seen.insert(key.clone(), self.see(&key));
+            if !observed.contains_key(&key) {
+                observed.insert(key.clone(), self.observe_file(&key));
             }
         }
-        seen
+        observed
     }
 
-    /// Looks at the places that files have come from, too: a rename has two ends.
-    fn observe_related(&self, seen: &mut BTreeMap<Key, Seen>) {
-        let mut open: Vec<Key> = seen.keys().cloned().collect();
+    /// Also observes the places from which files have moved: a rename has two ends.
+    fn observe_related(&self, observed: &mut BTreeMap<FileKey, Observation>) {
+        let mut open: Vec<FileKey> = observed.keys().cloned().collect();
         while let Some(key) = open.pop() {
-            let Some(id) = seen.get(&key).and_then(Seen::id) else { continue };
+            let Some(id) = observed.get(&key).and_then(Observation::id) else { continue };
             for other in self.files.with_id(id) {
-                if !seen.contains_key(other) {
-                    seen.insert(other.clone(), self.see_changed(other));
+                if !observed.contains_key(other) {
+                    observed.insert(other.clone(), self.observe_if_changed(other));
                     open.push(other.clone());
                 }
             }
         }
     }
 
-    /// Looks again as long as files moved while they were looked at: two places that had one file, or a
-    /// link that leads elsewhere now, are no picture of any moment. What does not come to rest has to
-    /// wait.
-    fn observe_whole(&self, seen: &mut BTreeMap<Key, Seen>) {
+    /// Observes places again while files moved during the observation: if two places had the same file, or the target
+    /// of a link changed, the observation is inconsistent. Places that stay inconsistent are busy and have to wait.
+    fn observe_consistently(&self, observed: &mut BTreeMap<FileKey, Observation>) {
         for attempt in 0..ATTEMPTS {
-            let torn = self.torn(seen);
-            if torn.is_empty() {
+            let inconsistent = self.inconsistent(observed);
+            if inconsistent.is_empty() {
                 return;
             }
             let is_last = attempt + 1 == ATTEMPTS;
-            for key in torn {
-                let found = if is_last { Seen::Busy } else { self.see(&key) };
-                seen.insert(key, found);
+            for key in inconsistent {
+                let found = if is_last { Observation::Busy } else { self.observe_file(&key) };
+                observed.insert(key, found);
             }
-            self.observe_related(seen);
+            self.observe_related(observed);
         }
     }
 
-    fn torn(&self, seen: &BTreeMap<Key, Seen>) -> BTreeSet<Key> {
-        let mut torn = BTreeSet::new();
+    fn inconsistent(&self, observed: &BTreeMap<FileKey, Observation>) -> BTreeSet<FileKey> {
+        let mut inconsistent = BTreeSet::new();
         let mut places = HashMap::new();
-        for (key, found) in seen {
+        for (key, found) in observed {
             if let Some(id) = found.only_id()
                 && !self.is_link(key, found)
                 && let Some(other) = places.insert(id, key)
             {
-                torn.extend([key.clone(), other.clone()]);
+                inconsistent.extend([key.clone(), other.clone()]);
             }
         }
-        // Links are usually swapped all at once, by the directory they lead through.
-        let moved = |(key, found): &(&Key, &Seen)| match found {
-            Seen::File(file) => file.version.target.as_ref().is_some_and(|target| {
+        // Links are usually swapped together, by replacing a directory that they lead through.
+        let moved = |(key, found): &(&FileKey, &Observation)| match found {
+            Observation::File(file) => file.version.target.as_ref().is_some_and(|target| {
                 fs::canonicalize(self.roots.path(key)).ok().as_ref() != Some(target)
             }),
             _ => false,
         };
-        if seen.iter().any(|place| moved(&place)) {
-            let links = seen.iter().filter(|(key, found)| self.is_link(key, found));
-            torn.extend(links.map(|(key, _)| key.clone()));
+        if observed.iter().any(|place| moved(&place)) {
+            let links = observed.iter().filter(|(key, found)| self.is_link(key, found));
+            inconsistent.extend(links.map(|(key, _)| key.clone()));
         }
-        torn
+        inconsistent
     }
 
-    /// Whether the place is a symbolic link: several of them may lead to one file.
-    fn is_link(&self, key: &Key, found: &Seen) -> bool {
+    /// Whether the place is a symbolic link. Several links may lead to one file.
+    fn is_link(&self, key: &FileKey, found: &Observation) -> bool {
         match found {
-            Seen::File(file) => file.version.target.is_some(),
+            Observation::File(file) => file.version.target.is_some(),
             _ => self.files.get(key).is_some_and(|known| known.target().is_some()),
         }
     }
 
-    fn see(&self, key: &Key) -> Seen {
+    fn observe_file(&self, key: &FileKey) -> Observation {
         observe(&self.roots.path(key), None)
     }
 
-    /// Reads the file only if its stamp is another one.
-    fn see_changed(&self, key: &Key) -> Seen {
+    /// Reads the file only if its stamp has changed.
+    fn observe_if_changed(&self, key: &FileKey) -> Observation {
         let version = self.files.get(key).and_then(|known| known.version.as_ref());
         observe(&self.roots.path(key), version.map(|version| &version.stamp))
     }
 
-    /// What is heard of again may have been there in between, however late this is looked at: two
-    /// looks that miss it do not make it gone.
-    fn wait_anew(&mut self, scope: &Scope, now: Instant) {
-        let Scope::Places(heard) = scope else { return };
-        for (_, until) in self.waiting.iter_mut().filter(|(key, _)| heard.contains(key)) {
+    /// A missing file for which another event came may have existed in between, so it has to be missing for the whole
+    /// waiting time again.
+    fn extend_waits(&mut self, scope: &ScanScope, now: Instant) {
+        let ScanScope::Places(pending) = scope else { return };
+        for (_, until) in self.waiting.iter_mut().filter(|(key, _)| pending.contains(key)) {
             *until = (*until).max(now + SETTLE);
         }
     }
 
-    fn due(&self, now: Instant) -> BTreeSet<Key> {
+    fn due(&self, now: Instant) -> BTreeSet<FileKey> {
         let due = self.waiting.iter().filter(|(_, at)| **at <= now);
         due.map(|(key, _)| key.clone()).collect()
     }
 
-    /// `tells_all` asks for troubles that were told of, too.
+    /// If `report_all` is set, known problems are reported again.
     fn outcome(
         &self,
-        key: Key,
-        verdict: Verdict,
-        seen: Seen,
-        tells_all: bool,
+        key: FileKey,
+        file_verdict: FileVerdict,
+        observed: Observation,
+        report_all: bool,
         changes: &mut Vec<UnitChange>,
-    ) -> Option<Outcome> {
+    ) -> Option<FileOutcome> {
         let unit = self.roots.unit(&key);
         let before = self.files.get(&key);
-        match verdict {
-            Verdict::Wait => None,
-            Verdict::Unchanged => {
+        match file_verdict {
+            FileVerdict::Wait => None,
+            FileVerdict::Unchanged => {
                 let before = before?;
-                let known = match seen {
-                    Seen::File(file) => Some(Known {
+                let known = match observed {
+                    Observation::File(file) => Some(FileRecord {
                         version: Some(file.version),
                         lost_target: None,
-                        trouble: before.trouble.clone().filter(|trouble| !trouble.is_refusal()),
+                        problem: before.problem.clone().filter(|problem| !problem.is_refusal()),
                         ..before.clone()
                     }),
-                    Seen::Same(_) | Seen::Busy => return None,
-                    // A missing file that has moved leaves nothing behind.
-                    Seen::Missing { .. } | Seen::Unread(_) => None,
+                    Observation::Same(_) | Observation::Busy => return None,
+                    // The file has moved, so nothing is left here.
+                    Observation::Missing { .. } | Observation::Unread(_) => None,
                 };
-                Some(Outcome { key, from: None, known, event: None })
+                Some(FileOutcome { key, from: None, known, event: None })
             }
-            Verdict::Remove => {
+            FileVerdict::Remove => {
                 if before?.declares {
                     changes.push(UnitChange::Remove { unit: unit.clone() });
                 }
                 let event = Some(FileEvent::Removed { unit });
-                Some(Outcome { key, from: None, known: None, event })
+                Some(FileOutcome { key, from: None, known: None, event })
             }
-            Verdict::Keep => {
-                let trouble = match seen {
-                    Seen::Unread(load) => Trouble::Load(load),
-                    Seen::Missing { is_link: true } => {
-                        Trouble::Absent("it is a link that leads to nothing")
+            FileVerdict::Keep => {
+                let problem = match observed {
+                    Observation::Unread(load) => FileProblem::Load(load),
+                    Observation::Missing { is_link: true } => {
+                        FileProblem::Absent("it is a link that leads to nothing")
                     }
-                    _ => Trouble::Absent("its directory is gone or cannot be read"),
+                    _ => FileProblem::Absent("its directory is gone or cannot be read"),
                 };
-                // Where it led, or leads to nothing: that is where it may come back.
+                // The last or dangling target of the link, where the file may come back.
                 let led = before.and_then(|before| before.target().cloned());
                 let lost_target = led.or_else(|| link_target(&self.roots.path(&key)));
-                let known = Known { lost_target, ..Known::default() };
-                Some(self.kept(key, None, known, trouble, tells_all))
+                let known = FileRecord { lost_target, ..FileRecord::default() };
+                Some(self.with_problem(key, None, known, problem, report_all))
             }
-            Verdict::Take { from } => {
-                let Seen::File(file) = seen else { return None };
+            FileVerdict::Take { from } => {
+                let Observation::File(file) = observed else { return None };
                 let base = from.as_ref().map_or(before, |from| self.files.get(from));
                 let declared = base.is_some_and(|base| base.declares);
                 if let Some(from) = &from {
                     let from = self.roots.unit(from);
                     changes.push(UnitChange::Rename { from, to: unit.clone() });
                 }
-                let read = Known { version: Some(file.version.clone()), ..Known::default() };
+                let read =
+                    FileRecord { version: Some(file.version.clone()), ..FileRecord::default() };
                 if file.is_empty() && declared {
-                    let trouble = Trouble::Absent("the file is empty");
-                    return Some(self.kept(key, from, read, trouble, tells_all));
+                    let problem = FileProblem::Absent("the file is empty");
+                    return Some(self.with_problem(key, from, read, problem, report_all));
                 }
                 let load = file.load(&self.roots.path(&key), key.rank, &load_str);
                 if load.loaded.has_errors() {
-                    let trouble = Trouble::Load(Box::new(load));
-                    return Some(self.kept(key, from, read, trouble, tells_all));
+                    let problem = FileProblem::Load(Box::new(load));
+                    return Some(self.with_problem(key, from, read, problem, report_all));
                 }
                 let known = known(&load);
                 let tools = known.tools;
                 changes.push(UnitChange::Replace { unit: unit.clone(), loaded: load.loaded });
                 let from_unit = from.as_ref().map(|from| self.roots.unit(from));
                 let event = FileEvent::Loaded { unit, from: from_unit, tools };
-                Some(Outcome { key, from, known: Some(known), event: Some(event) })
+                Some(FileOutcome { key, from, known: Some(known), event: Some(event) })
             }
         }
     }
 
-    /// A place in trouble, whose last good tools stay, if it has any. It is reported once, and not at
-    /// every look, unless somebody asks.
-    fn kept(
+    /// A place with a problem, which keeps the tools of its last valid version, if there was one. The problem is
+    /// reported once, not at every scan, unless `report_all` is set.
+    fn with_problem(
         &self,
-        key: Key,
-        from: Option<Key>,
-        known: Known,
-        trouble: Trouble,
-        tells_all: bool,
-    ) -> Outcome {
+        key: FileKey,
+        from: Option<FileKey>,
+        known: FileRecord,
+        problem: FileProblem,
+        report_all: bool,
+    ) -> FileOutcome {
         let base = self.files.get(from.as_ref().unwrap_or(&key));
         let (declares, tools) = base.map_or((false, 0), |base| (base.declares, base.tools));
-        let known_reason = base.and_then(|base| base.trouble.as_ref()).map(Trouble::reason);
-        let is_news = tells_all || known_reason != Some(trouble.reason());
+        let known_reason = base.and_then(|base| base.problem.as_ref()).map(FileProblem::reason);
+        let is_news = report_all || known_reason != Some(problem.reason());
         let event = is_news.then(|| {
-            FileEvent::of_trouble(self.roots.unit(&key), &trouble, declares.then_some(tools))
+            FileEvent::of_problem(self.roots.unit(&key), &problem, declares.then_some(tools))
         });
-        let known = Known { declares, tools, trouble: Some(trouble), ..known };
-        Outcome { key, from, known: Some(known), event }
+        let known = FileRecord { declares, tools, problem: Some(problem), ..known };
+        FileOutcome { key, from, known: Some(known), event }
     }
 
-    fn commit(&mut self, outcomes: Vec<Outcome>, report: &mut LookReport) {
-        // All sources first: files may have exchanged their names.
+    fn commit(&mut self, outcomes: Vec<FileOutcome>, report: &mut ScanReport) {
+        // Remove all sources first, because files may have exchanged their names.
         for from in outcomes.iter().filter_map(|outcome| outcome.from.as_ref()) {
             self.files.remove(from);
         }
-        for Outcome { key, known, event, .. } in outcomes {
+        for FileOutcome { key, known, event, .. } in outcomes {
             self.refused.remove(&key);
             match known {
                 Some(known) => self.files.insert(key, known),
@@ -480,20 +488,23 @@ impl State {
         }
     }
 
-    /// Nothing was applied: all stays as it was, and is tried again with the next look.
-    fn refuse(&mut self, outcomes: Vec<Outcome>, reason: &str, report: &mut LookReport) {
-        for Outcome { key, event, .. } in outcomes {
-            let trouble = Trouble::Refused(reason.to_owned());
+    /// Records that nothing was applied. The changes are tried again with the next scan.
+    fn refuse(&mut self, outcomes: Vec<FileOutcome>, reason: &str, report: &mut ScanReport) {
+        for FileOutcome { key, event, .. } in outcomes {
+            let problem = FileProblem::Refused(reason.to_owned());
             let unit = self.roots.unit(&key);
-            let is_known =
-                self.files.get(&key).and_then(|known| known.trouble.as_ref()).map(Trouble::reason)
-                    == Some(trouble.reason());
+            let is_known = self
+                .files
+                .get(&key)
+                .and_then(|known| known.problem.as_ref())
+                .map(FileProblem::reason)
+                == Some(problem.reason());
             let mut known = self.files.remove(&key).unwrap_or_default();
             if event.is_some() && !is_known {
                 let tools = known.declares.then_some(known.tools);
-                report.events.push(FileEvent::of_trouble(unit, &trouble, tools));
+                report.events.push(FileEvent::of_problem(unit, &problem, tools));
             }
-            known.trouble = Some(trouble);
+            known.problem = Some(problem);
             self.files.insert(key.clone(), known);
             self.refused.insert(key);
         }
@@ -515,29 +526,29 @@ mod tests {
             Ok(())
         }
 
-        fn report(&self, _: &LookReport) {}
+        fn report(&self, _: &ScanReport) {}
     }
 
     #[test]
-    fn a_file_that_is_heard_of_again_is_not_gone_because_two_looks_missed_it() {
+    fn a_new_event_restarts_the_wait_for_a_missing_file() {
         let home = tempfile::tempdir().unwrap();
         let (file, aside) = (home.path().join("a.yaml"), home.path().join("aside"));
         fs::write(&file, "toolcrib: 1\ntools: []\n").unwrap();
         let live = LiveManifests::new(&load_dirs(&[home.path().to_owned()]), Nobody);
-        let key = Key { rank: 0, name: "a.yaml".into() };
-        let heard = Scope::Places(BTreeSet::from([key.clone()]));
-        let nothing = Scope::Places(BTreeSet::new());
-        let look = |scope: &Scope, at: Instant| {
-            live.state().look(scope, at, &|_| Ok(()));
+        let key = FileKey { rank: 0, name: "a.yaml".into() };
+        let pending = ScanScope::Places(BTreeSet::from([key.clone()]));
+        let nothing = ScanScope::Places(BTreeSet::new());
+        let scan = |scope: &ScanScope, at: Instant| {
+            live.state().scan(scope, at, &|_| Ok(()));
             live.state().files.get(&key).is_some()
         };
 
         fs::rename(&file, &aside).unwrap();
         let start = Instant::now();
-        assert!(look(&heard, start));
-        // Back, and away again, before anybody looks: of that, events tell.
-        assert!(look(&heard, start + SETTLE), "it has been there since");
-        assert!(look(&nothing, start + SETTLE + SETTLE / 2));
-        assert!(!look(&nothing, start + 2 * SETTLE), "it stays away, and nothing is heard of it");
+        assert!(scan(&pending, start));
+        // The file came back and vanished again before the scan: only events show that.
+        assert!(scan(&pending, start + SETTLE), "an event restarted the wait");
+        assert!(scan(&nothing, start + SETTLE + SETTLE / 2));
+        assert!(!scan(&nothing, start + 2 * SETTLE), "the wait ended without another event");
     }
 }

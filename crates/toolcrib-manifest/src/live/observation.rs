@@ -1,4 +1,4 @@
-//! What stands at the place of a manifest at one moment.
+//! Observes what is at the place of a manifest at one moment.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use crate::directory::{FileLoad, is_dead_link, load_bytes, unread};
 use crate::document::FILE_MAX_BYTES;
 use crate::manifest::Loaded;
 
-/// What makes a file the same file under another name.
+/// The identity of a file, whatever its name is.
 ///
-/// The number of a deleted file is given to the next new one, often at once; when it was born tells
-/// the two apart, unless one was deleted within a tick of the clock ([`is_settled`](Self::is_settled)).
+/// The inode number of a deleted file is often reused at once. The creation time tells the two files apart, unless one
+/// was deleted within the clock tick in which it was created ([`is_settled`](Self::is_settled)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId {
     device: u64,
@@ -20,22 +20,22 @@ pub(crate) struct FileId {
     born: Option<SystemTime>,
 }
 
-/// Twice the longest tick of the clock that Linux stamps files with (100 Hz).
+/// Twice the longest tick of the clock that Linux uses for file times (100 Hz).
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// What changes when a file is written. Equal stamps mean that nothing was written, but for writes
-/// within one tick of the file system's clock: who has heard of a write looks whatever the stamp says.
+/// The metadata that changes when a file is written. Equal stamps mean that nothing was written, except for writes
+/// within one tick of the file system's clock: after an event the file is read whatever its stamp is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     id: Option<FileId>,
     bytes: u64,
     modified: Option<SystemTime>,
-    /// When anything about the file has changed, its names included, and how many names it has.
+    /// The time of the last change of content or metadata, including its names.
     changed: (i64, i64),
     names: u64,
 }
 
-impl Stamp {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let (changed, names) = inode(metadata);
         Self {
@@ -47,7 +47,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the file can be at one place only.
+    /// Whether the file has no hard links.
     pub(crate) fn has_one_name(&self) -> bool {
         self.names == 1
     }
@@ -62,13 +62,13 @@ impl FileId {
         Some(Self { device: metadata.dev(), inode: metadata.ino(), born })
     }
 
-    /// Whether a file that exists at this time is the only one that can ever have this identity: it
-    /// has outlived the tick of the clock in which it was born.
+    /// Whether no other file can have this identity, given that the file exists at this time: it is older than the
+    /// clock tick in which it was created.
     fn is_settled(self, now: SystemTime) -> bool {
         self.born.is_some_and(|born| now.duration_since(born).is_ok_and(|age| age > CLOCK_TICK))
     }
 
-    /// Elsewhere a rename is recognised by its content only.
+    /// On other systems a rename is recognized by the content only.
     #[cfg(not(unix))]
     pub(crate) fn of(_: &Metadata) -> Option<Self> {
         None
@@ -86,51 +86,51 @@ fn inode(_: &Metadata) -> ((i64, i64), u64) {
     ((0, 0), 1)
 }
 
-/// A file's content, by a hash that nobody can find a second text for.
+/// A cryptographic hash of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Digest([u8; 32]);
+pub(crate) struct ContentDigest([u8; 32]);
 
-impl Digest {
+impl ContentDigest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 }
 
-/// What was seen.
+/// What was observed at a place.
 #[derive(Debug)]
-pub(crate) enum Seen {
-    /// There is no file of that name; there may be a link that leads to nothing.
+pub(crate) enum Observation {
+    /// There is no file of that name, or a dangling link.
     Missing { is_link: bool },
-    /// There is something that cannot be read; why, as a diagnostic.
+    /// The file cannot be read; the diagnostic says why.
     Unread(Box<FileLoad>),
-    /// The file is as it was: its stamp says so.
-    Same(Stamp),
-    /// Somebody is writing it.
+    /// The file has the known stamp and was not read.
+    Same(FileStamp),
+    /// The file changed while it was read.
     Busy,
-    /// A file and its bytes.
-    File(SeenFile),
+    /// A file with its content.
+    File(ObservedFile),
 }
 
-/// Which version of a file was read.
+/// The version of a file that was read.
 #[derive(Debug, Clone)]
 pub(crate) struct FileVersion {
-    pub(crate) stamp: Stamp,
-    pub(crate) digest: Digest,
-    /// Whether no other file can ever have its identity.
+    pub(crate) stamp: FileStamp,
+    pub(crate) digest: ContentDigest,
+    /// Whether no other file can have its identity.
     pub(crate) is_settled: bool,
-    /// Where the file really is, if it is reached through a symbolic link.
+    /// The target, if the file is a symbolic link.
     pub(crate) target: Option<PathBuf>,
 }
 
-/// A file that was read.
+/// A file with the content that was read.
 #[derive(Debug)]
-pub(crate) struct SeenFile {
+pub(crate) struct ObservedFile {
     pub(crate) version: FileVersion,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Seen {
-    /// The file's identity, where there is a file.
+impl Observation {
+    /// The identity of the file, if there is one.
     pub(crate) fn id(&self) -> Option<FileId> {
         match self {
             Self::Missing { .. } | Self::Unread(_) | Self::Busy => None,
@@ -139,7 +139,7 @@ impl Seen {
         }
     }
 
-    /// The identity of a file that can be at one place only.
+    /// The identity of a file without hard links.
     pub(crate) fn only_id(&self) -> Option<FileId> {
         let stamp = match self {
             Self::Same(stamp) => stamp,
@@ -150,12 +150,12 @@ impl Seen {
     }
 }
 
-impl SeenFile {
+impl ObservedFile {
     pub(crate) fn id(&self) -> Option<FileId> {
         self.version.stamp.id
     }
 
-    /// Whether there is nothing in it but blanks: somebody is about to write it.
+    /// Whether the file is blank, which usually means that somebody is about to write it.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.iter().all(u8::is_ascii_whitespace)
     }
@@ -171,60 +171,60 @@ impl SeenFile {
     }
 }
 
-impl Stamp {
+impl FileStamp {
     pub(crate) fn id(&self) -> Option<FileId> {
         self.id
     }
 
-    /// Whether the file was written between the two.
+    /// Whether the file was written between the two stamps.
     fn bytes_differ(&self, other: &Self) -> bool {
         (self.bytes, self.modified) != (other.bytes, other.modified)
     }
 
-    /// Whether the file was written so lately that somebody may still be at it.
+    /// Whether the file was written so recently that the writer may not have finished.
     pub(crate) fn is_fresh(&self, now: SystemTime, settle: Duration) -> bool {
         self.modified
             .is_some_and(|modified| now.duration_since(modified).is_ok_and(|age| age < settle))
     }
 }
 
-/// Looks at a place. With a stamp that still holds nothing is read.
-pub(crate) fn observe(path: &Path, known: Option<&Stamp>) -> Seen {
+/// Observes a place. A file with the known stamp is not read.
+pub(crate) fn observe(path: &Path, known: Option<&FileStamp>) -> Observation {
     match read(path, known) {
-        Ok(seen) => seen,
+        Ok(observed) => observed,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Seen::Missing { is_link: is_dead_link(path) }
+            Observation::Missing { is_link: is_dead_link(path) }
         }
-        Err(error) => Seen::Unread(Box::new(unread(path, &error))),
+        Err(error) => Observation::Unread(Box::new(unread(path, &error))),
     }
 }
 
-fn read(path: &Path, known: Option<&Stamp>) -> io::Result<Seen> {
-    // Looked at before it is opened: a named pipe would block.
+fn read(path: &Path, known: Option<&FileStamp>) -> io::Result<Observation> {
+    // Checked before it is opened: opening a named pipe would block.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
-        return Ok(Seen::Missing { is_link: is_dead_link(path) });
+        return Ok(Observation::Missing { is_link: is_dead_link(path) });
     }
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    let stamp = Stamp::of(&metadata);
+    let stamp = FileStamp::of(&metadata);
     if known == Some(&stamp) {
-        return Ok(Seen::Same(stamp));
+        return Ok(Observation::Same(stamp));
     }
     let is_link = std::fs::symlink_metadata(path)?.is_symlink();
-    // Followed once: what is said to be there and what is read are of one moment.
+    // The link is followed once, so that the recorded target is the file that is read.
     let target = if is_link { Some(std::fs::canonicalize(path)?) } else { None };
     let mut file = File::open(target.as_deref().unwrap_or(path))?;
-    // Of what is read, which may be another file by now.
-    let stamp = Stamp::of(&file.metadata()?);
+    // Taken from the open file, because the path may lead to another file by now.
+    let stamp = FileStamp::of(&file.metadata()?);
     let expected = usize::try_from(stamp.bytes).unwrap_or(FILE_MAX_BYTES).min(FILE_MAX_BYTES);
     let mut bytes = Vec::with_capacity(expected + 1);
     file.by_ref().take(FILE_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    if Stamp::of(&file.metadata()?).bytes_differ(&stamp) {
-        return Ok(Seen::Busy);
+    if FileStamp::of(&file.metadata()?).bytes_differ(&stamp) {
+        return Ok(Observation::Busy);
     }
     let is_settled = stamp.id.is_some_and(|id| id.is_settled(SystemTime::now()));
-    let version = FileVersion { stamp, digest: Digest::of(&bytes), is_settled, target };
-    Ok(Seen::File(SeenFile { version, bytes }))
+    let version = FileVersion { stamp, digest: ContentDigest::of(&bytes), is_settled, target };
+    Ok(Observation::File(ObservedFile { version, bytes }))
 }

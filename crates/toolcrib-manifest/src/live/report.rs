@@ -1,56 +1,56 @@
-//! What a look at manifests has found, for logs and listings.
+//! The results of a scan of manifests, for logs and listings.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::directory::FileLoad;
-use crate::live::state::{Known, ManifestUnit, Trouble};
+use crate::live::state::{FileProblem, FileRecord, ManifestUnit};
 
-/// What a look has found, and what became of it.
+/// What a scan found, and whether the changes were applied.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct LookReport {
-    /// What changed, a file each.
+pub struct ScanReport {
+    /// The changes, one for each file.
     pub events: Vec<FileEvent>,
-    /// Why nothing was applied, if it was not.
+    /// Why the changes were refused; `None` if they were applied.
     pub refused: Option<String>,
-    /// When to look again, because something may be about to come back.
+    /// When to scan again, because a missing file may come back.
     pub(super) next: Option<Instant>,
 }
 
-/// What became of a file. Exhaustive on purpose: nothing is to be passed over.
+/// A change of a file. Exhaustive on purpose: callers have to handle every kind.
 #[derive(Debug)]
 pub enum FileEvent {
-    /// Its tools are live.
+    /// Its tools were loaded.
     Loaded {
         /// The file.
         unit: ManifestUnit,
-        /// What it was called before, if it was renamed.
+        /// Its previous name, if it was renamed.
         from: Option<ManifestUnit>,
         /// How many tools it declares.
         tools: usize,
     },
-    /// It is gone, and its tools with it.
+    /// The file was removed, and its tools with it.
     Removed {
         /// The file.
         unit: ManifestUnit,
     },
-    /// It cannot be used as it stands: its last good tools stay.
+    /// The file currently cannot be used: the tools of its last valid version stay.
     Stale {
         /// The file.
         unit: ManifestUnit,
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
-        /// How many tools stay.
+        /// How many tools it keeps.
         tools: usize,
         /// The file with its errors, if it could be read.
         load: Option<Box<FileLoad>>,
     },
-    /// It cannot be used, and never could.
+    /// The file cannot be used and has never been loaded.
     Broken {
         /// The file.
         unit: ManifestUnit,
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
         /// The file with its errors, if it could be read.
         load: Option<Box<FileLoad>>,
@@ -58,12 +58,16 @@ pub enum FileEvent {
 }
 
 impl FileEvent {
-    /// A file in trouble, which keeps so many tools, if it ever had any.
-    pub(super) fn of_trouble(unit: ManifestUnit, trouble: &Trouble, keeps: Option<usize>) -> Self {
-        let reason = trouble.reason();
-        let load = match trouble {
-            Trouble::Load(load) => Some(load.clone()),
-            Trouble::Absent(_) | Trouble::Refused(_) => None,
+    /// The event for a file with a problem; `keeps` is the number of tools it keeps, `None` if it was never loaded.
+    pub(super) fn of_problem(
+        unit: ManifestUnit,
+        problem: &FileProblem,
+        keeps: Option<usize>,
+    ) -> Self {
+        let reason = problem.reason();
+        let load = match problem {
+            FileProblem::Load(load) => Some(load.clone()),
+            FileProblem::Absent(_) | FileProblem::Refused(_) => None,
         };
         match keeps {
             Some(tools) => Self::Stale { unit, reason, tools, load },
@@ -72,38 +76,38 @@ impl FileEvent {
     }
 }
 
-/// A manifest as it stands.
+/// The status of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileStatus {
     /// The file.
     pub path: PathBuf,
-    /// How many tools of it are live.
+    /// How many of its tools are live.
     pub tools: usize,
-    /// Whether they are what the file says.
+    /// Whether its tools match its current content.
     pub state: FileState,
 }
 
-/// Whether a file's tools are what it says.
+/// Whether the tools of a file match its current content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileState {
-    /// They are.
+    /// They match.
     Live,
-    /// The file cannot be used as it stands; these are its last good tools.
+    /// The file currently cannot be used; the tools are those of its last valid version.
     Stale {
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
     },
-    /// The file cannot be used, and never could.
+    /// The file cannot be used and has never been loaded.
     Broken {
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
     },
 }
 
 impl FileState {
-    /// The stable word: `live`, `stale` or `broken`.
+    /// Its stable name: `live`, `stale` or `broken`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -112,7 +116,7 @@ impl FileState {
         }
     }
 
-    /// Why the file cannot be used, if it cannot.
+    /// Why the file cannot be used; `None` if it can.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Live => None,
@@ -122,8 +126,8 @@ impl FileState {
 }
 
 impl FileStatus {
-    pub(super) fn of(path: PathBuf, known: &Known) -> Self {
-        let reason = known.trouble.as_ref().map(Trouble::reason);
+    pub(super) fn of(path: PathBuf, known: &FileRecord) -> Self {
+        let reason = known.problem.as_ref().map(FileProblem::reason);
         let state = match reason {
             None => FileState::Live,
             Some(reason) if known.declares => FileState::Stale { reason },

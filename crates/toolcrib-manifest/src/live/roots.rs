@@ -1,4 +1,4 @@
-//! Where manifests are looked for, and what an event's path has to do with them.
+//! The configured directories of manifests, and which files an event affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -6,66 +6,67 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::directory::{counts, manifests};
-use crate::live::observation::{FileId, Seen};
-use crate::live::state::{Files, Key, Known, ManifestUnit};
+use crate::live::observation::{FileId, Observation};
+use crate::live::state::{FileKey, FileRecord, FileTable, ManifestUnit};
 
 /// The directories and files of the configuration, in order.
 #[derive(Debug)]
-pub(super) struct Roots(Vec<Root>);
+pub(super) struct ManifestRoots(Vec<ManifestRoot>);
 
 /// A directory of manifests, or the directory of a single one.
 #[derive(Debug)]
-struct Root {
+struct ManifestRoot {
     dir: PathBuf,
-    /// The one file that counts.
+    /// The only file that is loaded, if a single file is configured.
     only: Option<std::ffi::OsString>,
-    /// The directory as it was when manifests were seen in it.
+    /// The identity of the directory when it last contained manifests.
     id: Option<FileId>,
-    /// Why it cannot be read.
+    /// Why the directory cannot be read.
     problem: Option<String>,
-    /// Where it and its parent really are: events come with such paths.
+    /// Its real path and that of its nearest existing parent, as events contain them.
     real: Option<PathBuf>,
     real_parent: Option<PathBuf>,
-    /// What is next on the way from there to the directory: usually the directory.
-    step: Option<PathBuf>,
+    /// The next component on the path from that parent to the directory; usually the directory
+    /// itself.
+    next_on_path: Option<PathBuf>,
 }
 
-impl Roots {
+impl ManifestRoots {
     pub(super) fn new(paths: &[PathBuf]) -> Self {
-        Self(paths.iter().map(|path| Root::new(path)).collect())
+        Self(paths.iter().map(|path| ManifestRoot::new(path)).collect())
     }
 
-    pub(super) fn path(&self, key: &Key) -> PathBuf {
+    pub(super) fn path(&self, key: &FileKey) -> PathBuf {
         match self.root(key.rank) {
             Some(root) => root.dir.join(&key.name),
             None => PathBuf::from(&key.name),
         }
     }
 
-    pub(super) fn unit(&self, key: &Key) -> ManifestUnit {
+    pub(super) fn unit(&self, key: &FileKey) -> ManifestUnit {
         ManifestUnit { name: self.path(key).to_string_lossy().into_owned(), rank: key.rank }
     }
 
     /// Directories that cannot be read, with the reason.
     pub(super) fn unreadable(&self) -> Vec<(PathBuf, String)> {
-        let problem = |root: &Root| Some((root.dir.clone(), root.problem.clone()?));
+        let problem = |root: &ManifestRoot| Some((root.dir.clone(), root.problem.clone()?));
         self.0.iter().filter_map(problem).collect()
     }
 
     /// Every place where a manifest is or was.
-    pub(super) fn list(&mut self, files: &Files) -> BTreeSet<Key> {
+    pub(super) fn list(&mut self, files: &FileTable) -> BTreeSet<FileKey> {
         let mut keys = BTreeSet::new();
         for (rank, root) in (0..).zip(&mut self.0) {
             keys.extend(files.of_rank(rank).map(|(key, _)| key.clone()));
             if let Some(name) = &root.only {
-                keys.insert(Key { rank, name: name.clone() });
+                keys.insert(FileKey { rank, name: name.clone() });
                 continue;
             }
             match manifests(&root.dir) {
                 Ok(paths) => {
                     root.problem = None;
                     let names = paths.iter().filter_map(|path| path.file_name());
-                    keys.extend(names.map(|name| Key { rank, name: name.to_owned() }));
+                    keys.extend(names.map(|name| FileKey { rank, name: name.to_owned() }));
                 }
                 Err(error) => root.problem = Some(error.to_string()),
             }
@@ -73,13 +74,21 @@ impl Roots {
         keys
     }
 
-    /// The directories that are not there, or are others and empty: a mount that is gone shows the
-    /// empty directory under it. Only those in which something is missed are looked at.
-    pub(super) fn gone(&mut self, seen: &BTreeMap<Key, Seen>, files: &Files) -> BTreeSet<u32> {
-        let misses =
-            |key: &Key, seen: &Seen| matches!(seen, Seen::Missing { .. }) && files.contains(key);
-        let missing: BTreeSet<u32> =
-            seen.iter().filter(|(key, seen)| misses(key, seen)).map(|(key, _)| key.rank).collect();
+    /// The ranks of directories that do not exist or were replaced by an empty one, as after an unmount. Only
+    /// directories with missing files are checked.
+    pub(super) fn vanished(
+        &mut self,
+        observed: &BTreeMap<FileKey, Observation>,
+        files: &FileTable,
+    ) -> BTreeSet<u32> {
+        let misses = |key: &FileKey, observed: &Observation| {
+            matches!(observed, Observation::Missing { .. }) && files.contains(key)
+        };
+        let missing: BTreeSet<u32> = observed
+            .iter()
+            .filter(|(key, observed)| misses(key, observed))
+            .map(|(key, _)| key.rank)
+            .collect();
         let is_gone = |rank: &u32| {
             let Some(root) = self.0.get_mut(*rank as usize) else { return true };
             let dir = nonempty(&root.dir);
@@ -96,36 +105,37 @@ impl Roots {
         missing.into_iter().filter(is_gone).collect()
     }
 
-    /// The directories to watch, by their real paths: those of manifests, their parents, and those
-    /// that links lead to.
-    pub(super) fn wanted(&mut self, files: &Files) -> BTreeSet<PathBuf> {
-        let mut wanted = BTreeSet::new();
+    /// The directories to watch, by their real paths: the directories of manifests, their parents, and the directories
+    /// of link targets.
+    pub(super) fn dirs_to_watch(&mut self, files: &FileTable) -> BTreeSet<PathBuf> {
+        let mut dirs_to_watch = BTreeSet::new();
         for root in &mut self.0 {
             root.find();
-            wanted.extend(root.real.clone());
-            wanted.extend(root.real_parent.clone());
+            dirs_to_watch.extend(root.real.clone());
+            dirs_to_watch.extend(root.real_parent.clone());
         }
         let targets = files.iter().filter_map(|(_, known)| known.target()?.parent());
-        wanted.extend(targets.map(Path::to_owned));
-        wanted
+        dirs_to_watch.extend(targets.map(Path::to_owned));
+        dirs_to_watch
     }
 
-    /// The places that an event at this path is about; `None` if it may be about all of them, because
-    /// it is about a directory, or about a link that manifests are reached through.
-    pub(super) fn concerned(&self, files: &Files, path: &Path) -> Option<BTreeSet<Key>> {
+    /// The places that an event at this path affects; `None` if it may affect all of them, because the path is a
+    /// directory, or a link through which manifests are reached.
+    pub(super) fn affected(&self, files: &FileTable, path: &Path) -> Option<BTreeSet<FileKey>> {
         let (dir, name) = (path.parent()?, path.file_name()?);
-        if self.0.iter().any(|root| root.is_itself(path)) {
+        if self.0.iter().any(|root| root.is_on_path(path)) {
             return None;
         }
         let mut keys = BTreeSet::new();
         for (rank, root) in (0..).zip(&self.0) {
             if root.real.as_deref() == Some(dir) && root.has(name) {
-                keys.insert(Key { rank, name: name.to_owned() });
+                keys.insert(FileKey { rank, name: name.to_owned() });
             }
         }
-        // Only those who use links pay for looking for them.
+        // Without links this search is not needed.
         if files.links() > 0 {
-            let leads_here = |known: &Known| known.target().is_some_and(|target| target == path);
+            let leads_here =
+                |known: &FileRecord| known.target().is_some_and(|target| target == path);
             let linked = files.iter().filter(|(_, known)| leads_here(known));
             keys.extend(linked.map(|(key, _)| key.clone()));
             let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
@@ -136,20 +146,27 @@ impl Roots {
         Some(keys)
     }
 
-    fn root(&self, rank: u32) -> Option<&Root> {
+    fn root(&self, rank: u32) -> Option<&ManifestRoot> {
         self.0.get(rank as usize)
     }
 }
 
-impl Root {
+impl ManifestRoot {
     fn new(path: &Path) -> Self {
         let (dir, only) = match (path.is_file(), path.parent(), path.file_name()) {
             (true, Some(dir), Some(name)) => (dir.to_owned(), Some(name.to_owned())),
             _ => (path.to_owned(), None),
         };
         let id = fs::metadata(nonempty(&dir)).ok().as_ref().and_then(FileId::of);
-        let mut root =
-            Self { dir, only, id, problem: None, real: None, real_parent: None, step: None };
+        let mut root = Self {
+            dir,
+            only,
+            id,
+            problem: None,
+            real: None,
+            real_parent: None,
+            next_on_path: None,
+        };
         root.find();
         root
     }
@@ -157,11 +174,11 @@ impl Root {
     fn find(&mut self) {
         let mut below = nonempty(&self.dir);
         self.real = fs::canonicalize(below).ok();
-        (self.real_parent, self.step) = (None, None);
-        // The nearest that exists: from there the way back is seen.
+        (self.real_parent, self.next_on_path) = (None, None);
+        // Find the nearest existing parent: watching it shows when the directory comes back.
         while let Some(dir) = below.parent().map(nonempty).filter(|dir| *dir != below) {
             if let Ok(real) = fs::canonicalize(dir) {
-                self.step = below.file_name().map(|name| real.join(name));
+                self.next_on_path = below.file_name().map(|name| real.join(name));
                 self.real_parent = Some(real);
                 return;
             }
@@ -173,13 +190,13 @@ impl Root {
         self.only.as_deref().map_or_else(|| counts(name), |only| only == name)
     }
 
-    /// Whether the path is the directory's, or on the way to it.
-    fn is_itself(&self, path: &Path) -> bool {
-        self.real.as_deref() == Some(path) || self.step.as_deref() == Some(path)
+    /// Whether the path is this directory or the next component on the path to it.
+    fn is_on_path(&self, path: &Path) -> bool {
+        self.real.as_deref() == Some(path) || self.next_on_path.as_deref() == Some(path)
     }
 }
 
-/// The current directory has no name of its own.
+/// The directory, with `.` for an empty path.
 fn nonempty(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
@@ -190,12 +207,12 @@ mod tests {
 
     #[test]
     fn a_file_that_is_missed_in_the_current_directory_does_not_make_it_gone() {
-        // A path of one word that leads to a file wherever this crate is tested.
-        let mut roots = Roots::new(&["Cargo.toml".into()]);
-        let key = Key { rank: 0, name: "Cargo.toml".into() };
-        let mut files = Files::default();
-        files.insert(key.clone(), Known::default());
-        let seen = BTreeMap::from([(key, Seen::Missing { is_link: false })]);
-        assert_eq!(roots.gone(&seen, &files), BTreeSet::new());
+        // A file name that exists in the folder in which this crate is tested.
+        let mut roots = ManifestRoots::new(&["Cargo.toml".into()]);
+        let key = FileKey { rank: 0, name: "Cargo.toml".into() };
+        let mut files = FileTable::default();
+        files.insert(key.clone(), FileRecord::default());
+        let observed = BTreeMap::from([(key, Observation::Missing { is_link: false })]);
+        assert_eq!(roots.vanished(&observed, &files), BTreeSet::new());
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of every file: what it last said, and under which name.
+//! The table of manifests: for each file, the last version that was read and what is wrong with it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use crate::diagnostic::Severity;
 use crate::directory::FileLoad;
-use crate::live::observation::{Digest, FileId, FileVersion, SeenFile};
+use crate::live::observation::{ContentDigest, FileId, FileVersion, ObservedFile};
 
 /// A manifest as a registry's unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct ManifestUnit {
-    /// The file as people know it: the directory as it was configured, and the name.
+    /// The path for display: the directory as it was configured, and the file name.
     pub name: String,
     /// The position of the directory in the configuration.
     pub rank: u32,
@@ -25,57 +25,57 @@ impl fmt::Display for ManifestUnit {
     }
 }
 
-/// A place at which a manifest may be: a name in one of the directories.
+/// The place of a manifest: a file name in one of the directories.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct FileKey {
     pub(super) rank: u32,
     pub(super) name: OsString,
 }
 
-/// What is known of a place.
+/// What is known about a place.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    /// The last text that was checked, good or not; `None` as long as the file cannot be read.
+pub(super) struct FileRecord {
+    /// The last version that was checked, valid or not; `None` while the file cannot be read.
     pub(super) version: Option<FileVersion>,
-    /// Where a symbolic link led or leads to that leads to nothing now.
+    /// The target of a dangling symbolic link.
     pub(super) lost_target: Option<PathBuf>,
-    /// Whether it is a unit of the registry: it had no errors once, and has not been removed.
+    /// Whether it is a unit of the registry: it was loaded without errors once and has not been removed.
     pub(super) declares: bool,
-    /// Tools of the last text without errors.
+    /// The number of tools in the last valid version.
     pub(super) tools: usize,
-    /// What is wrong with the file as it stands.
-    pub(super) trouble: Option<Trouble>,
+    /// What is currently wrong with the file.
+    pub(super) problem: Option<FileProblem>,
 }
 
-impl Known {
+impl FileRecord {
     pub(super) fn id(&self) -> Option<FileId> {
         self.version.as_ref()?.stamp.id()
     }
 
-    pub(super) fn has(&self, digest: Digest) -> bool {
+    pub(super) fn has(&self, digest: ContentDigest) -> bool {
         self.version.as_ref().is_some_and(|version| version.digest == digest)
     }
 
-    /// Where the file really is, if a symbolic link leads to it.
+    /// The target, if the file is a symbolic link.
     pub(super) fn target(&self) -> Option<&PathBuf> {
         let target = self.version.as_ref().and_then(|version| version.target.as_ref());
         target.or(self.lost_target.as_ref())
     }
 }
 
-/// Why a file's last good tools are kept, or why it has none.
+/// Why a file keeps the tools of its last valid version, or has none.
 #[derive(Debug, Clone)]
-pub(super) enum Trouble {
-    /// It cannot be read, or it has errors.
+pub(super) enum FileProblem {
+    /// The file cannot be read or has errors.
     Load(Box<FileLoad>),
-    /// There is nothing in it, or nothing at its place.
+    /// The file is empty or missing.
     Absent(&'static str),
-    /// The registry would not take it.
+    /// The registry refused the changes.
     Refused(String),
 }
 
-impl Trouble {
-    /// In one line.
+impl FileProblem {
+    /// The reason, in one line.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Absent(reason) => (*reason).to_owned(),
@@ -104,21 +104,21 @@ impl Trouble {
     }
 }
 
-/// All places, and which of them have a file.
+/// All places, with an index by file identity.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    known: BTreeMap<Key, Known>,
-    by_id: HashMap<FileId, Vec<Key>>,
-    /// How many are reached through symbolic links.
+pub(super) struct FileTable {
+    known: BTreeMap<FileKey, FileRecord>,
+    by_id: HashMap<FileId, Vec<FileKey>>,
+    /// How many of them are symbolic links.
     links: usize,
 }
 
-impl Files {
-    pub(super) fn get(&self, key: &Key) -> Option<&Known> {
+impl FileTable {
+    pub(super) fn get(&self, key: &FileKey) -> Option<&FileRecord> {
         self.known.get(key)
     }
 
-    pub(super) fn contains(&self, key: &Key) -> bool {
+    pub(super) fn contains(&self, key: &FileKey) -> bool {
         self.known.contains_key(key)
     }
 
@@ -127,23 +127,27 @@ impl Files {
         self.links
     }
 
-    /// Whether there is something that could not be read.
-    pub(super) fn is_unread(&self, key: &Key) -> bool {
+    /// Whether the file at this place could not be read.
+    pub(super) fn is_unread(&self, key: &FileKey) -> bool {
         self.get(key).is_some_and(|known| known.version.is_none())
     }
 
-    /// Whether any of them could not be read.
+    /// Whether any file could not be read.
     pub(super) fn has_unread(&self) -> bool {
         self.known.values().any(|known| known.version.is_none())
     }
 
-    /// The places that have a file, hard links among them.
-    pub(super) fn with_id(&self, id: FileId) -> &[Key] {
+    /// The places that have this file; hard links count.
+    pub(super) fn with_id(&self, id: FileId) -> &[FileKey] {
         self.by_id.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The other places this file was at when they were looked at last.
-    pub(super) fn that_had(&self, file: &SeenFile, here: &Key) -> impl Iterator<Item = &Key> {
+    /// The other places at which this file was last observed.
+    pub(super) fn previous_places(
+        &self,
+        file: &ObservedFile,
+        here: &FileKey,
+    ) -> impl Iterator<Item = &FileKey> {
         let had = file.id().map(|id| self.with_id(id)).unwrap_or_default();
         had.iter().filter(move |key| {
             let is_it =
@@ -152,7 +156,7 @@ impl Files {
         })
     }
 
-    pub(super) fn insert(&mut self, key: Key, known: Known) {
+    pub(super) fn insert(&mut self, key: FileKey, known: FileRecord) {
         self.remove(&key);
         self.links += usize::from(known.target().is_some());
         if let Some(id) = known.id() {
@@ -161,7 +165,7 @@ impl Files {
         self.known.insert(key, known);
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<Known> {
+    pub(super) fn remove(&mut self, key: &FileKey) -> Option<FileRecord> {
         let known = self.known.remove(key)?;
         self.links -= usize::from(known.target().is_some());
         if let Some(id) = known.id()
@@ -175,13 +179,13 @@ impl Files {
         Some(known)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Known)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&FileKey, &FileRecord)> {
         self.known.iter()
     }
 
     /// The places in one directory.
-    pub(super) fn of_rank(&self, rank: u32) -> impl Iterator<Item = (&Key, &Known)> {
-        let first = Key { rank, name: OsString::new() };
+    pub(super) fn of_rank(&self, rank: u32) -> impl Iterator<Item = (&FileKey, &FileRecord)> {
+        let first = FileKey { rank, name: OsString::new() };
         self.known.range(first..).take_while(move |(key, _)| key.rank == rank)
     }
 }

@@ -1,8 +1,8 @@
-//! When to look at manifests: as soon as something has happened to them.
+//! Decides when to scan manifests: as soon as they have changed.
 //!
-//! Files are looked at when a writer closes them and when they are renamed, linked or deleted, never
-//! because they were merely written to: half a manifest is often a valid one. Where the system does
-//! not tell when a file is closed, a file is looked at once it has been quiet for a moment.
+//! Files are scanned when a writer closes them and when they are renamed, linked or deleted, but not because they were
+//! written to: half a manifest is often a valid one. On systems that do not report closing, a file is scanned once it
+//! has been quiet for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,47 +15,47 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::manifests::{LiveManifests, SETTLE, Scope};
-use crate::live::state::Key;
+use super::manifests::{LiveManifests, SETTLE, ScanScope};
+use crate::live::state::FileKey;
 
-/// The safety net under events: everything whose stamp has changed is looked at this often.
+/// The interval of scans that find changes for which no event came.
 const RESCAN: Duration = Duration::from_secs(30);
-/// The same, where nothing tells of events.
+/// The interval on systems or directories without events.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a file has been quiet when it is looked at, where nobody tells of its closing.
+/// How long a file has to be quiet before it is scanned, on systems that do not report closing.
 const QUIET: Duration = Duration::from_millis(50);
-/// Whether the system tells when a writer closes a file.
-const TELLS_CLOSING: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// Whether the system reports that a writer has closed a file.
+const REPORTS_CLOSE: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// A thread that looks at manifests whenever they change. Dropping it ends the thread.
+/// A thread that scans manifests whenever they change. Dropping it ends the thread.
 #[derive(Debug)]
-pub struct Watch {
-    messages: Sender<Message>,
+pub struct ManifestWatcher {
+    messages: Sender<WatchMessage>,
 }
 
 #[derive(Debug)]
-enum Message {
+enum WatchMessage {
     Event(notify::Result<Event>),
     Stop,
 }
 
-impl Watch {
-    /// Looks at everything once more, then whenever something changes. The manifests are not kept
-    /// alive by it.
+impl ManifestWatcher {
+    /// Scans everything once, then whenever something changes. It does not keep the manifests
+    /// alive.
     ///
-    /// Where the system offers no events, or not for all directories, everything is looked at every
-    /// two seconds instead, and `warn` hears of it. Fails only if there can be no thread.
+    /// If the system provides no events, or not for all directories, everything is scanned every two seconds instead,
+    /// and `warn` is called with a message. Fails only if the thread cannot be started.
     pub fn start(
         manifests: &Arc<LiveManifests>,
         warn: impl Fn(String) + Send + 'static,
     ) -> io::Result<Self> {
         let (messages, inbox) = channel();
         let to_inbox = messages.clone();
-        let tell = move |event| drop(to_inbox.send(Message::Event(event)));
+        let tell = move |event| drop(to_inbox.send(WatchMessage::Event(event)));
         let notifier = notify::recommended_watcher(tell)
-            .map_err(|error| warn(format!("the system tells of no file events: {error}")))
+            .map_err(|error| warn(format!("file events are not available: {error}")))
             .ok();
-        let mut watcher = Watcher {
+        let mut watcher = WatchThread {
             manifests: Arc::downgrade(manifests),
             inbox,
             is_polling: notifier.is_none(),
@@ -71,60 +71,60 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ManifestWatcher {
     fn drop(&mut self) {
-        // A thread that has ended by itself needs no telling.
-        let _ = self.messages.send(Message::Stop);
+        // Sending fails if the thread has already ended.
+        let _ = self.messages.send(WatchMessage::Stop);
     }
 }
 
-struct Watcher {
+struct WatchThread {
     manifests: Weak<LiveManifests>,
-    inbox: Receiver<Message>,
+    inbox: Receiver<WatchMessage>,
     notifier: Option<RecommendedWatcher>,
-    /// Directories that are watched, by their real paths.
+    /// The watched directories, by their real paths.
     watched: BTreeSet<PathBuf>,
-    /// Files that were written to, and when they will have been quiet for long enough.
-    quiet: BTreeMap<Key, Instant>,
+    /// Files that were written to, with the time from which they count as quiet.
+    quiet: BTreeMap<FileKey, Instant>,
     is_polling: bool,
     warn: Box<dyn Fn(String) + Send>,
 }
 
-/// The thread's work is over.
-struct Stopped;
+/// The thread has to end.
+struct ThreadStopped;
 
-impl Watcher {
-    /// Ends with the manifests, or when it is told to.
-    fn run(&mut self) -> Result<std::convert::Infallible, Stopped> {
-        while self.follow()? {}
-        let mut again = self.look(&self.rescan()?)?;
+impl WatchThread {
+    /// Runs until the manifests are dropped or the thread is told to stop.
+    fn run(&mut self) -> Result<std::convert::Infallible, ThreadStopped> {
+        while self.update_watches()? {}
+        let mut again = self.scan(&self.rescan()?)?;
         let mut rescan = Instant::now() + self.interval();
         loop {
             let quiet = self.quiet.values().min().copied();
-            let beside = self.manifests()?.surroundings().due();
+            let beside = self.manifests()?.auxiliary().due();
             let wakes = [Some(rescan), again, quiet, beside];
             let until = wakes.into_iter().flatten().min().unwrap_or(rescan);
-            let mut heard = self.wait(until)?;
+            let mut pending = self.wait(until)?;
             let now = Instant::now();
-            heard.places.extend(self.quieted(now));
-            let scope = if self.surroundings_have_changed(now)? {
-                Scope::Anew
-            } else if heard.everything {
-                Scope::All
+            pending.places.extend(self.take_quiet(now));
+            let scope = if self.auxiliary_files_have_changed(now)? {
+                ScanScope::Anew
+            } else if pending.everything {
+                ScanScope::All
             } else if rescan <= now {
                 self.rescan()?
-            } else if heard.places.is_empty() && again.is_none_or(|again| again > now) {
+            } else if pending.places.is_empty() && again.is_none_or(|again| again > now) {
                 continue;
             } else {
-                Scope::Places(heard.places)
+                ScanScope::Places(pending.places)
             };
-            again = self.look(&scope)?;
-            if !matches!(scope, Scope::Rescan | Scope::Anew) && !heard.moved {
+            again = self.scan(&scope)?;
+            if !matches!(scope, ScanScope::Rescan | ScanScope::Anew) && !pending.moved {
                 continue;
             }
-            // What a new watch had missed before it began is found by looking after it.
-            while self.follow()? {
-                again = self.look(&Scope::All)?;
+            // Changes before a new watch began are found by a scan afterwards.
+            while self.update_watches()? {
+                again = self.scan(&ScanScope::All)?;
             }
             rescan = Instant::now() + self.interval();
         }
@@ -134,106 +134,120 @@ impl Watcher {
         if self.is_polling { POLL } else { RESCAN }
     }
 
-    fn manifests(&self) -> Result<Arc<LiveManifests>, Stopped> {
-        self.manifests.upgrade().ok_or(Stopped)
+    fn manifests(&self) -> Result<Arc<LiveManifests>, ThreadStopped> {
+        self.manifests.upgrade().ok_or(ThreadStopped)
     }
 
-    fn look(&self, scope: &Scope) -> Result<Option<Instant>, Stopped> {
-        Ok(self.manifests()?.look(scope).next)
+    fn scan(&self, scope: &ScanScope) -> Result<Option<Instant>, ThreadStopped> {
+        Ok(self.manifests()?.scan(scope).next)
     }
 
-    /// The look of the safety net.
-    fn rescan(&self) -> Result<Scope, Stopped> {
-        let have_changed = self.manifests()?.surroundings().have_changed();
-        Ok(if have_changed { Scope::Anew } else { Scope::Rescan })
+    /// The periodic scan.
+    fn rescan(&self) -> Result<ScanScope, ThreadStopped> {
+        let have_changed = self.manifests()?.auxiliary().have_changed();
+        Ok(if have_changed { ScanScope::Anew } else { ScanScope::Rescan })
     }
 
-    /// Whether it is time to look at what is beside the manifests, and it is another.
-    fn surroundings_have_changed(&self, now: Instant) -> Result<bool, Stopped> {
+    /// Whether a check of the auxiliary files is due and one of them has changed.
+    fn auxiliary_files_have_changed(&self, now: Instant) -> Result<bool, ThreadStopped> {
         let manifests = self.manifests()?;
-        let mut surroundings = manifests.surroundings();
-        Ok(surroundings.due().is_some_and(|due| due <= now) && surroundings.have_changed())
+        let mut auxiliary = manifests.auxiliary();
+        Ok(auxiliary.due().is_some_and(|due| due <= now) && auxiliary.have_changed())
     }
 
-    /// Waits for something to happen, and takes all that has.
-    fn wait(&mut self, until: Instant) -> Result<Heard, Stopped> {
-        let mut heard = Heard::default();
+    /// Waits for an event, and takes all that have come.
+    fn wait(&mut self, until: Instant) -> Result<PendingEvents, ThreadStopped> {
+        let mut pending = PendingEvents::default();
         let timeout = until.saturating_duration_since(Instant::now());
         match self.inbox.recv_timeout(timeout) {
-            Ok(message) => self.hear(message, &mut heard)?,
-            Err(RecvTimeoutError::Timeout) => return Ok(heard),
-            Err(RecvTimeoutError::Disconnected) => return Err(Stopped),
+            Ok(message) => self.handle(message, &mut pending)?,
+            Err(RecvTimeoutError::Timeout) => return Ok(pending),
+            Err(RecvTimeoutError::Disconnected) => return Err(ThreadStopped),
         }
         while let Ok(message) = self.inbox.try_recv() {
-            self.hear(message, &mut heard)?;
+            self.handle(message, &mut pending)?;
         }
-        Ok(heard)
+        Ok(pending)
     }
 
-    fn hear(&mut self, message: Message, heard: &mut Heard) -> Result<(), Stopped> {
+    fn handle(
+        &mut self,
+        message: WatchMessage,
+        pending: &mut PendingEvents,
+    ) -> Result<(), ThreadStopped> {
         let event = match message {
-            Message::Stop => return Err(Stopped),
-            // Something was lost: nobody knows what.
-            Message::Event(Err(_)) => return self.hear_of_loss(heard),
-            Message::Event(Ok(event)) if event.need_rescan() => return self.hear_of_loss(heard),
-            Message::Event(Ok(event)) => event,
+            WatchMessage::Stop => return Err(ThreadStopped),
+            // Events were lost, so everything may have changed.
+            WatchMessage::Event(Err(_)) => return self.record_lost_events(pending),
+            WatchMessage::Event(Ok(event)) if event.need_rescan() => {
+                return self.record_lost_events(pending);
+            }
+            WatchMessage::Event(Ok(event)) => event,
         };
-        let Some(meaning) = meaning(event.kind) else { return Ok(()) };
+        let Some(file_change) = file_change(event.kind) else { return Ok(()) };
         let manifests = self.manifests()?;
         for path in &event.paths {
-            hear_of_surroundings(&manifests, path, meaning);
-            if meaning == Meaning::Gone && self.watched.remove(path) {
-                // The watch is of a directory that has another place now, or none.
+            record_auxiliary_event(&manifests, path, file_change);
+            if file_change == FileChange::Gone && self.watched.remove(path) {
+                // The watched directory was moved or deleted.
                 if let Some(notifier) = &mut self.notifier {
                     let _ = notifier.unwatch(path);
                 }
-                heard.all();
+                pending.all();
             }
-            match manifests.with_places(|roots, files| roots.concerned(files, path)) {
-                Some(keys) => self.hear_of(keys, path, meaning, heard),
-                None if matches!(meaning, Meaning::Written | Meaning::Closed) => {}
-                // Rights to a directory come and go rarely; only where something could not be read does
-                // it matter that they have come.
-                None if meaning == Meaning::Permitted
+            match manifests.with_places(|roots, files| roots.affected(files, path)) {
+                Some(keys) => self.add_event(keys, path, file_change, pending),
+                None if matches!(file_change, FileChange::Written | FileChange::Closed) => {}
+                // Permissions of directories rarely change. A change matters only if something could not be read
+                // before.
+                None if file_change == FileChange::Permitted
                     && !manifests.with_places(|roots, files| {
                         !roots.unreadable().is_empty() || files.has_unread()
                     }) => {}
-                None => heard.all(),
+                None => pending.all(),
             }
         }
         Ok(())
     }
 
-    fn hear_of_loss(&self, heard: &mut Heard) -> Result<(), Stopped> {
-        heard.all();
-        self.manifests()?.surroundings().look_in(Duration::ZERO);
+    fn record_lost_events(&self, pending: &mut PendingEvents) -> Result<(), ThreadStopped> {
+        pending.all();
+        self.manifests()?.auxiliary().schedule_check(Duration::ZERO);
         Ok(())
     }
 
-    fn hear_of(&mut self, keys: BTreeSet<Key>, path: &Path, meaning: Meaning, heard: &mut Heard) {
-        match meaning {
-            Meaning::Closed | Meaning::Gone | Meaning::Come => heard.places.extend(keys),
-            // A link is whole when it is made; a file is about to be written.
-            Meaning::Created if is_link(path) => {
-                heard.places.extend(keys);
-                heard.moved = true;
+    fn add_event(
+        &mut self,
+        keys: BTreeSet<FileKey>,
+        path: &Path,
+        file_change: FileChange,
+        pending: &mut PendingEvents,
+    ) {
+        match file_change {
+            FileChange::Closed | FileChange::Gone | FileChange::Come => pending.places.extend(keys),
+            // A new link is complete; a new file is about to be written.
+            FileChange::Created if is_link(path) => {
+                pending.places.extend(keys);
+                pending.moved = true;
             }
-            Meaning::Created | Meaning::Written if !TELLS_CLOSING => {
+            FileChange::Created | FileChange::Written if !REPORTS_CLOSE => {
                 let at = Instant::now() + QUIET;
                 self.quiet.extend(keys.into_iter().map(|key| (key, at)));
             }
-            // Somebody is at it again: the end of that is heard, too.
-            Meaning::Created | Meaning::Written => heard.places.retain(|key| !keys.contains(key)),
-            Meaning::Permitted => {
+            // The file is being written again; an event will follow when it is closed.
+            FileChange::Created | FileChange::Written => {
+                pending.places.retain(|key| !keys.contains(key))
+            }
+            FileChange::Permitted => {
                 let Some(manifests) = self.manifests.upgrade() else { return };
-                let unread = |key: &Key| manifests.with_places(|_, files| files.is_unread(key));
-                heard.places.extend(keys.into_iter().filter(unread));
+                let unread = |key: &FileKey| manifests.with_places(|_, files| files.is_unread(key));
+                pending.places.extend(keys.into_iter().filter(unread));
             }
         }
     }
 
-    fn quieted(&mut self, now: Instant) -> Vec<Key> {
-        let quiet: Vec<Key> =
+    fn take_quiet(&mut self, now: Instant) -> Vec<FileKey> {
+        let quiet: Vec<FileKey> =
             self.quiet.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
         for key in &quiet {
             self.quiet.remove(key);
@@ -241,19 +255,19 @@ impl Watcher {
         quiet
     }
 
-    /// Watches what has to be watched now, and nothing else. Whether something is new: then there may
-    /// be more, since directories came and went unheard until their parent was watched.
-    fn follow(&mut self) -> Result<bool, Stopped> {
+    /// Updates the set of watched directories. Returns whether a watch was added: there may then be more to watch,
+    /// because changes below a directory cause no events until it is watched.
+    fn update_watches(&mut self) -> Result<bool, ThreadStopped> {
         let manifests = self.manifests()?;
-        let wanted = manifests.wanted();
+        let dirs_to_watch = manifests.dirs_to_watch();
         let Some(notifier) = &mut self.notifier else { return Ok(false) };
-        for path in self.watched.difference(&wanted) {
+        for path in self.watched.difference(&dirs_to_watch) {
             let _ = notifier.unwatch(path);
         }
-        self.watched.retain(|path| wanted.contains(path));
+        self.watched.retain(|path| dirs_to_watch.contains(path));
         let mut is_new = false;
         let mut is_whole = true;
-        for path in wanted {
+        for path in dirs_to_watch {
             if self.watched.contains(&path) {
                 continue;
             }
@@ -262,13 +276,14 @@ impl Watcher {
                     self.watched.insert(path);
                     is_new = true;
                 }
-                // It has gone since; its parent tells when it comes back.
+                // The directory has vanished; the watch of its parent reports when it comes back.
                 Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
                 Err(error) => {
                     is_whole = false;
                     if !self.is_polling {
                         (self.warn)(format!(
-                            "{} cannot be watched, so all manifests are looked at every {} s: {error}",
+                            "{} cannot be watched, so all manifests are scanned every {} s: \
+                            {error}",
                             path.display(),
                             POLL.as_secs()
                         ));
@@ -281,76 +296,79 @@ impl Watcher {
     }
 }
 
-/// What is gone may be about to come back, and a file that is written is looked at when it is whole.
-fn hear_of_surroundings(manifests: &LiveManifests, path: &Path, meaning: Meaning) {
-    let mut surroundings = manifests.surroundings();
-    if !surroundings.concern(path) {
+/// Schedules a check of the auxiliary files: later for a deleted file, which may come back, and for one that is being
+/// written.
+fn record_auxiliary_event(manifests: &LiveManifests, path: &Path, file_change: FileChange) {
+    let mut auxiliary = manifests.auxiliary();
+    if !auxiliary.affects(path) {
         return;
     }
-    match meaning {
-        Meaning::Gone => surroundings.look_in(SETTLE),
-        Meaning::Closed | Meaning::Come | Meaning::Permitted => {
-            surroundings.look_in(Duration::ZERO);
+    match file_change {
+        FileChange::Gone => auxiliary.schedule_check(SETTLE),
+        FileChange::Closed | FileChange::Come | FileChange::Permitted => {
+            auxiliary.schedule_check(Duration::ZERO);
         }
-        Meaning::Created if is_link(path) => surroundings.look_in(Duration::ZERO),
-        Meaning::Created | Meaning::Written if !TELLS_CLOSING => surroundings.look_in(QUIET),
-        Meaning::Created | Meaning::Written => {}
+        FileChange::Created if is_link(path) => auxiliary.schedule_check(Duration::ZERO),
+        FileChange::Created | FileChange::Written if !REPORTS_CLOSE => {
+            auxiliary.schedule_check(QUIET)
+        }
+        FileChange::Created | FileChange::Written => {}
     }
 }
 
-/// What was heard of since the last look.
+/// The events since the last scan.
 #[derive(Debug, Default)]
-struct Heard {
-    places: BTreeSet<Key>,
+struct PendingEvents {
+    places: BTreeSet<FileKey>,
     everything: bool,
-    /// Whether other directories may have to be watched.
+    /// Whether the directories to watch may have changed.
     moved: bool,
 }
 
-impl Heard {
+impl PendingEvents {
     fn all(&mut self) {
         self.everything = true;
         self.moved = true;
     }
 }
 
-/// What an event says of a path.
+/// What an event reports about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    /// A writer has closed it.
+enum FileChange {
+    /// A writer closed it.
     Closed,
     /// It was renamed away, or deleted.
     Gone,
-    /// It was renamed to this, or exchanged.
+    /// It was renamed to this name, or exchanged.
     Come,
-    /// There is something new, perhaps unfinished.
+    /// It was created and may be incomplete.
     Created,
-    /// It was written to, perhaps not for the last time.
+    /// It was written to and may be incomplete.
     Written,
-    /// Who may read it has changed.
+    /// Its permissions changed.
     Permitted,
 }
 
-/// Reading and opening mean nothing.
-fn meaning(kind: EventKind) -> Option<Meaning> {
+/// The change that an event reports; `None` for reading and opening.
+fn file_change(kind: EventKind) -> Option<FileChange> {
     use notify::event::RenameMode;
 
     match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Meaning::Closed),
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(FileChange::Closed),
         EventKind::Access(_) => None,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
-            Some(Meaning::Gone)
+            Some(FileChange::Gone)
         }
         EventKind::Create(CreateKind::Folder) | EventKind::Modify(ModifyKind::Name(_)) => {
-            Some(Meaning::Come)
+            Some(FileChange::Come)
         }
-        EventKind::Create(_) => Some(Meaning::Created),
-        EventKind::Modify(ModifyKind::Metadata(_)) => Some(Meaning::Permitted),
-        EventKind::Modify(_) | EventKind::Any | EventKind::Other => Some(Meaning::Written),
+        EventKind::Create(_) => Some(FileChange::Created),
+        EventKind::Modify(ModifyKind::Metadata(_)) => Some(FileChange::Permitted),
+        EventKind::Modify(_) | EventKind::Any | EventKind::Other => Some(FileChange::Written),
     }
 }
 
-/// Whether a new name is another name of something that is there already.
+/// Whether a new name is a symbolic or hard link to an existing file.
 fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink() || has_other_names(&found))
 }

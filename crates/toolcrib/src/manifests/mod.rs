@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
 use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
 use toolcrib_manifest::live::{
-    FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
+    FileEvent, FileStatus, LiveManifests, ManifestWatcher, ScanReport, Subscriber, UnitChange,
 };
 use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
@@ -155,7 +155,7 @@ struct Parts {
     keeper: Keeper,
     /// Directories that may be missing, and were at the start.
     absent: Vec<PathBuf>,
-    watch: Mutex<Option<Watch>>,
+    watch: Mutex<Option<ManifestWatcher>>,
 }
 
 impl Reloader {
@@ -175,9 +175,9 @@ impl Reloader {
             names,
         };
         let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
-        let mut surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
-        surroundings.extend(manifests.host.trust.files());
-        let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
+        let mut auxiliary: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
+        auxiliary.extend(manifests.host.trust.files());
+        let live = LiveManifests::new(&manifests.files, registry).with_auxiliary_files(&auxiliary);
         let live = Arc::new(live);
         let trust = Arc::clone(&manifests.host.trust);
         let absent = manifests.absent.clone();
@@ -192,7 +192,7 @@ impl Reloader {
     pub fn watch(&self) -> io::Result<()> {
         let mut watch = self.0.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_none() {
-            *watch = Some(Watch::start(&self.0.live, |text| tracing::warn!("{text}"))?);
+            *watch = Some(ManifestWatcher::start(&self.0.live, |text| tracing::warn!("{text}"))?);
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Reloader {
     /// Calls that run and turns that are open keep what they have. MCP servers that files name no more
     /// or otherwise are ended, and with them the calls that they run; the others notice nothing. That
     /// goes on in the background, once the crib has connected to any.
-    pub fn reload(&self) -> LookReport {
+    pub fn reload(&self) -> ScanReport {
         self.0.keeper.look_again();
         self.0.live.reload()
     }
@@ -287,7 +287,7 @@ impl Subscriber for Registry {
         Ok(())
     }
 
-    fn report(&self, report: &LookReport) {
+    fn report(&self, report: &ScanReport) {
         for event in &report.events {
             log(event);
         }

@@ -10,7 +10,7 @@ use toolcrib_http::reports::{
     ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, PausedTool,
     Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
 };
-use toolcrib_manifest::live::{FileEvent, LookReport};
+use toolcrib_manifest::live::{FileEvent, ScanReport};
 use toolcrib_manifest::lock::Kind;
 
 use crate::Toolcrib;
@@ -146,7 +146,7 @@ fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
 }
 
 /// The files that cannot be used, with their errors as a compiler would show them.
-fn troubles(report: &LookReport) -> Vec<FileTrouble> {
+fn troubles(report: &ScanReport) -> Vec<FileTrouble> {
     let trouble = |event: &FileEvent| match event {
         FileEvent::Stale { unit, reason, load, .. } | FileEvent::Broken { unit, reason, load } => {
             Some(FileTrouble {

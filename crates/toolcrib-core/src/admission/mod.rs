@@ -4,6 +4,8 @@
 //! each call holds, so that a reloaded definition counts from its first call on.
 
 mod breaker;
+mod fair_bucket;
+mod fair_queue;
 mod lineage;
 mod rate;
 mod refusal;
@@ -30,7 +32,9 @@ pub(crate) const MAX_DEPTH: usize = 16;
 /// Bounds that hold for every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdmissionConfig {
-    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that none waits.
+    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that none waits. When as many
+    /// wait, the newest call of the identity with the most waiting calls makes room for an identity that
+    /// has fewer.
     pub(crate) max_queue: usize,
     /// How long a call waits for a slot at most. Default 30 s.
     pub(crate) queue_timeout: Duration,
@@ -87,8 +91,8 @@ impl Admission {
     /// `unavailable` (queue full or too slow) or `rate_limited`; all but the first say when to
     /// try again.
     ///
-    /// `edition` is a number that changes with the tool. `identity` is whose timeouts count
-    /// together; `""` where there is none. `lineage` is the [`Descent`]'s of the call this one was
+    /// `edition` is a number that changes with the tool. `identity` is whose timeouts count together and
+    /// whose share of the slots and the rate the call takes; `""` where there is none. `lineage` is the [`Descent`]'s of the call this one was
     /// made from. The wait is at most [`AdmissionConfig::queue_timeout`] and is no part of the
     /// tool's own time limit. Nested calls that hold slots and wait for each other's end there, too.
     /// Dropping the future leaves the queue.
@@ -96,7 +100,7 @@ impl Admission {
         &'a self,
         definition: &'a ToolDefinition,
         edition: u64,
-        identity: &'a str,
+        identity: &'a Arc<str>,
         lineage: &'a Lineage,
     ) -> Result<Permit<'a>, ToolError> {
         if lineage.depth() > MAX_DEPTH {
@@ -107,7 +111,7 @@ impl Admission {
         if let Some(limit) = definition.max_concurrent() {
             let (taken, waited) = match lineage.slot_of(tool) {
                 Some(inherited) => (inherited, false),
-                None => self.slot(tool, limit).await?,
+                None => self.slot(tool, identity, limit).await?,
             };
             permit.slot = Some(taken);
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
@@ -117,7 +121,7 @@ impl Admission {
         }
         // Last, so that a call that does not start uses up nothing.
         if let Some(limit) = definition.rate() {
-            self.take_token(tool, limit)?;
+            self.take_token(tool, identity, limit)?;
         }
         Ok(permit)
     }
@@ -147,9 +151,10 @@ impl Admission {
     async fn slot(
         &self,
         tool: &ToolName,
+        identity: &Arc<str>,
         limit: usize,
     ) -> Result<(Arc<ConcurrencySlot>, bool), ToolError> {
-        match self.tool(tool).gate.enter(limit, self.config.max_queue) {
+        match self.tool(tool).gate.enter(identity, limit, self.config.max_queue) {
             Admittance::Now(slot) => Ok((Arc::new(slot), false)),
             Admittance::Queued(place) => Ok((self.wait(place).await?, true)),
             Admittance::Full => Err(refusal::queue_full(self.config.queue_timeout)),
@@ -160,13 +165,20 @@ impl Admission {
         let limit = self.config.queue_timeout;
         match tokio::time::timeout(limit, place.slot()).await {
             Ok(Some(slot)) => Ok(Arc::new(slot)),
-            Ok(None) => Err(ToolError::internal("the queue of the tool was lost")),
+            // Another identity, which had fewer calls there, has its place.
+            Ok(None) => Err(refusal::queue_full(limit)),
             Err(_) => Err(refusal::queue_timeout(limit)),
         }
     }
 
-    fn take_token(&self, tool: &ToolName, limit: RateLimit) -> Result<(), ToolError> {
-        self.tool(tool).rates.take(limit).map_err(|wait| refusal::rate_limited(limit, wait))
+    fn take_token(
+        &self,
+        tool: &ToolName,
+        identity: &Arc<str>,
+        limit: RateLimit,
+    ) -> Result<(), ToolError> {
+        let taken = self.tool(tool).rates.take(limit, identity);
+        taken.map_err(|refused| refusal::rate_limited(limit, refused))
     }
 
     fn tool(&self, name: &ToolName) -> Arc<ToolAdmission> {

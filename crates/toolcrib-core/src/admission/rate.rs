@@ -1,20 +1,18 @@
-//! How often one tool may be called: a token bucket per limit.
+//! How often one tool may be called: a token bucket per limit, which identities share fairly.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use governor::clock::Clock;
-use governor::middleware::NoOpMiddleware;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
 use tokio::time::Instant;
 use toolcrib_tool::RateLimit;
+
+use super::fair_bucket::{FairBucket, Refused};
 
 /// Limits of one tool that are kept at once: that of the live definition, and those that turns
 /// begun before a reload still hold.
 const KEPT: usize = 4;
 
-/// A period beyond which a limit is no limit. The limiter counts nanoseconds in 64 bits.
+/// A period beyond which a limit is no limit.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// So many of something in so much time: a bucket of tokens that fills again evenly.
@@ -31,18 +29,77 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct TokenBucket(Bucket);
+pub struct TokenBucket(Mutex<Tokens>);
 
 impl TokenBucket {
     /// A full bucket of as many tokens as the limit allows, which fill again evenly over its time.
     pub fn new(limit: RateLimit) -> Self {
-        Self(bucket(limit))
+        Self(Mutex::new(Tokens::new(limit, Instant::now())))
     }
 
     /// Takes a token, or says how long until there is one.
     pub fn take(&self) -> Result<(), Duration> {
-        self.0.check().map_err(|refusal| refusal.wait_time_from(self.0.clock().now()))
+        // Nothing panics under the lock.
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.fill(Instant::now());
+        if tokens.has_one() {
+            tokens.take();
+            return Ok(());
+        }
+        Err(tokens.until(tokens.each))
     }
+}
+
+/// Tokens that fill again evenly, counted in the time that they take: exact, and without rounding.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    /// Nanoseconds that one token takes.
+    pub(super) each: i128,
+    /// Nanoseconds of a full bucket.
+    pub(super) full: i128,
+    /// Nanoseconds that are there.
+    pub(super) here: i128,
+    filled: Instant,
+}
+
+impl Tokens {
+    /// A full bucket.
+    pub(super) fn new(limit: RateLimit, now: Instant) -> Self {
+        let calls = limit.calls().get();
+        let each = nanos(limit.per().min(LONGEST) / calls).max(1);
+        let full = each * i128::from(calls);
+        Self { each, full, here: full, filled: now }
+    }
+
+    /// Adds what came since the last time, and returns it.
+    pub(super) fn fill(&mut self, now: Instant) -> i128 {
+        let passed = nanos(now.saturating_duration_since(self.filled));
+        self.filled = now;
+        self.here = (self.here + passed).min(self.full);
+        passed
+    }
+
+    pub(super) fn has_one(&self) -> bool {
+        self.here >= self.each
+    }
+
+    pub(super) fn take(&mut self) {
+        self.here -= self.each;
+    }
+
+    /// How long until so much is there.
+    pub(super) fn until(&self, wanted: i128) -> Duration {
+        nanoseconds((wanted - self.here).max(0))
+    }
+}
+
+fn nanos(time: Duration) -> i128 {
+    i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
+}
+
+/// A time of so many nanoseconds.
+pub(super) fn nanoseconds(nanos: i128) -> Duration {
+    u64::try_from(nanos).map_or(LONGEST, Duration::from_nanos)
 }
 
 /// The buckets of one tool.
@@ -58,18 +115,16 @@ pub(super) struct Rates {
 #[derive(Debug)]
 struct RateBucket {
     limit: RateLimit,
-    bucket: TokenBucket,
+    bucket: FairBucket,
     used: Instant,
 }
 
-type Bucket = RateLimiter<NotKeyed, InMemoryState, Elapsed, NoOpMiddleware<Duration>>;
-
 impl Rates {
-    /// Takes a token, or says how long until there is one.
-    pub(super) fn take(&self, limit: RateLimit) -> Result<(), Duration> {
+    /// Takes a token for an identity, or says how long until there is one for it.
+    pub(super) fn take(&self, limit: RateLimit, identity: &str) -> Result<(), Refused> {
         // Nothing panics under the lock that could leave the list half changed.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = Instant::now();
+        let now = Instant::now();
         match buckets.iter().position(|known| known.limit == limit) {
             Some(last) if last + 1 == buckets.len() => {}
             Some(place) => buckets[place..].rotate_left(1),
@@ -77,39 +132,18 @@ impl Rates {
                 if buckets.len() == KEPT {
                     buckets.remove(0);
                 }
-                buckets.push(RateBucket { limit, bucket: TokenBucket::new(limit), used });
+                buckets.push(RateBucket { limit, bucket: FairBucket::new(limit, now), used: now });
             }
         }
         let Some(known) = buckets.last_mut() else { return Ok(()) };
-        known.used = used;
-        known.bucket.take()
+        known.used = now;
+        known.bucket.take(identity, now)
     }
 
     /// Whether every bucket is full again, so that a new one would be no different.
     pub(super) fn are_full(&self) -> bool {
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.iter().all(|known| known.used.elapsed() >= known.limit.per())
-    }
-}
-
-/// A full bucket of `calls` tokens that fills again evenly over `per`.
-fn bucket(limit: RateLimit) -> Bucket {
-    let interval = (limit.per().min(LONGEST) / limit.calls().get()).max(Duration::from_nanos(1));
-    let quota = Quota::with_period(interval)
-        .unwrap_or(Quota::per_second(limit.calls()))
-        .allow_burst(limit.calls());
-    RateLimiter::new(quota, InMemoryState::default(), Elapsed(Instant::now()))
-}
-
-/// Time since the bucket was made, on the clock of the runtime, which tests can stop.
-#[derive(Debug)]
-struct Elapsed(Instant);
-
-impl Clock for Elapsed {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        self.0.elapsed()
     }
 }
 
@@ -121,28 +155,32 @@ mod tests {
 
     use super::*;
 
+    fn take(rates: &Rates, limit: RateLimit) -> Result<(), Duration> {
+        rates.take(limit, "ada").map_err(|refused| refused.wait)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_bucket_empties_and_fills_again_evenly() {
         let rates = Rates::default();
         let limit: RateLimit = "3/min".parse().unwrap();
         for _ in 0..3 {
-            rates.take(limit).unwrap();
+            take(&rates, limit).unwrap();
         }
-        assert_eq!(rates.take(limit), Err(Duration::from_secs(20)));
+        assert_eq!(take(&rates, limit), Err(Duration::from_secs(20)));
         advance(Duration::from_secs(19)).await;
-        assert_eq!(rates.take(limit), Err(Duration::from_secs(1)));
+        assert_eq!(take(&rates, limit), Err(Duration::from_secs(1)));
         advance(Duration::from_secs(1)).await;
-        rates.take(limit).unwrap();
-        assert!(rates.take(limit).is_err());
+        take(&rates, limit).unwrap();
+        assert!(take(&rates, limit).is_err());
         advance(Duration::from_secs(600)).await;
-        assert_eq!((0..10).filter(|_| rates.take(limit).is_ok()).count(), 3);
+        assert_eq!((0..10).filter(|_| take(&rates, limit).is_ok()).count(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_that_hold_other_limits_do_not_fill_the_bucket() {
         let rates = Rates::default();
         let (old, new) = ("2/min".parse().unwrap(), "5/min".parse().unwrap());
-        let granted = |limit| (0..20).filter(|_| rates.take(limit).is_ok()).count();
+        let granted = |limit| (0..20).filter(|_| take(&rates, limit).is_ok()).count();
         assert_eq!((granted(old), granted(new), granted(old), granted(new)), (2, 5, 0, 0));
     }
 
@@ -150,11 +188,11 @@ mod tests {
     async fn the_widest_and_the_narrowest_limits_are_kept() {
         let rates = Rates::default();
         let century = RateLimit::new(NonZeroU32::MIN, Duration::MAX).unwrap();
-        rates.take(century).unwrap();
-        assert!(rates.take(century).unwrap_err() > Duration::from_secs(3_000_000_000));
+        take(&rates, century).unwrap();
+        assert!(take(&rates, century).unwrap_err() > Duration::from_secs(3_000_000_000));
         let many = RateLimit::new(NonZeroU32::MAX, Duration::from_nanos(1)).unwrap();
-        assert!((0..1000).all(|_| rates.take(many).is_ok()));
+        assert!((0..1000).all(|_| take(&rates, many).is_ok()));
         let wide = RateLimit::new(NonZeroU32::MAX, Duration::MAX).unwrap();
-        assert!((0..1000).all(|_| rates.take(wide).is_ok()));
+        assert!((0..1000).all(|_| take(&rates, wide).is_ok()));
     }
 }

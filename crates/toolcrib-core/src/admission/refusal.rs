@@ -6,6 +6,7 @@ use toolcrib_tool::{ErrorKind, RateLimit, ToolError};
 
 use super::MAX_DEPTH;
 use super::breaker::Paused;
+use super::fair_bucket::Refused;
 
 pub(super) fn too_deep() -> ToolError {
     ToolError::denied(format!(
@@ -39,7 +40,8 @@ pub(super) fn queue_timeout(limit: Duration) -> ToolError {
     busy(&format!("the tool is busy, and the call waited {} in vain", seconds(limit)), limit)
 }
 
-pub(super) fn rate_limited(limit: RateLimit, wait: Duration) -> ToolError {
+pub(super) fn rate_limited(limit: RateLimit, refused: Refused) -> ToolError {
+    let Refused { wait, is_shared } = refused;
     let calls = limit.calls();
     let per = limit.per();
     let per = match (per.as_secs(), per.subsec_nanos()) {
@@ -49,8 +51,9 @@ pub(super) fn rate_limited(limit: RateLimit, wait: Duration) -> ToolError {
         _ => format!("{per:?}"),
     };
     let calls = if calls.get() == 1 { "once".to_owned() } else { format!("{calls} times") };
-    let error =
-        ToolError::new(ErrorKind::RateLimited, format!("the tool may be called {calls} per {per}"));
+    let shared = if is_shared { " by all of its callers, who share this fairly" } else { "" };
+    let message = format!("the tool may be called {calls} per {per}{shared}");
+    let error = ToolError::new(ErrorKind::RateLimited, message);
     later(error, wait, format!("Nothing was run. Call again in {}.", seconds(wait)))
 }
 

@@ -1,10 +1,13 @@
-//! How many calls of one tool run at once: slots, and a queue that is first come, first served.
+//! How many calls of one tool run at once: slots, and a queue that is fair between identities.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+
+use super::fair_queue::{FairQueue, Started, Waiter};
+
+type Grant = oneshot::Sender<ConcurrencySlot>;
 
 /// The slots of one tool.
 ///
@@ -12,127 +15,144 @@ use tokio::sync::oneshot;
 /// semaphore per limit would let the calls of an old and of a reloaded definition run side by side.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    state: Mutex<GateState>,
+    queue: Mutex<FairQueue<Grant>>,
 }
 
-#[derive(Debug, Default)]
-struct GateState {
-    running: usize,
-    next_ticket: u64,
-    /// In the order of the tickets, which is the order of arrival.
-    queue: VecDeque<Waiter>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    ticket: u64,
-    limit: usize,
-    grant: oneshot::Sender<ConcurrencySlot>,
-}
-
-/// What [`Gate::enter`] found.
+/// The result of [`Gate::enter`].
 #[derive(Debug)]
 pub(super) enum Admittance {
-    /// A slot was free and nobody was waiting for it.
+    /// A slot was free, and no other identity comes first.
     Now(ConcurrencySlot),
-    /// All slots are taken.
+    /// The call waits for its turn.
     Queued(Queued),
-    /// All slots are taken, and so are the places in the queue.
+    /// The queue is full, and no identity has more calls in it than this one would have.
     Full,
 }
 
 impl Gate {
-    /// Takes a slot if fewer than `limit` calls run, else a place among at most `max_queue`.
-    pub(super) fn enter(self: &Arc<Self>, limit: usize, max_queue: usize) -> Admittance {
-        let mut state = self.lock();
-        if state.queue.is_empty() && state.running < limit {
-            state.running += 1;
-            return Admittance::Now(ConcurrencySlot::of(self));
+    /// Takes a slot if fewer than `limit` calls run and no other identity comes first, else a place in
+    /// the queue, which holds at most `max_queue` calls. In a full queue, the newest call of the
+    /// identity with the most waiting calls makes room for an identity that has fewer.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        identity: &Arc<str>,
+        limit: usize,
+        max_queue: usize,
+    ) -> Admittance {
+        let mut queue = self.lock();
+        let ticket = queue.ticket();
+        if queue.waiting() == 0 && queue.running() < limit {
+            queue.start(identity);
+            return Admittance::Now(ConcurrencySlot::new(self, identity, ticket));
         }
-        if state.queue.len() >= max_queue {
-            return Admittance::Full;
+        let mut removed = None;
+        if queue.waiting() >= max_queue {
+            removed = queue.make_room(identity);
+            if removed.is_none() {
+                return Admittance::Full;
+            }
         }
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        let (grant, granted) = oneshot::channel();
-        state.queue.push_back(Waiter { ticket, limit, grant });
-        Admittance::Queued(Queued { gate: Arc::clone(self), ticket, granted })
+        let entry = self.wait(queue, identity, Place { ticket, limit, is_back: false });
+        drop(removed);
+        entry
     }
 
-    fn lock(&self) -> MutexGuard<'_, GateState> {
+    /// Waits among the calls of the identity.
+    fn wait(
+        self: &Arc<Self>,
+        mut queue: MutexGuard<'_, FairQueue<Grant>>,
+        identity: &Arc<str>,
+        place: Place,
+    ) -> Admittance {
+        let Place { ticket, limit, is_back } = place;
+        let (grant, granted) = oneshot::channel();
+        queue.push(identity, Waiter { ticket, limit, is_back, grant });
+        let started = queue.advance();
+        drop(queue);
+        self.hand_out(started);
+        let gate = Arc::clone(self);
+        let mut queued = Queued { gate, identity: Arc::clone(identity), ticket, granted };
+        match queued.granted.try_recv() {
+            Ok(slot) => Admittance::Now(slot),
+            Err(_) => Admittance::Queued(queued),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FairQueue<Grant>> {
         // No code of others runs under the lock; what a panic could have left is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A running call is over, or lends its slot.
-    fn leave(self: &Arc<Self>) {
-        let granted = {
-            let mut state = self.lock();
-            state.running -= 1;
-            state.advance()
+    fn leave(self: &Arc<Self>, identity: &Arc<str>) {
+        let started = {
+            let mut queue = self.lock();
+            queue.end(identity);
+            queue.advance()
         };
-        self.hand_out(granted);
+        self.hand_out(started);
     }
 
-    /// Hands slots to those in front. Outside the lock: a slot that nobody takes comes back
+    /// Hands slots to the calls whose turn it is. Outside the lock: a slot that nobody takes comes back
     /// through its destructor, which locks again.
-    fn hand_out(self: &Arc<Self>, granted: Vec<oneshot::Sender<ConcurrencySlot>>) {
-        for grant in granted {
-            let _ = grant.send(ConcurrencySlot::of(self));
+    fn hand_out(self: &Arc<Self>, started: Vec<Started<Grant>>) {
+        for Started { identity, ticket, grant } in started {
+            let _ = grant.send(ConcurrencySlot::new(self, &identity, ticket));
         }
     }
 
     #[cfg(test)]
     pub(super) fn load(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.running, state.queue.len())
+        let queue = self.lock();
+        (queue.running(), queue.waiting())
     }
 }
 
-impl GateState {
-    /// Counts in everyone in front whose limit leaves room.
-    fn advance(&mut self) -> Vec<oneshot::Sender<ConcurrencySlot>> {
-        let mut granted = Vec::new();
-        while self.queue.front().is_some_and(|front| self.running < front.limit) {
-            let Some(front) = self.queue.pop_front() else { break };
-            self.running += 1;
-            granted.push(front.grant);
-        }
-        granted
-    }
+/// Where a call waits.
+struct Place {
+    ticket: u64,
+    limit: usize,
+    is_back: bool,
 }
 
 /// One running call; dropping it lets the next one in.
 #[derive(Debug)]
 pub(crate) struct ConcurrencySlot {
     gate: Arc<Gate>,
+    identity: Arc<str>,
+    /// The place in the order of arrival, which a call keeps while its slot is lent.
+    ticket: u64,
     /// Others may run while it is lent.
     is_lent: AtomicBool,
 }
 
 impl ConcurrencySlot {
-    fn of(gate: &Arc<Gate>) -> Self {
-        Self { gate: Arc::clone(gate), is_lent: AtomicBool::new(false) }
+    fn new(gate: &Arc<Gate>, identity: &Arc<str>, ticket: u64) -> Self {
+        let (gate, identity) = (Arc::clone(gate), Arc::clone(identity));
+        Self { gate, identity, ticket, is_lent: AtomicBool::new(false) }
     }
 
     /// Lets another call run in its place, until it is taken back.
     pub(crate) fn lend(&self) {
         if !self.is_lent.swap(true, Ordering::AcqRel) {
-            self.gate.leave();
+            self.gate.leave(&self.identity);
         }
     }
 
     /// Takes the slot back at once, even if that makes one too many.
     pub(crate) fn take_back_now(&self) {
         if self.is_lent.swap(false, Ordering::AcqRel) {
-            self.gate.lock().running += 1;
+            self.gate.lock().start(&self.identity);
         }
     }
 
-    /// A place in the queue for getting the slot back, or the slot of another call that becomes it;
-    /// `None` if it is not lent.
+    /// A place in the queue for getting the slot back, before the calls of the same identity that came
+    /// later, or the slot of another call that becomes it; `None` if it is not lent.
     pub(super) fn ask_back(&self, limit: usize) -> Option<Admittance> {
-        self.is_lent.load(Ordering::Acquire).then(|| self.gate.enter(limit, usize::MAX))
+        self.is_lent.load(Ordering::Acquire).then(|| {
+            let place = Place { ticket: self.ticket, limit, is_back: true };
+            self.gate.wait(self.gate.lock(), &self.identity, place)
+        })
     }
 
     /// Goes on in the place of another slot of the same tool.
@@ -147,7 +167,7 @@ impl ConcurrencySlot {
 impl Drop for ConcurrencySlot {
     fn drop(&mut self) {
         if !self.is_lent.load(Ordering::Acquire) {
-            self.gate.leave();
+            self.gate.leave(&self.identity);
         }
     }
 }
@@ -156,12 +176,13 @@ impl Drop for ConcurrencySlot {
 #[derive(Debug)]
 pub(super) struct Queued {
     gate: Arc<Gate>,
+    identity: Arc<str>,
     ticket: u64,
     granted: oneshot::Receiver<ConcurrencySlot>,
 }
 
 impl Queued {
-    /// Waits for the slot. `None` only if the queue was lost, which it is not while this lives.
+    /// Waits for the slot. `None` if the place was given to another identity because the queue is full.
     pub(super) async fn slot(&mut self) -> Option<ConcurrencySlot> {
         (&mut self.granted).await.ok()
     }
@@ -169,23 +190,26 @@ impl Queued {
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        let granted = {
-            let mut state = self.gate.lock();
-            let Ok(place) = state.queue.binary_search_by_key(&self.ticket, |w| w.ticket) else {
+        let started = {
+            let mut queue = self.gate.lock();
+            if !queue.remove(&self.identity, self.ticket) {
                 // Granted; if nobody took the slot, it is dropped with the channel.
                 return;
-            };
-            state.queue.remove(place);
-            // Whoever stands behind may have a wider limit.
-            state.advance()
+            }
+            // Whoever comes next may have a wider limit.
+            queue.advance()
         };
-        self.gate.hand_out(granted);
+        self.gate.hand_out(started);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn enter(gate: &Arc<Gate>, limit: usize, max_queue: usize) -> Admittance {
+        gate.enter(&"ada".into(), limit, max_queue)
+    }
 
     fn now(entry: Admittance) -> ConcurrencySlot {
         match entry {
@@ -204,8 +228,8 @@ mod tests {
     #[tokio::test]
     async fn slots_go_round_in_order_of_arrival() {
         let gate = Arc::new(Gate::default());
-        let mut slot = now(gate.enter(1, 10));
-        let mut waiting: Vec<_> = (0..5).map(|_| queued(gate.enter(1, 10))).collect();
+        let mut slot = now(enter(&gate, 1, 10));
+        let mut waiting: Vec<_> = (0..5).map(|_| queued(enter(&gate, 1, 10))).collect();
         for next in 0..waiting.len() {
             drop(slot);
             for late in &mut waiting[next + 1..] {
@@ -220,17 +244,17 @@ mod tests {
     #[test]
     fn a_newcomer_does_not_overtake_the_queue() {
         let gate = Arc::new(Gate::default());
-        let first = now(gate.enter(1, 10));
-        let _waiting = queued(gate.enter(1, 10));
-        let newcomer = queued(gate.enter(5, 10));
+        let first = now(enter(&gate, 1, 10));
+        let _waiting = queued(enter(&gate, 1, 10));
+        let newcomer = queued(enter(&gate, 5, 10));
         drop((first, newcomer));
     }
 
     #[test]
     fn a_slot_that_nobody_takes_goes_to_the_next() {
         let gate = Arc::new(Gate::default());
-        let slot = now(gate.enter(1, 10));
-        let (gone, mut next) = (queued(gate.enter(1, 10)), queued(gate.enter(1, 10)));
+        let slot = now(enter(&gate, 1, 10));
+        let (gone, mut next) = (queued(enter(&gate, 1, 10)), queued(enter(&gate, 1, 10)));
         drop(slot);
         drop(gone);
         assert!(next.granted.try_recv().is_ok());
@@ -239,8 +263,8 @@ mod tests {
     #[test]
     fn a_narrower_limit_counts_the_calls_of_the_wider_one() {
         let gate = Arc::new(Gate::default());
-        let old = [now(gate.enter(2, 10)), now(gate.enter(2, 10))];
-        let mut new = queued(gate.enter(1, 10));
+        let old = [now(enter(&gate, 2, 10)), now(enter(&gate, 2, 10))];
+        let mut new = queued(enter(&gate, 1, 10));
         let [first, second] = old;
         drop(first);
         assert!(new.granted.try_recv().is_err(), "one of the old definition still runs");
@@ -251,9 +275,9 @@ mod tests {
     #[test]
     fn whoever_leaves_the_front_does_not_hold_up_a_wider_limit() {
         let gate = Arc::new(Gate::default());
-        let _running = now(gate.enter(1, 10));
-        let narrow = queued(gate.enter(1, 10));
-        let mut wide = queued(gate.enter(2, 10));
+        let _running = now(enter(&gate, 1, 10));
+        let narrow = queued(enter(&gate, 1, 10));
+        let mut wide = queued(enter(&gate, 2, 10));
         drop(narrow);
         assert!(wide.granted.try_recv().is_ok());
     }
@@ -261,10 +285,39 @@ mod tests {
     #[test]
     fn the_queue_has_an_end() {
         let gate = Arc::new(Gate::default());
-        let _running = now(gate.enter(1, 1));
-        let waiting = queued(gate.enter(1, 1));
-        assert!(matches!(gate.enter(1, 1), Admittance::Full));
+        let _running = now(enter(&gate, 1, 1));
+        let waiting = queued(enter(&gate, 1, 1));
+        assert!(matches!(enter(&gate, 1, 1), Admittance::Full));
         drop(waiting);
-        assert!(matches!(gate.enter(1, 1), Admittance::Queued(_)));
+        assert!(matches!(enter(&gate, 1, 1), Admittance::Queued(_)));
+    }
+
+    #[tokio::test]
+    async fn the_next_slot_is_the_other_identitys() {
+        let gate = Arc::new(Gate::default());
+        let first = now(enter(&gate, 2, 100));
+        let second = now(enter(&gate, 2, 100));
+        let mut own: Vec<_> = (0..40).map(|_| queued(enter(&gate, 2, 100))).collect();
+        let mut other = queued(gate.enter(&"eve".into(), 2, 100));
+        drop(first);
+        let eve = other.granted.try_recv().expect("the next free slot");
+        drop(second);
+        let ada = own[0].granted.try_recv().expect("one slot for each");
+        drop(ada);
+        drop(own[1].granted.try_recv().expect("eve waits no more"));
+        drop(eve);
+    }
+
+    #[test]
+    fn a_full_queue_of_one_identity_has_room_for_another() {
+        let gate = Arc::new(Gate::default());
+        let _running = now(enter(&gate, 1, 3));
+        let mut own: Vec<_> = (0..3).map(|_| queued(enter(&gate, 1, 3))).collect();
+        assert!(matches!(enter(&gate, 1, 3), Admittance::Full));
+        let other = queued(gate.enter(&"eve".into(), 1, 3));
+        assert!(own[2].granted.try_recv().is_err());
+        assert_eq!(gate.load(), (1, 3));
+        drop((own, other));
+        assert_eq!(gate.load(), (1, 0));
     }
 }

@@ -1,5 +1,7 @@
 //! Calls that wait, nest, are dropped and are refused.
 
+use std::sync::LazyLock;
+
 use futures_util::FutureExt;
 use proptest::prelude::*;
 use tokio::time::{Instant, advance, sleep};
@@ -31,7 +33,16 @@ impl Admission {
         tool: &'a ToolDefinition,
         lineage: &'a Lineage,
     ) -> Result<Permit<'a>, ToolError> {
-        self.admit(tool, 0, "ada", lineage).await
+        self.by(&ADA, tool, lineage).await
+    }
+
+    async fn by<'a>(
+        &'a self,
+        identity: &'a Arc<str>,
+        tool: &'a ToolDefinition,
+        lineage: &'a Lineage,
+    ) -> Result<Permit<'a>, ToolError> {
+        self.admit(tool, 0, identity, lineage).await
     }
 }
 
@@ -49,7 +60,8 @@ fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineag
     descent.lineage(tool.tool_name())
 }
 
-static ROOT: std::sync::LazyLock<Lineage> = std::sync::LazyLock::new(Lineage::root);
+static ROOT: LazyLock<Lineage> = LazyLock::new(Lineage::root);
+static ADA: LazyLock<Arc<str>> = LazyLock::new(|| "ada".into());
 
 #[tokio::test(start_paused = true)]
 async fn no_more_than_the_limit_run_at_once() {

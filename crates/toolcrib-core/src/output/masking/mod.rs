@@ -5,8 +5,8 @@
 //! pieces. What programs print is masked while it is read, by a [`ByteStream`]. Masking comes before
 //! the output is cut or kept anywhere, because half a secret cannot be found.
 //!
-//! What it finds is the value as it is and as it is spelt inside JSON text. It cannot find a value
-//! that was encoded, compressed or otherwise changed.
+//! What it finds is the value as it is and as it is spelt inside JSON text, a value of several lines also
+//! with other line ends. It cannot find a value that was encoded, compressed or otherwise changed.
 
 mod bytes;
 mod live;
@@ -252,10 +252,24 @@ fn spellings(secrets: impl IntoIterator<Item = String>) -> (Vec<Box<str>>, Vec<I
             ignored.push(IgnoredSecret { number: index + 1, bytes: secret.len() });
             continue;
         }
-        spellings.extend(json_spellings(secret));
-        spellings.push(secret.into());
+        for secret in line_end_spellings(secret) {
+            spellings.extend(json_spellings(&secret));
+            spellings.push(secret.into());
+        }
     }
     (spellings, ignored)
+}
+
+/// The value as it is and, if it has several lines, with each line end that programs and terminals write:
+/// LF, CR LF, CR, and the CR CR LF of a terminal that is sent CR LF.
+fn line_end_spellings(secret: &str) -> Vec<Cow<'_, str>> {
+    let mut spellings = vec![Cow::Borrowed(secret)];
+    if secret.contains(['\n', '\r']) {
+        let lines = secret.replace("\r\n", "\n").replace('\r', "\n");
+        let spelt = ["\r\n", "\r", "\r\r\n"].map(|end| lines.replace('\n', end));
+        spellings.extend(spelt.into_iter().chain([lines]).map(Cow::Owned));
+    }
+    spellings
 }
 
 /// How the value is spelt inside JSON text, where that differs: with what JSON must escape, with

@@ -48,6 +48,34 @@ fn a_secret_read_from_a_file_with_a_line_end_is_found_without_it() {
     assert_eq!(mask(&["hunter22\n"]).text("pw=hunter22;"), "pw=[masked];");
 }
 
+/// A private key of several lines, as a file holds it.
+const KEY: &str =
+    "-----BEGIN KEY-----\nMIIEvQIBADANBg/kqhkiG\nsecond-line-secret\n-----END KEY-----\n";
+
+#[test]
+fn a_secret_of_several_lines_is_found_with_any_line_ends() {
+    for stored in ["\n", "\r\n", "\r"] {
+        let mask = mask(&[&KEY.replace('\n', stored)]);
+        for end in ["\n", "\r\n", "\r", "\r\r\n"] {
+            let printed = KEY.replace('\n', end);
+            assert_eq!(mask.text(&format!("<{printed}>")), format!("<[masked]{end}>"));
+            let json = Value::from(printed.as_str()).to_string();
+            let masked = mask.text(&json);
+            assert!(!masked.contains("KEY") && masked.starts_with("\"[masked]"), "{masked}");
+            assert_eq!(mask.value(json!({"key": printed}))["key"], format!("[masked]{end}"));
+            for spelt in [printed, json] {
+                for size in [1, 7, 20] {
+                    let mut stream = mask.bytes();
+                    let mut shown = Vec::new();
+                    spelt.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut shown));
+                    stream.finish(&mut shown);
+                    assert_eq!(String::from_utf8(shown).unwrap(), mask.text(&spelt));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_spellings_of_json_are_found() {
     let mask = mask(&["a\"b\\c/é\u{1F600}"]);

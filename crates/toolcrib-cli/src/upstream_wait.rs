@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::core::clock::{Clock as _, SystemClock};
-use toolcrib::core::{Pattern, exposed_name};
-use toolcrib::manifest::declaration::UpstreamDeclaration;
-use toolcrib::mcp::upstream::{UPSTREAM_TOOLS_MAX, UpstreamState, UpstreamStatus, Upstreams};
+use toolcrib::mcp::upstream::{
+    UPSTREAM_TOOLS_MAX, Upstream, UpstreamState, UpstreamStatus, Upstreams,
+};
 use toolcrib::stores::{DatabasePins, PinnedTools};
 use toolcrib::tool::fully_visible;
 use toolcrib::tool::units::HumanDuration;
@@ -99,6 +99,16 @@ pub(crate) fn cut_lists(crib: &Toolcrib) -> Vec<String> {
     statuses.map(line).collect()
 }
 
+/// A text for each filter and override that matches nothing of its server.
+pub(crate) fn unmatched(crib: &Toolcrib) -> Vec<String> {
+    let statuses = crib.upstreams().status().into_iter();
+    let told = statuses.flat_map(|status| {
+        let name = status.name;
+        status.unmatched.into_iter().map(move |own| format!("upstream {name}: {own}"))
+    });
+    told.collect()
+}
+
 /// The last lines that servers said which are not connected, where they said several.
 pub(crate) fn last_words(crib: &Toolcrib) -> Vec<String> {
     let mut lines = Vec::new();
@@ -172,28 +182,13 @@ fn say_not_asked(upstream: &str, line: &str) {
 /// The pinned tools that are `wanted`, by the server that has them. A tool that the manifest leaves out, and
 /// that was pinned when it did not, is none of the server's.
 pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<Pinned> {
-    let of = |upstream: &UpstreamDeclaration| {
-        let (mut tools, age) = pinned(started, &upstream.name)?;
-        tools.retain(|tool| wanted(tool) && is_included(upstream, tool));
-        let upstream = upstream.name.clone();
+    let of = |upstream: Upstream| {
+        let (mut tools, age) = pinned(started, &upstream)?;
+        tools.retain(|tool| wanted(tool));
+        let upstream = upstream.name().to_owned();
         (!tools.is_empty()).then_some(Pinned { upstream, tools, age })
     };
-    started.manifests.files().upstreams().filter_map(of).collect()
-}
-
-/// Whether the manifest includes a tool, as far as its name here tells.
-fn is_included(upstream: &UpstreamDeclaration, tool: &str) -> bool {
-    let prefix = exposed_name(&upstream.name, "");
-    let Some(own) = tool.strip_prefix(prefix.as_str()) else { return true };
-    // Names here have `_` for characters that no name of a tool has.
-    let shown = |c: char| if c.is_ascii_alphanumeric() || "_-*".contains(c) { c } else { '_' };
-    let fits = |patterns: &[String]| {
-        let mut patterns = patterns
-            .iter()
-            .map(|pattern| Pattern::new(pattern.chars().map(shown).collect::<String>()));
-        patterns.any(|pattern| pattern.matches(own))
-    };
-    (upstream.include.is_empty() || fits(&upstream.include)) && !fits(&upstream.exclude)
+    started.manifests.upstreams().filter_map(of).collect()
 }
 
 /// Says of each server that was not asked which of its tools are pinned, and since when.
@@ -215,7 +210,7 @@ pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
     let mut asked = started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool));
     if let Some(upstream) = asked.next() {
         let name = upstream.name();
-        let pinned = pinned(started, name).filter(|(tools, _)| tools.iter().any(|own| own == tool));
+        let pinned = pinned(started, &upstream).filter(|(tools, _)| tools.iter().any(|own| own == tool));
         let line = match pinned {
             Some((_, age)) => format!("has it, as pinned {age} ago"),
             None => "may have it".to_owned(),
@@ -224,10 +219,10 @@ pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
     }
 }
 
-/// The names of a server's tools that are pinned, and how long ago the last was.
-fn pinned(started: &Started, upstream: &str) -> Option<(Vec<String>, String)> {
+/// The names here of a server's tools that are pinned, and how long ago the last was.
+fn pinned(started: &Started, upstream: &Upstream) -> Option<(Vec<String>, String)> {
     let PinnedTools { tools, changed_at } =
-        DatabasePins::pinned_tools(started.config.state.dir.as_ref()?, upstream)
+        DatabasePins::pinned_tools(started.config.state.dir.as_ref()?, upstream.name())
             .inspect_err(|error| tracing::warn!(%error, "pins cannot be read"))
             .ok()??;
     let age = SystemClock.now().since(changed_at).as_secs();
@@ -237,5 +232,7 @@ fn pinned(started: &Started, upstream: &str) -> Option<(Vec<String>, String)> {
         7_200..172_800 => format!("{} h", age / 3_600),
         _ => format!("{} days", age / 86_400),
     };
+    let mut tools: Vec<_> = tools.iter().filter_map(|pin| upstream.name_of_pinned(pin)).collect();
+    tools.sort();
     Some((tools, age))
 }

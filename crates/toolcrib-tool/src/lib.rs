@@ -20,7 +20,7 @@ pub use crate::call::input::{Ask, InputPart, InputRequest};
 pub use crate::call::plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
 pub use crate::call::services::Services;
 pub use crate::call::status::{Phase, StatusUpdate};
-pub use crate::definition::annotations::Annotations;
+pub use crate::definition::annotations::{AnnotationOverrides, Annotations};
 pub use crate::definition::icon::{Icon, IconTheme, InvalidIcon};
 pub use crate::definition::limits::{
     Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy, TaskMode,

@@ -137,6 +137,10 @@ pub struct UpstreamReport {
     /// How many of its tools are not taken because it lists too many, at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
+    /// Filters and overrides of its manifest that match nothing it has, with their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub unmatched: Vec<String>,
     /// Why it is down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

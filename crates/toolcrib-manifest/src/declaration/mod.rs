@@ -27,7 +27,10 @@ pub use offering::{
 };
 pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
-pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
+pub use upstream::{
+    HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamTools,
+    UpstreamTransport,
+};
 
 /// A tool of a manifest. A runner turns it into a tool that can be called.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toolcrib_net::IpNet;
-use toolcrib_tool::{Approval, Origin, RateLimit};
+use toolcrib_tool::{AnnotationOverrides, Approval, Origin, RateLimit};
 
 use super::{NamedFile, Needs, SandboxSpec};
 use crate::template::Template;
@@ -17,10 +17,8 @@ pub struct UpstreamDeclaration {
     pub name: String,
     /// How to connect to it.
     pub transport: UpstreamTransport,
-    /// Patterns (`get_*`) of the tools to include, by the server's own names; all tools if empty.
-    pub include: Vec<String>,
-    /// Patterns of the tools to exclude, which override the included ones.
-    pub exclude: Vec<String>,
+    /// Which of its tools are offered, and under which names and descriptions.
+    pub tools: UpstreamTools,
     /// Whether the server's annotations of its tools are trusted.
     pub trust_annotations: bool,
     /// The time limit for connecting to the server and for listing its tools.
@@ -42,6 +40,48 @@ pub struct UpstreamDeclaration {
     /// The team that maintains the file.
     pub owner: Option<String>,
     /// The place of its name.
+    pub origin: Origin,
+}
+
+/// Which tools of a server are offered, and what replaces the server's own words about them.
+///
+/// Everything here names tools as the server does.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UpstreamTools {
+    /// What the names of the tools begin with instead of the upstream's name. Empty: the tools keep the
+    /// server's names.
+    pub prefix: Option<String>,
+    /// Patterns (`get_*`) or names of the tools that are offered. Empty: all of them.
+    pub include: Vec<NamePattern>,
+    /// Patterns or names of the tools that are not offered, even if `include` has them.
+    pub exclude: Vec<NamePattern>,
+    /// What replaces the server's words about single tools, by the server's names.
+    pub overrides: BTreeMap<String, ToolOverride>,
+}
+
+/// A name, or a pattern of names, and its place in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamePattern {
+    /// The pattern. `*` stands for any characters.
+    pub pattern: String,
+    /// Its place.
+    pub origin: Origin,
+}
+
+/// What replaces a server's words about one of its tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOverride {
+    /// The part of the tool's name that follows the prefix.
+    pub name: Option<String>,
+    /// The title, for people.
+    pub title: Option<String>,
+    /// The description, for models.
+    pub description: Option<String>,
+    /// The hints about its effects. They count even if the server's own do not.
+    pub annotations: AnnotationOverrides,
+    /// When its calls wait for a person, instead of the upstream's `approval`.
+    pub approval: Option<Approval>,
+    /// The place of the entry.
     pub origin: Origin,
 }
 

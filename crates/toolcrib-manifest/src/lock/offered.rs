@@ -5,8 +5,9 @@ use toolcrib_tool::{Approval, Icon};
 
 use super::digest_of;
 use crate::declaration::{
-    HttpUpstream, MessageContent, Needs, PromptDeclaration, ResourceContent, ResourceDeclaration,
-    StdioUpstream, UpstreamDeclaration, UpstreamTransport,
+    HttpUpstream, MessageContent, NamePattern, Needs, PromptDeclaration, ResourceContent,
+    ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamTools,
+    UpstreamTransport,
 };
 
 impl UpstreamDeclaration {
@@ -17,8 +18,7 @@ impl UpstreamDeclaration {
         let Self {
             name: _,
             transport,
-            include,
-            exclude,
+            tools,
             trust_annotations,
             connect_timeout,
             timeout,
@@ -56,8 +56,13 @@ impl UpstreamDeclaration {
                 put(&mut expanded, "allow_private", json!(networks));
             }
         }
-        put(&mut expanded, "include", json!(include));
-        put(&mut expanded, "exclude", json!(exclude));
+        let UpstreamTools { prefix, include, exclude, overrides } = tools;
+        let patterns = |list: &[NamePattern]| list.iter().map(|own| own.pattern.clone()).collect();
+        put(&mut expanded, "include", patterns(include));
+        put(&mut expanded, "exclude", patterns(exclude));
+        put(&mut expanded, "prefix", json!(prefix));
+        let overrides = overrides.iter().map(|(tool, own)| (tool.clone(), overridden(own)));
+        put(&mut expanded, "override", Value::Object(overrides.collect()));
         put(&mut expanded, "trust_annotations", json!(trust_annotations));
         put(&mut expanded, "connect_timeout_seconds", json!(connect_timeout.as_secs_f64()));
         put(&mut expanded, "timeout_seconds", json!(timeout.map(|limit| limit.as_secs_f64())));
@@ -78,6 +83,18 @@ impl UpstreamDeclaration {
     pub fn digest(&self) -> String {
         digest_of(&self.expanded())
     }
+}
+
+/// What an override says, without its place.
+fn overridden(own: &ToolOverride) -> Value {
+    let ToolOverride { name, title, description, annotations, approval, origin: _ } = own;
+    let mut expanded = Map::new();
+    put(&mut expanded, "name", json!(name));
+    put(&mut expanded, "title", json!(title));
+    put(&mut expanded, "description", json!(description));
+    put(&mut expanded, "annotations", json!(annotations));
+    put(&mut expanded, "approval", json!(approval.map(Approval::as_str)));
+    expanded.into()
 }
 
 impl PromptDeclaration {

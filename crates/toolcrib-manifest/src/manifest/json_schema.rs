@@ -78,6 +78,9 @@ fn property(table: &Keys, key: &Key) -> Value {
             Some((keys::Place::EachItem, inner)) => {
                 json!({"type": "array", "items": mapping(inner)})
             }
+            Some((keys::Place::EachValue, inner)) => {
+                json!({"type": "object", "additionalProperties": mapping(inner)})
+            }
             Some((keys::Place::EachItemOrText, inner)) => {
                 let inner = mapping(inner);
                 json!({"type": "array", "items": {"anyOf": [{"type": "string"}, inner]}})

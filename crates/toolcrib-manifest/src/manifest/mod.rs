@@ -8,6 +8,7 @@ pub(crate) mod program;
 mod schema;
 mod tool;
 mod upstream;
+mod upstream_tools;
 mod variants;
 mod version;
 

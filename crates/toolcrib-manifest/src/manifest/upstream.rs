@@ -7,7 +7,7 @@ use std::time::Duration;
 use toolcrib_tool::ToolName;
 
 use super::tool::tags;
-use super::{Shared, keys};
+use super::{Shared, keys, upstream_tools};
 use crate::declaration::{
     HttpUpstream, Needs, SandboxProfile, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
 };
@@ -27,7 +27,7 @@ use crate::units::HumanDuration;
 /// How long a server may take to be ready, where the file does not say: `npx` may have to fetch it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest name, namespace included: half of a tool's name stays for the server's own.
-const NAME_MAX: usize = ToolName::MAX_LEN / 2;
+pub(super) const NAME_MAX: usize = ToolName::MAX_LEN / 2;
 
 /// Keys that only one of the two ways to reach a server knows.
 const OF_COMMANDS: [&str; 4] = ["env", "pass_env", "cwd", "sandbox"];
@@ -71,14 +71,7 @@ fn read(
     let name = exposed_name(&fields, shared, findings);
     let mut scope = Scope::default();
     let mut transport = transport(&fields, &mut scope, findings);
-    let tools =
-        fields.node("tools").and_then(|node| Fields::read(node, &keys::UPSTREAM_TOOLS, findings));
-    let patterns = |key: &str, findings: &mut Findings<'_>| {
-        let Some(fields) = &tools else { return Vec::new() };
-        check_patterns(fields, key, findings);
-        fields.texts(key).unwrap_or_default()
-    };
-    let (include, exclude) = (patterns("include", findings), patterns("exclude", findings));
+    let tools = upstream_tools::read(&fields, name.as_deref(), shared, findings);
     let limits =
         fields.node("limits").and_then(|node| Fields::read(node, &keys::UPSTREAM_LIMITS, findings));
     if let (Some(limits), Some(UpstreamTransport::Http(_))) = (&limits, &transport) {
@@ -98,8 +91,7 @@ fn read(
     Some(UpstreamDeclaration {
         name: name?,
         transport: transport?,
-        include,
-        exclude,
+        tools,
         trust_annotations: fields.flag("trust_annotations").unwrap_or(false),
         connect_timeout,
         timeout,
@@ -353,18 +345,6 @@ fn check_header(name: &str, place: &Span, findings: &mut Findings<'_>) {
     } else if OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
         let message = format!("`{name}` is set by the protocol itself");
         findings.add(Diagnostic::error("bad-header", place, message).help("remove it"));
-    }
-}
-
-fn check_patterns(fields: &Fields<'_>, key: &str, findings: &mut Findings<'_>) {
-    for item in fields.node(key).map(Node::items).unwrap_or_default() {
-        if item.as_str().is_some_and(|pattern| pattern.trim().is_empty()) {
-            let message = "an empty pattern fits no tool";
-            findings.add(
-                Diagnostic::error("bad-pattern", &item.span, message)
-                    .help("write the server's name of a tool, with * for any characters: get_*"),
-            );
-        }
     }
 }
 

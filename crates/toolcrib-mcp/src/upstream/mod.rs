@@ -15,5 +15,6 @@ pub use crate::upstream::tool::listing::UPSTREAM_TOOLS_MAX;
 pub use crate::upstream::tool::publish::Unaccepted;
 pub use review::{OfferedTool, Review, Reviewed};
 pub use set::Upstreams;
+pub use settings::selection::{NamePattern, Problem, ToolOverride, Unmatched};
 pub use settings::{StdioServer, Upstream};
 pub use status::{UpstreamState, UpstreamStatus};

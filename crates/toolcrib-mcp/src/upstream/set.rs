@@ -170,7 +170,9 @@ impl Upstreams {
             let state = kept.shared.state.borrow().clone();
             let left_out = kept.shared.left_out.load(Ordering::Relaxed);
             let name = kept.upstream.name.clone();
-            UpstreamStatus { name, state, tools, disabled, left_out }
+            let unmatched = &kept.shared.unmatched;
+            let unmatched = unmatched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            UpstreamStatus { name, state, tools, disabled, left_out, unmatched }
         });
         status.collect()
     }
@@ -209,8 +211,8 @@ impl Upstreams {
 
     /// What the server said about such a tool when its definition was pinned, if that was stored.
     pub async fn pinned_text(&self, tool: &str) -> Result<Option<Value>, StoreError> {
-        let Some((upstream, ..)) = self.find_changed_tool(tool) else { return Ok(None) };
-        self.0.checks.pins.text(&upstream, tool).await
+        let Some((upstream, offered, _)) = self.find_changed_tool(tool) else { return Ok(None) };
+        self.0.checks.pins.text(&upstream, &offered.pinned_as).await
     }
 
     /// Accepts one definition of a tool that is disabled because its definition changed. Only this
@@ -221,9 +223,10 @@ impl Upstreams {
             return Ok(false);
         };
         let pins = &self.0.checks.pins;
-        pins.accept(&upstream, tool, definition).await?;
+        let pin = &offered.pinned_as;
+        pins.accept(&upstream, pin, definition).await?;
         if offered.fingerprint == definition {
-            pins.keep_text(&upstream, tool, definition, &offered.says).await?;
+            pins.keep_text(&upstream, pin, definition, &offered.says).await?;
         }
         shared.look_again.notify_one();
         Ok(true)

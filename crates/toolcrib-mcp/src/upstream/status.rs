@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::upstream::connection::failure::Failure;
+use crate::upstream::settings::selection::Unmatched;
 
 /// The status of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +22,14 @@ pub struct UpstreamStatus {
     /// A lower bound of how many tools are left out because it lists more than
     /// [`UPSTREAM_TOOLS_MAX`](super::UPSTREAM_TOOLS_MAX).
     pub left_out: usize,
+    /// Filters and overrides that match nothing of what the server lists.
+    pub unmatched: Vec<Unmatched>,
 }
 
 impl UpstreamStatus {
-    /// The status as JSON, for operators: `name`, `state`, `tools`, `disabled`, `left_out`, and
-    /// while it is down `reason`, `detail`, `said` and `retry_seconds`.
+    /// The status as JSON, for operators: `name`, `state`, `tools`, `disabled`, `left_out`, `unmatched`
+    /// (filters and overrides that match nothing, as texts with their places), and while it is down
+    /// `reason`, `detail`, `said` and `retry_seconds`.
     pub fn to_value(&self) -> Value {
         let mut record = json!({
             "name": self.name,
@@ -34,6 +38,9 @@ impl UpstreamStatus {
             "disabled": self.disabled,
             "left_out": self.left_out,
         });
+        if !self.unmatched.is_empty() {
+            record["unmatched"] = self.unmatched.iter().map(ToString::to_string).collect();
+        }
         if let UpstreamState::Down { reason, detail, said, retry } = &self.state {
             record["reason"] = reason.as_str().into();
             record["detail"] = detail.as_deref().into();

@@ -39,3 +39,46 @@ impl Annotations {
         self.destructive && !self.read_only
     }
 }
+
+/// Some of the four hints: those that somebody says in place of what is known.
+///
+/// ```
+/// use toolcrib_tool::{AnnotationOverrides, Annotations};
+///
+/// let reads = AnnotationOverrides { read_only: Some(true), ..AnnotationOverrides::default() };
+/// let annotations = reads.over(Annotations::default());
+/// assert!(annotations.read_only && annotations.open_world);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct AnnotationOverrides {
+    /// Replaces [`Annotations::read_only`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// Replaces [`Annotations::destructive`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Replaces [`Annotations::idempotent`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// Replaces [`Annotations::open_world`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl AnnotationOverrides {
+    /// Whether it replaces nothing.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// The annotations with these hints in place of their own.
+    #[must_use]
+    pub fn over(self, annotations: Annotations) -> Annotations {
+        Annotations {
+            read_only: self.read_only.unwrap_or(annotations.read_only),
+            destructive: self.destructive.unwrap_or(annotations.destructive),
+            idempotent: self.idempotent.unwrap_or(annotations.idempotent),
+            open_world: self.open_world.unwrap_or(annotations.open_world),
+        }
+    }
+}

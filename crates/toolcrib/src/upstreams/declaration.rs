@@ -1,10 +1,11 @@
 //! From a manifest's declaration of an MCP server to what the client side of MCP takes.
 
 use toolcrib_manifest::declaration::{
-    HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
+    HttpUpstream, NamePattern as DeclaredPattern, StdioUpstream, UpstreamDeclaration,
+    UpstreamTools, UpstreamTransport,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
+use toolcrib_mcp::upstream::{HttpServer, NamePattern, StdioServer, ToolOverride, Upstream};
 use toolcrib_runners::{
     DecidingFiles, ExposeSecret as _, RunnerHost, Secrets, TrustDecision, check_files, grants,
     upstream_trust_decision,
@@ -36,13 +37,12 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
         }
     };
     upstream = upstream
-        .include(&declaration.include)
-        .exclude(&declaration.exclude)
         .trust_annotations(declaration.trust_annotations)
         .connect_timeout(declaration.connect_timeout)
         .approval(declaration.approval)
         .tags(declaration.tags.clone())
         .origin(declaration.origin.clone());
+    upstream = with_tools(upstream, &declaration.tools);
     if let Some(limit) = declaration.timeout {
         upstream = upstream.timeout(limit);
     }
@@ -56,6 +56,39 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
         upstream = upstream.category(category.as_str());
     }
     if values.missing.is_empty() { upstream } else { upstream.missing(values.missing.join("; ")) }
+}
+
+/// Which tools are offered, and with which words.
+fn with_tools(mut upstream: Upstream, tools: &UpstreamTools) -> Upstream {
+    upstream = upstream.include(patterns(&tools.include)).exclude(patterns(&tools.exclude));
+    if let Some(prefix) = &tools.prefix {
+        upstream = upstream.prefix(prefix.as_str());
+    }
+    for (tool, own) in &tools.overrides {
+        let mut with =
+            ToolOverride::new().annotations(own.annotations).origin(own.origin.clone());
+        if let Some(name) = &own.name {
+            with = with.name(name.as_str());
+        }
+        if let Some(title) = &own.title {
+            with = with.title(title.as_str());
+        }
+        if let Some(description) = &own.description {
+            with = with.description(description.as_str());
+        }
+        if let Some(approval) = own.approval {
+            with = with.approval(approval);
+        }
+        upstream = upstream.override_tool(tool.as_str(), with);
+    }
+    upstream
+}
+
+fn patterns(declared: &[DeclaredPattern]) -> impl Iterator<Item = NamePattern> {
+    let pattern = |own: &DeclaredPattern| {
+        NamePattern::new(own.pattern.as_str()).origin(own.origin.clone())
+    };
+    declared.iter().map(pattern)
 }
 
 fn server(

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use toolcrib::tool::fully_visible;
 
 use super::ask_servers::{list, text};
 use crate::screen::{FAINT, WARNING, count};
@@ -50,7 +51,8 @@ pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
             None => "",
         };
         let state = text(&own["state"]);
-        if state == "connected" && change.is_empty() && !all {
+        let is_fine = state == "connected" && list(own, "unmatched").is_empty();
+        if is_fine && change.is_empty() && !all {
             continue;
         }
         let state = match own["reason"].as_str() {
@@ -75,6 +77,10 @@ pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
             None => state.to_owned(),
         };
         let _ = writeln!(page, "  upstream {}: {change}{state}", text(&own["name"]));
+        for unmatched in list(own, "unmatched") {
+            let _ =
+                writeln!(page, "    {WARNING}unmatched{WARNING:#} {}", fully_visible(text(unmatched)));
+        }
     }
     page
 }

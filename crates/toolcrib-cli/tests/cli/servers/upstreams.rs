@@ -354,3 +354,42 @@ fn a_secret_that_a_server_writes_into_a_definition_is_in_no_listing_lock_or_pin(
     assert!(!lock.contains("sup3rs3cretvalue"), "{lock}");
     assert_eq!(crib.run(&["lock", "--check", "--connect"]).code, Some(0));
 }
+
+#[test]
+fn an_upstream_with_renamed_and_filtered_tools_is_checked_locked_and_called() {
+    let crib = crib(
+        "    tools:\n      prefix: n\n      include: [get, 'list_*']\n      override:\n        get: {name: \
+         read, description: Read a note., annotations: {read_only: true}}\n        put: {name: write}\n",
+    );
+    let run = crib.run(&["check", "--connect"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for told in [
+        "servers.yaml:8:22: `tools.include`: the server has nothing that matches `list_*`",
+        "servers.yaml:11:9: `tools.override`: the server has nothing that matches `put`",
+    ] {
+        assert!(run.stderr.contains(told), "{told} in {run:?}");
+    }
+    assert!(run.stdout.contains("2 warnings"), "{run:?}");
+    assert_eq!(crib.run(&["check", "--connect", "--strict"]).code, Some(1));
+    assert_eq!(crib.run(&["check", "--strict"]).code, Some(0), "nothing is asked");
+    let doctor = crib.run(&["doctor", "--connect"]);
+    assert!(doctor.stdout.contains("matches `list_*`"), "{doctor:?}");
+    let list = crib.run(&["list", "--connect"]);
+    assert!(list.stdout.contains("n_read") && list.stdout.contains("Read a note."), "{list:?}");
+    assert!(list.stderr.contains("unmatched"), "{list:?}");
+
+    let run = crib.run(&["call", "n_read", "id=7"]);
+    assert!(run.stdout.contains("\"name\": \"get\""), "the server's own name is sent: {run:?}");
+    let pinned = crib.run(&["list"]);
+    assert!(pinned.stderr.contains("pinned"), "{pinned:?}");
+    assert!(pinned.stderr.contains(": n_read; `--connect` asks it"), "{pinned:?}");
+
+    assert_eq!(crib.run(&["lock", "--connect"]).code, Some(0));
+    assert_eq!(crib.run(&["lock", "--check", "--connect"]).code, Some(0));
+    let path = crib.path().join("tools.d/servers.yaml");
+    let text = fs::read_to_string(&path).expect("the manifest");
+    fs::write(path, text.replace("Read a note.", "Read any note.")).expect("written");
+    assert_eq!(crib.run(&["lock", "--check"]).code, Some(1), "the words are part of the lock");
+    let diff = crib.run(&["lock", "--diff"]);
+    assert!(diff.stdout.contains("/override/get/description"), "{diff:?}");
+}

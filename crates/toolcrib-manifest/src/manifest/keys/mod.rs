@@ -14,7 +14,9 @@ pub(super) use self::nested::{Place, nested};
 pub(super) use self::offering::{
     ASSISTANT, ICON, OFFERED_RESOURCE, PROMPT, PROMPT_ARGUMENT, PROMPT_MESSAGE,
 };
-pub(super) use self::upstream::{UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_TOOLS};
+pub(super) use self::upstream::{
+    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_TOOLS,
+};
 use crate::declaration::SandboxProfile;
 use crate::fields::Expected::{
     Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema, Size,
@@ -395,6 +397,7 @@ mod tests {
             &ICON,
             &SANDBOX,
             &UPSTREAM_AUTH,
+            &UPSTREAM_OVERRIDE,
             &UPSTREAM_TOOLS,
             &UPSTREAM_LIMITS,
             &ANNOTATIONS,

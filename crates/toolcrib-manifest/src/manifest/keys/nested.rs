@@ -4,7 +4,7 @@ use super::{
     ANNOTATIONS, ANSWER, ARGV_ENTRY, CACHE, CLIENT, CONSTRAINT, DEFAULTS, EXPECT, FILE, HTTP,
     HTTP_AUTH, HTTP_AUTH_HEADER, HTTP_BASIC, HTTP_EXPECT, ICON, LIMITS, NEEDS, OFFERED_RESOURCE,
     OUTPUT, PROMPT, PROMPT_ARGUMENT, PROMPT_MESSAGE, RESOURCES, RETRY, RUN, SANDBOX, TEST, TOOL,
-    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_TOOLS,
+    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_TOOLS,
 };
 use crate::fields::Keys;
 
@@ -17,6 +17,8 @@ pub(in crate::manifest) enum Place {
     EachItem,
     /// It, or a text, is each item of a list.
     EachItemOrText,
+    /// It is each value of a mapping whose keys are free.
+    EachValue,
     /// It is the value, unless that is true or false.
     HereOrFlag,
 }
@@ -43,6 +45,8 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&UPSTREAM, "auth", Place::Here, &UPSTREAM_AUTH),
     (&UPSTREAM, "tools", Place::Here, &UPSTREAM_TOOLS),
     (&UPSTREAM, "limits", Place::Here, &UPSTREAM_LIMITS),
+    (&UPSTREAM_TOOLS, "override", Place::EachValue, &UPSTREAM_OVERRIDE),
+    (&UPSTREAM_OVERRIDE, "annotations", Place::Here, &ANNOTATIONS),
     (&TOOL, "resources", Place::Here, &RESOURCES),
     (&TOOL, "client", Place::HereOrFlag, &CLIENT),
     (&TOOL, "annotations", Place::Here, &ANNOTATIONS),

@@ -1,6 +1,6 @@
 //! The keys of other MCP servers as sources of tools.
 
-use super::{APPROVAL_KEY, SANDBOX_KEY, table};
+use super::{APPROVAL_KEY, SANDBOX_KEY};
 use crate::fields::Expected::{
     Bool, Duration, Integer, Mapping, MappingLike, Rate, Size, Text, TextMapping, Texts,
 };
@@ -34,6 +34,8 @@ pub(in crate::manifest) const UPSTREAM: Keys = Keys {
         ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
         ("exclude", "write `tools: {exclude: [\"delete_*\"]}`"),
         ("include", "write `tools: {include: [\"get_*\"]}`"),
+        ("override", "write `tools: {override: {get_issue: {name: issue}}}`"),
+        ("prefix", "write `tools: {prefix: gh}`"),
         ("run", "write `command: [program, argument]`"),
         ("timeout", "write `limits: {timeout: 60s}`"),
         ("token", "write `auth: {bearer: \"${secret.token}\"}`"),
@@ -55,9 +57,38 @@ pub(in crate::manifest) const UPSTREAM_AUTH: Keys = Keys {
     ],
 };
 
-/// Which of an upstream's tools are taken.
-pub(in crate::manifest) const UPSTREAM_TOOLS: Keys =
-    table("`tools` of an upstream", &[optional("include", Texts), optional("exclude", Texts)]);
+/// Which of an upstream's tools are offered, and how.
+pub(in crate::manifest) const UPSTREAM_TOOLS: Keys = Keys {
+    what: "`tools` of an upstream",
+    table: &[
+        optional("include", Texts),
+        optional("exclude", Texts),
+        optional("prefix", Text),
+        optional("override", MappingLike("{get_issue: {name: issue}}")),
+    ],
+    instead: &[
+        ("namespace", "write `prefix: gh`"),
+        ("overrides", "write `override: {get_issue: {name: issue}}`"),
+        ("rename", "write `override: {get_issue: {name: issue}}`"),
+    ],
+};
+
+/// What replaces the server's words about one tool.
+pub(in crate::manifest) const UPSTREAM_OVERRIDE: Keys = Keys {
+    what: "an override of a tool",
+    table: &[
+        optional("name", Text),
+        optional("title", Text),
+        optional("description", Text),
+        optional("annotations", MappingLike("{read_only: true}")),
+        APPROVAL_KEY,
+    ],
+    instead: &[
+        ("destructive", "write `annotations: {destructive: false}`"),
+        ("hints", "write `annotations: {read_only: true}`"),
+        ("read_only", "write `annotations: {read_only: true}`"),
+    ],
+};
 
 /// Limits of calls of an upstream's tools.
 pub(in crate::manifest) const UPSTREAM_LIMITS: Keys = Keys {

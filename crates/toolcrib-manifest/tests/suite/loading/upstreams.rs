@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolcrib_manifest::declaration::{UpstreamDeclaration, UpstreamTransport};
+use toolcrib_manifest::declaration::{NamePattern, UpstreamDeclaration, UpstreamTransport};
 use toolcrib_manifest::load_str;
 use toolcrib_manifest::template::Reference;
 use toolcrib_tool::Approval;
@@ -77,8 +77,11 @@ upstream:
         ("prod,git".into(), Some("code"))
     );
     assert_eq!((github.approval, github.trust_annotations), (Approval::Always, true));
+    let patterns = |list: &[NamePattern]| {
+        list.iter().map(|own| own.pattern.as_str()).collect::<Vec<_>>().join(",")
+    };
     assert_eq!(
-        (github.include.join(","), github.exclude.join(",")),
+        (patterns(&github.tools.include), patterns(&github.tools.exclude)),
         ("get_*".into(), "get_secret".into())
     );
     assert_eq!(
@@ -105,6 +108,72 @@ fn everything_said_of_a_server_over_http_is_in_its_declaration() {
     assert_eq!(server.url, "https://mcp.example.com/mcp");
     assert!(server.bearer.is_some() && server.headers.contains_key("X-Team"));
     assert_eq!(server.allow_private, ["10.20.0.0/16", "::1/128"].map(|net| net.parse().unwrap()));
+}
+
+#[test]
+fn overrides_of_tools_are_read_with_their_places_and_bound_into_the_digest() {
+    let text = "
+toolcrib: 1
+upstream:
+  - name: github
+    command: [server]
+    tools:
+      prefix: gh
+      include: ['get_*']
+      override:
+        get_issue:
+          name: issue
+          title: Issue
+          description: Read one issue.
+          annotations: {read_only: true, open_world: false}
+        get_all: {approval: always}
+";
+    let upstreams = loaded(text);
+    let tools = &upstreams[0].tools;
+    assert_eq!(tools.prefix.as_deref(), Some("gh"));
+    let issue = &tools.overrides["get_issue"];
+    assert_eq!(issue.name.as_deref(), Some("issue"));
+    assert_eq!(issue.title.as_deref(), Some("Issue"));
+    assert_eq!(issue.description.as_deref(), Some("Read one issue."));
+    assert_eq!((issue.annotations.read_only, issue.annotations.destructive), (Some(true), None));
+    assert_eq!((issue.approval, issue.origin.line, issue.origin.column), (None, 10, 9));
+    assert_eq!(tools.overrides["get_all"].approval, Some(Approval::Always));
+    assert_eq!((tools.include[0].origin.line, tools.include[0].origin.column), (8, 17));
+
+    let digest = upstreams[0].digest();
+    let moved = loaded(&text.replace("\nupstream", "\n# moved\nupstream"));
+    assert_eq!(moved[0].digest(), digest, "the place is not part of it");
+    for (one, other) in [
+        ("prefix: gh", "prefix: hub"),
+        ("name: issue", "name: ticket"),
+        ("title: Issue", "title: Ticket"),
+        ("Read one issue.", "Read it."),
+        ("read_only: true", "read_only: false"),
+        ("approval: always", "approval: never"),
+    ] {
+        assert_ne!(loaded(&text.replace(one, other))[0].digest(), digest, "{other}");
+    }
+    assert_eq!(loaded(&upstream("command: [s]\ntools: {prefix: ''}"))[0].tools.prefix, Some(String::new()));
+}
+
+#[test]
+fn overrides_that_cannot_hold_are_refused_at_their_place() {
+    let long = "x".repeat(60);
+    for (lines, code) in [
+        ("tools: {prefix: 'a b'}", "bad-name"),
+        ("tools: {override: {'get_*': {name: x}}}", "bad-pattern"),
+        ("tools: {override: {get: {name: 'a b'}}}", "bad-name"),
+        ("tools: {override: {get: {description: ' '}}}", "bad-description"),
+        ("tools: {override: {get: {name: x}, put: {name: x}}}", "duplicate-tool"),
+        ("tools: {override: {get: {nam: x}}}", "unknown-key"),
+        (&format!("tools: {{override: {{get: {{name: {long}}}}}}}"), "name-too-long"),
+        (&format!("tools: {{prefix: {long}}}"), "name-too-long"),
+    ] {
+        let text = upstream(&format!("command: [s]\n{lines}"));
+        let loaded = load_str("up.yaml", &text);
+        let codes: Vec<_> = loaded.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, [code], "{lines}");
+    }
 }
 
 #[test]

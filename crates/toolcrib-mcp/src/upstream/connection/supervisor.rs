@@ -20,6 +20,7 @@ use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
+use crate::upstream::settings::selection::Unmatched;
 use crate::upstream::status::UpstreamState;
 use crate::upstream::tool::listing::{ListingError, ToolListing, UPSTREAM_TOOLS_MAX, list};
 use crate::upstream::tool::publish::{Publisher, Unaccepted};
@@ -42,6 +43,8 @@ pub(crate) struct SupervisorState {
     pub(crate) counts: Mutex<(usize, usize)>,
     /// How many of its tools are left out.
     pub(crate) left_out: AtomicUsize,
+    /// Filters and overrides that match nothing.
+    pub(crate) unmatched: Mutex<Vec<Unmatched>>,
     /// The changed definitions that somebody could accept.
     pub(crate) unaccepted: Mutex<BTreeMap<String, Unaccepted>>,
     /// The tools as the server describes them.
@@ -56,6 +59,7 @@ impl Default for SupervisorState {
             state: watch::Sender::new(UpstreamState::Connecting),
             counts: Mutex::default(),
             left_out: AtomicUsize::new(0),
+            unmatched: Mutex::default(),
             unaccepted: Mutex::default(),
             offered: Mutex::default(),
             look_again: Notify::new(),
@@ -312,6 +316,8 @@ impl Supervisor {
     fn update_counts(&self) {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.counts();
+        *self.shared.unmatched.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.publisher.unmatched();
         *self.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.unaccepted();
         *self.shared.offered.lock().unwrap_or_else(PoisonError::into_inner) =

@@ -1,6 +1,7 @@
 //! Settings of an upstream: how it is reached and which tools it contributes.
 
 pub(crate) mod declared;
+pub(crate) mod selection;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +9,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_core::{Pattern, exposed_name};
+use toolcrib_core::exposed_name;
 use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places};
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use crate::upstream::connection::backoff::Backoff;
 use crate::upstream::connection::http::HttpServer;
+use selection::{NamePattern, Selection, ToolOverride};
 
 /// How many bytes of a program's standard error are kept: its last lines, for the operator.
 const STDERR_KEPT: usize = 16 * 1024;
 /// The time between SIGTERM and SIGKILL. Everything has to be gone within a second.
 const GRACE: Duration = Duration::from_millis(400);
+/// Stands in the name of a pin between the tool's usual name here and the server's name of it.
+const RENAMED: char = '#';
 
 /// Another MCP server and the tools it contributes.
 ///
@@ -34,8 +38,7 @@ pub struct Upstream {
     pub(crate) name: String,
     pub(crate) transport: Transport,
     pub(crate) missing: Option<String>,
-    pub(crate) include: Vec<Pattern>,
-    pub(crate) exclude: Vec<Pattern>,
+    pub(crate) tools: Selection,
     pub(crate) trust_annotations: bool,
     pub(crate) connect_timeout: Duration,
     pub(crate) timeout: Option<Duration>,
@@ -72,8 +75,7 @@ impl Upstream {
             name,
             transport,
             missing: None,
-            include: Vec::new(),
-            exclude: Vec::new(),
+            tools: Selection::default(),
             trust_annotations: false,
             connect_timeout: Duration::from_secs(30),
             timeout: None,
@@ -114,15 +116,31 @@ impl Upstream {
 
     /// Includes only tools whose own names match one of these patterns. Default: all.
     #[must_use]
-    pub fn include<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.include.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
+    pub fn include<P: Into<NamePattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.tools.filter.include.extend(patterns.into_iter().map(Into::into));
         self
     }
 
     /// Excludes tools whose own names match one of these patterns. Default: none.
     #[must_use]
-    pub fn exclude<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.exclude.extend(patterns.into_iter().map(|pattern| Pattern::new(pattern)));
+    pub fn exclude<P: Into<NamePattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.tools.filter.exclude.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what the names of its tools begin with, instead of its own name. With an empty prefix the
+    /// tools keep the server's names.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.tools.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Replaces the server's words about the tool that it calls `tool`. What the server says is pinned and
+    /// compared all the same.
+    #[must_use]
+    pub fn override_tool(mut self, tool: impl Into<String>, with: ToolOverride) -> Self {
+        self.tools.overrides.insert(tool.into(), with);
         self
     }
 
@@ -211,15 +229,38 @@ impl Upstream {
 
     /// Whether the filters include a tool of that name.
     pub(crate) fn takes(&self, tool: &str) -> bool {
-        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
-        (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
+        self.tools.filter.takes(tool)
     }
 
     /// Whether a tool of this name here could be one of its tools.
     pub fn may_offer(&self, name: &str) -> bool {
-        // Every exposed name starts with this prefix.
-        let prefix = exposed_name(&self.name, "");
-        name.starts_with(&prefix)
+        self.tools.may_offer(&self.name, name)
+    }
+
+    /// The name here of the tool whose definition is pinned under this name, if it is still taken as far
+    /// as its pin tells.
+    pub fn name_of_pinned(&self, pinned: &str) -> Option<String> {
+        let tool = match pinned.split_once(RENAMED) {
+            Some((_, tool)) => tool,
+            None => match pinned.strip_prefix(exposed_name(&self.name, "").as_str()) {
+                Some(tool) => tool,
+                // It was cut.
+                None => return Some(pinned.to_owned()),
+            },
+        };
+        // A pin has `_` for every character that no name here has.
+        let known = self.tools.overrides.keys().find(|known| self.pinned_as(known) == pinned);
+        let tool = known.map_or(tool, String::as_str);
+        self.tools.filter.may_take(tool).then(|| self.tools.name_here(&self.name, tool))
+    }
+
+    /// The name under which the definition of a tool is pinned. It is the same whatever the tool is called
+    /// here: a tool that gets another name does not become one that was never seen.
+    pub(crate) fn pinned_as(&self, tool: &str) -> String {
+        let pinned = exposed_name(&self.name, tool);
+        let is_renamed = self.tools.overrides.get(tool).is_some_and(|own| own.name.is_some());
+        // Two tools with equal pins are told apart by their names here, so that one of them can be renamed.
+        if is_renamed && !pinned.ends_with(tool) { format!("{pinned}{RENAMED}{tool}") } else { pinned }
     }
 
     /// Values that the upstream was given, which must not be shown even if the server says them.

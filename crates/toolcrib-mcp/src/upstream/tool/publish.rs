@@ -15,6 +15,7 @@ use crate::upstream::review::pins::{PinStore, Pins};
 use crate::upstream::review::{OfferedTool, Review, Reviewed};
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
+use crate::upstream::settings::selection::Unmatched;
 use crate::upstream::tool::UpstreamTool;
 
 /// The number of fingerprint digits that people see.
@@ -31,6 +32,8 @@ pub(crate) struct Publisher {
     /// The tools as the server last described them, including those that the filters exclude.
     listed: Vec<Value>,
     known: Vec<TrackedTool>,
+    /// Filters and overrides that match nothing of what is listed.
+    unmatched: Vec<Unmatched>,
     /// What was last published, with the names on the wire and sorted by them. It is published
     /// again if nothing has changed.
     entries: Vec<(String, ToolEntry)>,
@@ -82,6 +85,7 @@ impl Publisher {
             is_published: listed.is_empty(),
             listed,
             known: Vec::new(),
+            unmatched: Vec::new(),
             entries: Vec::new(),
         }
     }
@@ -116,6 +120,13 @@ impl Publisher {
             .filter_map(|tool| import(&self.upstream, &secrets, tool))
             .filter(|tool| self.upstream.takes(&tool.original))
             .collect();
+        let tools: Vec<_> = self.listed.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
+        let unmatched = if tools.is_empty() { Vec::new() } else { self.upstream.tools.unmatched(&tools) };
+        // Said once, and again when it changes.
+        for unmatched in unmatched.iter().filter(|own| !self.unmatched.contains(own)) {
+            tracing::warn!(upstream = self.upstream.name, "{unmatched}");
+        }
+        self.unmatched = unmatched;
         // Sorted by their own names, so that if two get the same name here, the same one always
         // wins.
         listed.sort_by(|a, b| a.original.cmp(&b.original));
@@ -187,12 +198,12 @@ impl Publisher {
     async fn store_texts(&self, pinned: &Pins) {
         let (store, upstream) = (&self.checks.pins, &self.upstream.name);
         for TrackedTool { tool, .. } in &self.known {
-            let (name, definition) = (tool.definition.name(), tool.fingerprint);
-            if pinned.get(name) != Some(&definition) {
+            let (pin, definition) = (&tool.pinned_as, tool.fingerprint);
+            if pinned.get(pin) != Some(&definition) {
                 continue;
             }
             // Without it a later change is shown without the earlier text.
-            if let Err(error) = store.keep_text(upstream, name, definition, &tool.says).await {
+            if let Err(error) = store.keep_text(upstream, pin, definition, &tool.says).await {
                 tracing::warn!(upstream, %error, "the text of a pinned definition could not be stored");
                 return;
             }
@@ -208,8 +219,8 @@ impl Publisher {
                 *pin_mismatch = None;
                 continue;
             }
-            let name = tool.definition.name();
-            let pinned = pins.get(name).or_else(|| first_seen.get(name));
+            let (name, pin) = (tool.definition.name(), &tool.pinned_as);
+            let pinned = pins.get(pin).or_else(|| first_seen.get(pin));
             match pinned {
                 Some(pinned) if *pinned == tool.fingerprint => *pin_mismatch = None,
                 Some(pinned) => {
@@ -218,7 +229,7 @@ impl Publisher {
                 None if tool.refused.is_some() => {}
                 None => {
                     *pin_mismatch = None;
-                    first_seen.insert(name.to_owned(), tool.fingerprint);
+                    first_seen.insert(pin.clone(), tool.fingerprint);
                 }
             }
         }
@@ -319,6 +330,11 @@ impl Publisher {
         (self.known.len(), self.known.iter().filter(disabled).count())
     }
 
+    /// Filters and overrides that match nothing.
+    pub(crate) fn unmatched(&self) -> Vec<Unmatched> {
+        self.unmatched.clone()
+    }
+
     /// Whether there is a definition that somebody could accept.
     pub(crate) fn has_changed_tools(&self) -> bool {
         self.known.iter().any(|known| known.pin_mismatch.is_some())
@@ -329,7 +345,8 @@ impl Publisher {
         let unlike = self.known.iter().filter(|known| known.pin_mismatch.is_some());
         let unaccepted = unlike.map(|known| {
             let says = (*known.tool.says).clone();
-            let offered = Unaccepted { fingerprint: known.tool.fingerprint, says };
+            let pinned_as = known.tool.pinned_as.clone();
+            let offered = Unaccepted { fingerprint: known.tool.fingerprint, says, pinned_as };
             (known.tool.definition.name().to_owned(), offered)
         });
         unaccepted.collect()
@@ -344,6 +361,8 @@ pub struct Unaccepted {
     pub fingerprint: Fingerprint,
     /// All that the server says about the tool.
     pub says: Value,
+    /// The name of its pin.
+    pub(crate) pinned_as: String,
 }
 
 fn offered(known: &TrackedTool) -> OfferedTool {

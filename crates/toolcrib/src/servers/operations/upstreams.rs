@@ -23,6 +23,7 @@ fn report(status: UpstreamStatus) -> UpstreamReport {
         tools: Some(status.tools),
         disabled: Some(status.disabled),
         left_out: (status.left_out > 0).then_some(status.left_out),
+        unmatched: status.unmatched.iter().map(ToString::to_string).collect(),
         ..UpstreamReport::default()
     };
     if let UpstreamState::Down { reason, detail, said, retry } = status.state {

@@ -5,12 +5,14 @@ mod report;
 mod sarif;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use toolcrib::lint;
+use toolcrib::mcp::upstream::UpstreamState;
 
 use crate::options::Options;
-use crate::{Exit, screen, startup};
+use crate::{Exit, runtime, screen, startup, upstream_wait};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -19,6 +21,7 @@ use crate::{Exit, screen, startup};
   toolcrib check --strict tools.d           warnings fail, too
   toolcrib check --fix tools.d              mend what has only one right edit
   toolcrib check --format sarif > out.sarif for code scanning
+  toolcrib check --connect                  also ask the MCP servers that upstreams name
 
 The last line counts all manifests in these directories, including those in `available`, which servers
 never load, but no built-in tools: `toolcrib list` shows the tools that can be called.
@@ -52,6 +55,10 @@ pub(crate) struct CheckOptions {
     /// Leave out hints
     #[arg(short, long)]
     quiet: bool,
+    /// Also start or connect to the config's MCP servers, and check the filters and overrides of their
+    /// tools against what they offer
+    #[arg(long, conflicts_with = "paths")]
+    connect: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,7 +97,11 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     let started = own.paths.is_empty().then(|| startup::without_state(options).ok()).flatten();
     let unmatched = started.map(|started| started.crib.unmatched_names(&config));
     let unmatched = unmatched.unwrap_or_default();
-    let report = report::Report::new(&found, own.strict, own.quiet, mended).with_config(unmatched);
+    let mut report = report::Report::new(&found, own.strict, own.quiet, mended);
+    report = report.with_config(unmatched);
+    if own.connect {
+        report = report.with_upstreams(connected(options)?);
+    }
     match own.format {
         Format::Sarif => screen::json(&sarif::log(&report))?,
         Format::Json => screen::json(&report.to_value())?,
@@ -98,4 +109,20 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
         Format::Text => report.print(own.limit)?,
     }
     Ok(if report.failed { Exit::Failure } else { Exit::Success })
+}
+
+/// What the upstreams of the config say of their declarations: those that cannot be connected to, and
+/// filters and overrides that match nothing.
+fn connected(options: &Options) -> anyhow::Result<Vec<String>> {
+    let started = startup::look(options, true)?;
+    runtime::block_on(async {
+        upstream_wait::connect(&started).await?;
+        let down = started.crib.upstreams().status().into_iter().filter_map(|status| {
+            let UpstreamState::Down { reason, .. } = &status.state else { return None };
+            Some(format!("upstream {}: it is not checked, because {reason}", status.name))
+        });
+        let found = down.chain(upstream_wait::unmatched(&started.crib)).collect();
+        started.crib.shutdown(Duration::ZERO).await;
+        Ok(found)
+    })
 }

@@ -21,6 +21,8 @@ pub(super) struct Report<'c> {
     mended: Option<Vec<Mended>>,
     /// Names in the config that match nothing.
     unmatched: Vec<String>,
+    /// What the MCP servers that upstreams name are found to lack.
+    upstreams: Vec<String>,
     strict: bool,
     /// Whether hints are left out.
     quiet: bool,
@@ -83,13 +85,20 @@ impl<'c> Report<'c> {
         let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
             || mended.iter().flatten().any(|file| file.failure.is_some());
         let (files, shadowed) = (&checked.files, shadowed(checked));
-        Self { files, shadowed, mended, unmatched: Vec::new(), strict, quiet, failed }
+        Self { files, shadowed, mended, unmatched: Vec::new(), upstreams: Vec::new(), strict, quiet, failed }
     }
 
     /// Takes names in the config that match nothing, as warnings.
     pub(super) fn with_config(mut self, unmatched: Vec<String>) -> Self {
         self.failed |= self.strict && !unmatched.is_empty();
         self.unmatched = unmatched;
+        self
+    }
+
+    /// Takes what connections to upstreams have shown, as warnings.
+    pub(super) fn with_upstreams(mut self, found: Vec<String>) -> Self {
+        self.failed |= self.strict && !found.is_empty();
+        self.upstreams = found;
         self
     }
 
@@ -120,6 +129,10 @@ impl<'c> Report<'c> {
         self.problems().filter(|(_, found)| found.severity == severity).count()
     }
 
+    fn warnings(&self) -> usize {
+        self.count(Severity::Warning) + self.unmatched.len() + self.upstreams.len()
+    }
+
     /// What is in the directories beside manifests and is named by none, by its path.
     fn left_aside(&self) -> Vec<String> {
         let of = |(directory, names): (&Path, Vec<String>)| {
@@ -137,8 +150,9 @@ impl<'c> Report<'c> {
             "files": self.files.files.len(),
             "tools": self.files.declarations().count(),
             "errors": self.count(Severity::Error),
-            "warnings": self.count(Severity::Warning) + self.unmatched.len(),
+            "warnings": self.warnings(),
             "config": self.unmatched,
+            "upstreams": self.upstreams,
             "hints": self.count(Severity::Hint),
             "diagnostics": diagnostics,
             "left_aside": self.left_aside(),
@@ -210,6 +224,9 @@ impl<'c> Report<'c> {
                 fully_visible(text)
             ));
         }
+        for text in &self.upstreams {
+            screen::note(format!("{WARNING}warning[upstream]{WARNING:#}: {}\n", fully_visible(text)));
+        }
         for line in screen::left_aside(self.files) {
             screen::note(line + "\n");
         }
@@ -236,7 +253,7 @@ impl<'c> Report<'c> {
             count(self.files.declarations().count(), "tool"),
             count(self.files.files.len(), "file"),
             count(self.count(Severity::Error), "error"),
-            count(self.count(Severity::Warning) + self.unmatched.len(), "warning"),
+            count(self.warnings(), "warning"),
         ))
     }
 }

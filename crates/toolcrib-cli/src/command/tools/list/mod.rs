@@ -144,7 +144,11 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     for line in after_restart.lines() {
         screen::note(line);
     }
-    for line in upstream_wait::absent(crib).into_iter().chain(upstream_wait::cut_lists(crib)) {
+    let unmatched = upstream_wait::unmatched(crib).into_iter();
+    let unmatched =
+        unmatched.map(|text| format!("{WARNING}unmatched{WARNING:#} {}", fully_visible(&text)));
+    let absent = upstream_wait::absent(crib).into_iter();
+    for line in absent.chain(upstream_wait::cut_lists(crib)).chain(unmatched) {
         screen::note(line);
     }
     Ok(Exit::Success)

@@ -112,7 +112,7 @@ impl Batch<'_> {
     async fn fitted(&self, answers: Vec<Answered>) -> Vec<Answered> {
         let state = &self.turn.state;
         let limits = answers.iter().map(|answered| answered.limit);
-        let budget = batch_budget(state.shared.config.batch_output_chars, limits);
+        let budget = batch_budget(state.shared.config.load().batch_output_chars, limits);
         let bytes = answers
             .iter()
             .map(|answered| bytes_at_most(&answered.result, answered.whole(), answered.limit));

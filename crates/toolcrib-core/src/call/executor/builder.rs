@@ -192,7 +192,7 @@ impl ExecutorBuilder {
         Executor {
             shared: Arc::new(Shared {
                 registry,
-                config,
+                config: ArcSwap::from_pointee(config),
                 admission,
                 answers,
                 statistics: Statistics::new(),

@@ -35,7 +35,8 @@ pub struct Executor {
 
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
-    pub(crate) config: ExecutorConfig,
+    /// The limits in it can be replaced while calls run.
+    pub(crate) config: ArcSwap<ExecutorConfig>,
     pub(crate) admission: Admission,
     pub(crate) answers: Answers,
     pub(crate) statistics: Statistics,
@@ -213,13 +214,45 @@ impl Executor {
     }
 
     /// The settings.
-    pub fn config(&self) -> &ExecutorConfig {
-        &self.shared.config
+    pub fn config(&self) -> Arc<ExecutorConfig> {
+        self.shared.config.load_full()
+    }
+
+    /// Replaces the limits of calls: time, output, calls of a batch at once, and how long a call waits for
+    /// approval. Calls that run keep their time limit, and calls that wait for approval keep theirs.
+    ///
+    /// What belongs to the queues, the breaker and the cache stays as it was when the executor was built.
+    pub fn replace_limits(&self, config: &ExecutorConfig) {
+        let ExecutorConfig {
+            tool_timeout,
+            max_timeout,
+            max_concurrency,
+            output_chars,
+            batch_output_chars,
+            approval_timeout,
+            data_bytes,
+            max_queue: _,
+            queue_timeout: _,
+            breaker_timeouts: _,
+            breaker_cooldown: _,
+            cache_ttl: _,
+            cache_entries: _,
+            cache_bytes: _,
+        } = config;
+        let mut limits = (*self.config()).clone();
+        limits.tool_timeout = *tool_timeout;
+        limits.max_timeout = *max_timeout;
+        limits.max_concurrency = *max_concurrency;
+        limits.output_chars = *output_chars;
+        limits.batch_output_chars = *batch_output_chars;
+        limits.approval_timeout = *approval_timeout;
+        limits.data_bytes = *data_bytes;
+        self.shared.config.store(Arc::new(limits));
     }
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Shared").field("config", &self.config.load()).finish_non_exhaustive()
     }
 }

@@ -127,7 +127,7 @@ fn answered_waiting(
         Ok(_) => waits(&suspension),
     };
     let side = SideOutput { suspension: Some(suspension), ..SideOutput::default() };
-    let limit = shared.config.output_chars;
+    let limit = shared.config.load().output_chars;
     Answered { result: ToolResult::failure(id, tool, error, duration), limit, side }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct SideOutput {
 
 /// What the answer to a call of this tool may hold.
 pub(super) fn limits(state: &TurnState, slot: Option<&Arc<ToolSlot>>) -> OutputLimits {
-    let config = &state.shared.config;
+    let config = state.shared.config.load();
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     OutputLimits { chars: own_chars.unwrap_or(config.output_chars), data_bytes: config.data_bytes }
 }

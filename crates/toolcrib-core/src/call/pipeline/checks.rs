@@ -175,7 +175,7 @@ impl Incoming<'_> {
         let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, voice.map(Voice::handle)));
         let definition = &slot.entry.definition;
         let output_chars =
-            definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+            definition.output_chars().unwrap_or(turn.state.shared.config.load().output_chars);
         let mut builder = CallContext::builder(id.clone(), Arc::clone(definition))
             .values(turn.state.values.clone())
             .output_chars(output_chars);

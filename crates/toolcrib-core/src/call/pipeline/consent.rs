@@ -70,7 +70,7 @@ impl<'a> PipelineRun<'a> {
             };
             return Err(leave);
         };
-        let timeout = state.shared.config.approval_timeout;
+        let timeout = state.shared.config.load().approval_timeout;
         self.approved_code = Some(ApprovedCode(shown.code.clone()));
         let request = self.request(slot, &call.checked.arguments, shown, &by, reason);
         let asked = AuditedQuestion {
@@ -225,7 +225,7 @@ impl<'a> PipelineRun<'a> {
         // Before it is held against its schema, which quotes parts of what does not fit.
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
-        check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
+        check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
     }
 
     fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
@@ -261,7 +261,7 @@ impl<'a> PipelineRun<'a> {
             session: state.session.clone(),
             rule: by.to_string(),
             reason,
-            expires_at: match state.shared.config.approval_timeout {
+            expires_at: match state.shared.config.load().approval_timeout {
                 Some(timeout) => now.after(timeout),
                 None => crate::storage::clock::Timestamp::NEVER,
             },

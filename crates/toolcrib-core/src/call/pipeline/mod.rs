@@ -71,7 +71,7 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     };
     let result = Box::pin(shared.middleware.run(turn, call, &innermost)).await;
     let bypass = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Answered::join(result, bypass, shared.config.output_chars)
+    Answered::join(result, bypass, shared.config.load().output_chars)
 }
 
 /// As [`run`], for calls from within others: the parts of each level would add up on the stack.
@@ -192,7 +192,7 @@ impl Incoming<'_> {
         let (cx, host) = self.context(slot);
         self.announce(slot, &checked.arguments);
         let shared = slot.live().map(|live| Instance::shared(live)).transpose()?;
-        let limit = self.turn.state.shared.config.limit(slot.entry.definition.timeout());
+        let limit = self.turn.state.shared.config.load().limit(slot.entry.definition.timeout());
         let call = Candidate { checked, cx, host, shared, limit };
         if let Some(own_check) = call.own_check() {
             own_check.passes(&call.checked.arguments).await?;

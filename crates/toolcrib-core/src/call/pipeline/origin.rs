@@ -55,6 +55,6 @@ pub(crate) fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered
     let duration = started.elapsed();
     record.end(End::failed(&error, duration));
     let result = ToolResult::failure(id, name, error, duration);
-    let limit = turn.state.shared.config.output_chars;
+    let limit = turn.state.shared.config.load().output_chars;
     Answered { result, limit, side: SideOutput::default() }
 }

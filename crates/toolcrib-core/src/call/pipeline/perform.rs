@@ -144,7 +144,7 @@ impl<'a> PipelineRun<'a> {
         let output = finished(self.name, outcome?, host)?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
-        check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
+        check_data(definition, shared.registry.schemas(), output, shared.config.load().data_bytes)
     }
 }
 

@@ -62,7 +62,7 @@ impl PipelineRun<'_> {
             Ok(caller) => caller,
             Err(error) => return unkept(error).into(),
         };
-        let config = &state.shared.config;
+        let config = state.shared.config.load_full();
         let limit = match waiting {
             Waiting::Client => slot.entry.definition.timeout(),
             Waiting::Approval { .. } | Waiting::Input { .. } => config.approval_timeout,

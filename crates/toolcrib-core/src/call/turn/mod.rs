@@ -215,7 +215,7 @@ impl Turn {
             values,
             max_concurrency: options
                 .max_concurrency
-                .unwrap_or(executor.shared.config.max_concurrency),
+                .unwrap_or(executor.shared.config.load().max_concurrency),
             deadline: options.deadline.and_then(Deadline::at),
             client: options.client,
             client_key: options.client_key,

@@ -81,7 +81,7 @@ impl TurnAccess for Turn {
         // Before it is held against its schema, which quotes parts of what does not fit.
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
-        check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
+        check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
     }
 
     fn standing(

@@ -210,7 +210,8 @@ pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
     let mut asked = started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool));
     if let Some(upstream) = asked.next() {
         let name = upstream.name();
-        let pinned = pinned(started, &upstream).filter(|(tools, _)| tools.iter().any(|own| own == tool));
+        let pinned =
+            pinned(started, &upstream).filter(|(tools, _)| tools.iter().any(|own| own == tool));
         let line = match pinned {
             Some((_, age)) => format!("has it, as pinned {age} ago"),
             None => "may have it".to_owned(),

@@ -45,9 +45,10 @@ fn prefix(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<String> {
     if let Err(error) = ToolName::new(prefix) {
         let message =
             error.to_string().replace("a tool name", "a prefix").replace("1 to 64", "0 to 32");
-        findings.add(Diagnostic::error("bad-name", &node.span, message).help(
-            "the prefix and the server's name of a tool are joined with `_`: prefix: gh",
-        ));
+        findings
+            .add(Diagnostic::error("bad-name", &node.span, message).help(
+                "the prefix and the server's name of a tool are joined with `_`: prefix: gh",
+            ));
     } else if prefix.len() > super::upstream::NAME_MAX {
         let message = format!(
             "the prefix has {} characters; it may have at most {}",
@@ -96,7 +97,8 @@ fn overrides(
 ) -> BTreeMap<String, ToolOverride> {
     let mut overrides = BTreeMap::new();
     let mut names: HashMap<&str, &Span> = HashMap::new();
-    for Entry { key, key_span, node } in fields.node("override").map(Node::entries).unwrap_or_default()
+    for Entry { key, key_span, node } in
+        fields.node("override").map(Node::entries).unwrap_or_default()
     {
         if key.contains('*') {
             let message = format!("`{}` is a pattern; an override is for one tool", shortened(key));
@@ -127,9 +129,9 @@ fn overrides(
             title: own.text("title").map(str::to_owned),
             description: description(&own, findings).map(str::to_owned),
             annotations: annotations(&own, findings),
-            approval: own.has("approval").then(|| {
-                Policies::read(&own, findings).approval(&Policies::default())
-            }),
+            approval: own
+                .has("approval")
+                .then(|| Policies::read(&own, findings).approval(&Policies::default())),
             origin: origin(shared.file, &shared.lines, key_span),
         };
         overrides.insert(key.clone(), read);

@@ -65,8 +65,7 @@ fn with_tools(mut upstream: Upstream, tools: &UpstreamTools) -> Upstream {
         upstream = upstream.prefix(prefix.as_str());
     }
     for (tool, own) in &tools.overrides {
-        let mut with =
-            ToolOverride::new().annotations(own.annotations).origin(own.origin.clone());
+        let mut with = ToolOverride::new().annotations(own.annotations).origin(own.origin.clone());
         if let Some(name) = &own.name {
             with = with.name(name.as_str());
         }
@@ -85,9 +84,8 @@ fn with_tools(mut upstream: Upstream, tools: &UpstreamTools) -> Upstream {
 }
 
 fn patterns(declared: &[DeclaredPattern]) -> impl Iterator<Item = NamePattern> {
-    let pattern = |own: &DeclaredPattern| {
-        NamePattern::new(own.pattern.as_str()).origin(own.origin.clone())
-    };
+    let pattern =
+        |own: &DeclaredPattern| NamePattern::new(own.pattern.as_str()).origin(own.origin.clone());
     declared.iter().map(pattern)
 }
 

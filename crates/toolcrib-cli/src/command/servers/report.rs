@@ -78,8 +78,11 @@ pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
         };
         let _ = writeln!(page, "  upstream {}: {change}{state}", text(&own["name"]));
         for unmatched in list(own, "unmatched") {
-            let _ =
-                writeln!(page, "    {WARNING}unmatched{WARNING:#} {}", fully_visible(text(unmatched)));
+            let _ = writeln!(
+                page,
+                "    {WARNING}unmatched{WARNING:#} {}",
+                fully_visible(text(unmatched))
+            );
         }
     }
     page

@@ -223,10 +223,7 @@ fn exposed_name(
 }
 
 /// The description, if there is a usable one.
-pub(super) fn description<'n>(
-    fields: &Fields<'n>,
-    findings: &mut Findings<'_>,
-) -> Option<&'n str> {
+pub(super) fn description<'n>(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Option<&'n str> {
     let (entry, text) = fields.entry("description").zip(fields.text("description"))?;
     let problem = if text.trim().is_empty() {
         "the description is empty"

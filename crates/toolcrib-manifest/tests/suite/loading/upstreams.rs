@@ -153,7 +153,10 @@ upstream:
     ] {
         assert_ne!(loaded(&text.replace(one, other))[0].digest(), digest, "{other}");
     }
-    assert_eq!(loaded(&upstream("command: [s]\ntools: {prefix: ''}"))[0].tools.prefix, Some(String::new()));
+    assert_eq!(
+        loaded(&upstream("command: [s]\ntools: {prefix: ''}"))[0].tools.prefix,
+        Some(String::new())
+    );
 }
 
 #[test]

@@ -260,7 +260,11 @@ impl Upstream {
         let pinned = exposed_name(&self.name, tool);
         let is_renamed = self.tools.overrides.get(tool).is_some_and(|own| own.name.is_some());
         // Two tools with equal pins are told apart by their names here, so that one of them can be renamed.
-        if is_renamed && !pinned.ends_with(tool) { format!("{pinned}{RENAMED}{tool}") } else { pinned }
+        if is_renamed && !pinned.ends_with(tool) {
+            format!("{pinned}{RENAMED}{tool}")
+        } else {
+            pinned
+        }
     }
 
     /// Values that the upstream was given, which must not be shown even if the server says them.

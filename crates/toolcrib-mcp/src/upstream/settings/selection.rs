@@ -233,7 +233,9 @@ impl fmt::Display for Unmatched {
         }
         let Self { key, name, .. } = self;
         match self.problem {
-            Problem::NoSuchName => write!(f, "`{key}`: the server has nothing that matches `{name}`"),
+            Problem::NoSuchName => {
+                write!(f, "`{key}`: the server has nothing that matches `{name}`")
+            }
             Problem::LeftOut => {
                 write!(f, "`{key}`: `{name}` is left out by `include` or `exclude`")
             }

@@ -266,7 +266,10 @@ mod tests {
         assert!(definition.annotations().read_only && definition.annotations().open_world);
         assert!(definition.claims().is_some_and(|claims| !claims.open_world));
         assert_eq!(definition.approval(), Approval::Always);
-        assert_eq!((imported.original.as_str(), imported.pinned_as.as_str()), ("issues.get", "git_issues_get#issues.get"));
+        assert_eq!(
+            (imported.original.as_str(), imported.pinned_as.as_str()),
+            ("issues.get", "git_issues_get#issues.get")
+        );
         let plain = import(&super::tests::upstream(), &no_secrets(), &said).expect("it has a name");
         assert_eq!(imported.fingerprint, plain.fingerprint);
         let trusting = upstream.trust_annotations(true);

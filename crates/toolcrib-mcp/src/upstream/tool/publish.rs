@@ -120,8 +120,10 @@ impl Publisher {
             .filter_map(|tool| import(&self.upstream, &secrets, tool))
             .filter(|tool| self.upstream.takes(&tool.original))
             .collect();
-        let tools: Vec<_> = self.listed.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
-        let unmatched = if tools.is_empty() { Vec::new() } else { self.upstream.tools.unmatched(&tools) };
+        let tools: Vec<_> =
+            self.listed.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
+        let unmatched =
+            if tools.is_empty() { Vec::new() } else { self.upstream.tools.unmatched(&tools) };
         // Said once, and again when it changes.
         for unmatched in unmatched.iter().filter(|own| !self.unmatched.contains(own)) {
             tracing::warn!(upstream = self.upstream.name, "{unmatched}");

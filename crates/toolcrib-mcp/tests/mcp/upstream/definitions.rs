@@ -294,8 +294,7 @@ async fn a_secret_in_a_definition_is_masked_before_it_is_pinned_reviewed_or_list
 async fn tools_have_the_names_and_words_that_the_operator_gives_them() {
     let server = Scripted::new(&["get.issue", "put", "list"]);
     let reads = AnnotationOverrides { read_only: Some(true), ..AnnotationOverrides::default() };
-    let issue =
-        ToolOverride::new().name("issue").description("Read one issue.").annotations(reads);
+    let issue = ToolOverride::new().name("issue").description("Read one issue.").annotations(reads);
     let upstream = server
         .upstream("my")
         .prefix("gh")

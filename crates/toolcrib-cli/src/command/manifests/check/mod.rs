@@ -123,6 +123,6 @@ fn connected(options: &Options) -> anyhow::Result<Vec<String>> {
         });
         let found = down.chain(upstream_wait::unmatched(&started.crib)).collect();
         started.crib.shutdown(Duration::ZERO).await;
-        Ok(found)
-    })
+        anyhow::Ok(found)
+    })?
 }

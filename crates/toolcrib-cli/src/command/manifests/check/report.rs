@@ -85,7 +85,16 @@ impl<'c> Report<'c> {
         let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
             || mended.iter().flatten().any(|file| file.failure.is_some());
         let (files, shadowed) = (&checked.files, shadowed(checked));
-        Self { files, shadowed, mended, unmatched: Vec::new(), upstreams: Vec::new(), strict, quiet, failed }
+        Self {
+            files,
+            shadowed,
+            mended,
+            unmatched: Vec::new(),
+            upstreams: Vec::new(),
+            strict,
+            quiet,
+            failed,
+        }
     }
 
     /// Takes names in the config that match nothing, as warnings.
@@ -225,7 +234,10 @@ impl<'c> Report<'c> {
             ));
         }
         for text in &self.upstreams {
-            screen::note(format!("{WARNING}warning[upstream]{WARNING:#}: {}\n", fully_visible(text)));
+            screen::note(format!(
+                "{WARNING}warning[upstream]{WARNING:#}: {}\n",
+                fully_visible(text)
+            ));
         }
         for line in screen::left_aside(self.files) {
             screen::note(line + "\n");

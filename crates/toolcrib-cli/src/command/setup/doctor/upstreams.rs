@@ -75,7 +75,8 @@ async fn of_servers(started: &Started, declared: usize, findings: &mut Findings)
 fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
     let name = fully_visible(record["name"].as_str().unwrap_or_default()).into_owned();
     let of = server.map(|pid| format!(" of the server {pid}")).unwrap_or_default();
-    for unmatched in record["unmatched"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for unmatched in record["unmatched"].as_array().into_iter().flatten().filter_map(Value::as_str)
+    {
         findings.warn(
             "upstreams",
             format!("{name}{of}: {}", fully_visible(unmatched)),

@@ -1,4 +1,4 @@
-//! Why serving a client ended other than by its own wish.
+//! Why serving a client failed.
 
 /// Why serving an MCP client over a byte stream failed.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! MCP's requests, each answered from one turn.
+//! Handlers for MCP requests, each answered from one turn.
 #![expect(deprecated, reason = "older revisions have log levels, and clients that set them")]
 
 use std::collections::BTreeSet;
@@ -24,37 +24,37 @@ use crate::call;
 use crate::catalog::Offer;
 use crate::catalog::paging::{Page, page};
 use crate::catalog::{linked_resources, outputs, prompts, requests};
-use crate::notify::notifier::{Changes, OfSession};
+use crate::notify::notifier::{RecordedChanges, SessionListener};
 use crate::notify::subscriptions::Subscriptions;
 use crate::session::connection::Connection;
 use crate::session::http::session;
-use crate::session::registry::KnownSessions;
+use crate::session::registry::SessionRegistry;
 use crate::transport::revision;
 
 /// Keeps `rmcp`'s trait off the public type.
 pub(crate) struct Handler {
     server: McpServer,
-    /// None where requests come each by itself.
+    /// The client's connection; none if each request stands alone.
     connection: Option<Arc<Connection>>,
-    /// Those that the connection is one of, over HTTP.
-    sessions: Option<Arc<KnownSessions>>,
+    /// The sessions that the connection belongs to, over HTTP.
+    sessions: Option<Arc<SessionRegistry>>,
     subscriptions: Subscriptions,
 }
 
 impl Handler {
-    /// For a request that comes by itself.
+    /// Creates a handler for a single request.
     pub(crate) fn of_request(server: McpServer) -> Self {
         let subscriptions = Subscriptions::default();
         Self { server, connection: None, sessions: None, subscriptions }
     }
 
-    /// For one connection, which ends with whoever holds it last.
+    /// Creates a handler for one connection, which ends when its last user is dropped.
     pub(crate) fn of_connection(server: McpServer, connection: Arc<Connection>) -> Self {
         Self { connection: Some(connection), ..Self::of_request(server) }
     }
 
-    /// For one of several sessions, which ends with it.
-    pub(crate) fn of_session(server: McpServer, sessions: Arc<KnownSessions>) -> Self {
+    /// Creates a handler for one of several sessions; the handler ends with its session.
+    pub(crate) fn of_session(server: McpServer, sessions: Arc<SessionRegistry>) -> Self {
         let connection = Arc::new(Connection::new(&server));
         Self { sessions: Some(sessions), ..Self::of_connection(server, connection) }
     }
@@ -70,8 +70,8 @@ impl Handler {
         page(list, name, request, self.server.page_size(), what)
     }
 
-    /// What there is to read, if anything is offered: the catalog's; outputs that were too long; what
-    /// results link to.
+    /// The resources of the catalog, if there is one. Fails if nothing can be read here: neither
+    /// the catalog, nor outputs that were too long, nor linked resources.
     fn resources(&self) -> Result<(Arc<Offer>, Turn), ErrorData> {
         let turn = self.server.turn();
         match self.server.offer() {
@@ -81,12 +81,12 @@ impl Handler {
         }
     }
 
-    /// Whether results may name what can be read and is not listed.
+    /// Whether results may name resources that are not listed.
     fn has_more_to_read(&self, turn: &Turn) -> bool {
         turn.keeps_outputs() || self.server.options().linked.is_some()
     }
 
-    /// The connection of a client that can follow resources.
+    /// The connection of a client that can subscribe to resources.
     fn follower(&self) -> Result<&Connection, ErrorData> {
         let connection = self.connection.as_deref().filter(|_| self.server.catalog().is_some());
         connection.ok_or_else(|| not_offered("resources to subscribe to"))
@@ -128,24 +128,26 @@ impl ServerHandler for Handler {
         info
     }
 
-    /// Clients with a handshake are told without asking, as long as they are there.
+    /// Clients with a handshake are notified without a subscription while they are connected.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
-        connection.client_state.shook_hands(&context.peer);
+        connection.client_state.handshake_completed(&context.peer);
         let listening = self.sessions.as_ref().and_then(|sessions| {
             let parts = context.extensions.get::<Parts>()?;
-            sessions.shook_hands(session(&parts.headers)?)
+            sessions.handshake_completed(session(&parts.headers)?)
         });
         let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();
-        // Not kept alive by the task: it ends with the connection.
+        // The task holds no strong reference: it ends with the connection.
         let connection = Arc::downgrade(connection);
         let followed = move || connection.upgrade().map(|one| one.followed()).unwrap_or_default();
         let peer = context.peer;
         tokio::spawn(async move {
             let telling = async {
                 match listening {
-                    Some(listening) => changes.tell(&OfSession { peer, listening }, followed).await,
+                    Some(listening) => {
+                        changes.tell(&SessionListener { peer, listening }, followed).await
+                    }
                     None => changes.tell(&peer, followed).await,
                 }
             };
@@ -156,7 +158,7 @@ impl ServerHandler for Handler {
         });
     }
 
-    /// Clients of 2026-07-28 ask to be told.
+    /// Clients of 2026-07-28 subscribe to notifications.
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
@@ -167,19 +169,20 @@ impl ServerHandler for Handler {
             accepted.resources_list_changed = Some(true);
             accepted.resource_subscriptions.clone_from(&requested.resource_subscriptions);
         }
-        // Now, and not once it was told that it is heard: what changes in between must not be lost.
-        self.subscriptions.note(Changes::of(&self.server));
+        // Recorded now, not after the acknowledgement, so that no change in between is lost.
+        self.subscriptions.note(RecordedChanges::of(&self.server));
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let changes = self.subscriptions.noted().unwrap_or_else(|| Changes::of(&self.server));
+        let changes =
+            self.subscriptions.noted().unwrap_or_else(|| RecordedChanges::of(&self.server));
         let uris = context.accepted().resource_subscriptions.iter().flatten();
         let followed: BTreeSet<String> = uris.cloned().collect();
         tokio::select! {
             () = changes.tell(context.sink(), || followed.clone()) => {}
             () = context.cancelled() => {}
-            () = self.server.silent().cancelled() => {}
+            () = self.server.notifications_ended().cancelled() => {}
         }
         Ok(())
     }
@@ -190,14 +193,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if let Some(connection) = &self.connection {
-            connection.client_state.heard(&context);
+            connection.client_state.request_seen(&context);
         }
         let tools = self.server.tools(&self.server.turn());
-        tools.page(revision::takes(&context), request.as_ref())
+        tools.page(revision::data_form(&context), request.as_ref())
     }
 
-    /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
-    /// found here is what they are checked against.
+    /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); they are
+    /// checked against the schema found here.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let list = self.server.tools(&self.server.turn());
         list.find(name, McpData::Any).cloned()
@@ -210,13 +213,13 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let connection = self.connection.as_deref();
         if let Some(connection) = connection {
-            connection.client_state.heard(&context);
+            connection.client_state.request_seen(&context);
         }
         call::answer(&self.server, request, &context, connection).await
     }
 
-    /// What a client is told of its calls from then on, as long as the connection lasts. Later
-    /// revisions say it with each request.
+    /// Sets the lowest level of log messages that the client receives for the rest of the
+    /// connection. Later revisions send the level with each request.
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
@@ -255,7 +258,7 @@ impl ServerHandler for Handler {
         self.server.tasks().cancel(&request.task_id).await
     }
 
-    // What is not declared is refused. The trait's defaults would answer with empty lists.
+    // Undeclared features are refused: the trait's defaults would answer with empty lists.
 
     async fn list_prompts(
         &self,
@@ -319,7 +322,7 @@ impl ServerHandler for Handler {
         if let Some(read) = outputs::read::<ReadResourceResult>(&turn, &request.uri).await {
             return Ok(read?.into());
         }
-        // What the operator offers comes before what others link to.
+        // The operator's own resources come before linked ones.
         let read: ReadResourceResult = if offer.resource(&request.uri).is_none()
             && let Some(read) = linked_resources::read(&self.server, &turn, &request.uri).await
         {
@@ -339,7 +342,10 @@ impl ServerHandler for Handler {
         if connection.follow(request.uri) {
             return Ok(());
         }
-        Err(ErrorData::invalid_params("this client follows too many resources: unsubscribe", None))
+        Err(ErrorData::invalid_params(
+            "this client is subscribed to too many resources: unsubscribe from some first",
+            None,
+        ))
     }
 
     async fn unsubscribe(
@@ -361,8 +367,8 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The answer to a request for what this server does not declare.
+/// The error for a feature that this server does not declare.
 fn not_offered(what: &str) -> ErrorData {
-    let message = format!("this server has tools and no {what}: its capabilities say so");
+    let message = format!("this server offers tools but no {what}, as its capabilities say");
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }

@@ -1,4 +1,4 @@
-//! The MCP server: an executor, what it says about itself, and what it remembers.
+//! The MCP server: an executor, its description, and the state it keeps for clients.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, ToolResult};
 
-use crate::call::tasks::{Keeping, TaskOptions, TaskStore, Tasks};
+use crate::call::tasks::{TaskOptions, TaskPersistence, TaskStore, Tasks};
 use crate::catalog::linked_resources::{GivenLinks, LINKS_OF_A_RESULT};
 use crate::catalog::tool_list::{ToolList, ToolListCache, ToolLists};
 use crate::catalog::{Catalog, Offer};
 use crate::upstream::LinkedResources;
 
-/// What an [`McpServer`] says about itself and attaches to calls.
+/// The server's description, and the options of its calls.
 #[derive(Debug, Clone)]
 pub struct McpOptions {
     pub(crate) name: String,
@@ -32,8 +32,8 @@ pub struct McpOptions {
 }
 
 impl Default for McpOptions {
-    /// Name `toolcrib`, this crate's version, no instructions, no context values, calls that take long
-    /// as tasks, lists in one page.
+    /// Name `toolcrib`, this crate's version, no instructions, no context values, long calls as
+    /// tasks, lists on one page.
     fn default() -> Self {
         Self {
             name: "toolcrib".to_owned(),
@@ -51,14 +51,14 @@ impl Default for McpOptions {
 }
 
 impl McpOptions {
-    /// Sets the server's name, as programs know it.
+    /// Sets the server's name for programs.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets the server's name, as people read it.
+    /// Sets the server's name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
@@ -72,64 +72,66 @@ impl McpOptions {
         self
     }
 
-    /// Sets what clients may tell their model about using this server.
+    /// Sets the instructions that clients may pass to their model.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Sets the host's values that every call gets, for example `tenant`. No client can set or
-    /// change them.
+    /// Sets context values that every call gets, for example `tenant`. No client can set or change
+    /// them.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
         self.turn = self.turn.values(values);
         self
     }
 
-    /// Sets the prompts and resources that clients are offered; those who are limited to a toolset get
-    /// what it names. Default: none, and clients are told that there are none.
+    /// Sets the prompts and resources that clients are offered. Clients that are limited to a
+    /// toolset get those that it names. Default: none, and the server does not declare these
+    /// features.
     #[must_use]
     pub fn catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = Some(catalog);
         self
     }
 
-    /// Sets which calls become tasks, and how long those are kept.
+    /// Sets which calls become tasks, and how long tasks are kept.
     #[must_use]
     pub fn tasks(mut self, tasks: TaskOptions) -> Self {
         self.tasks = tasks;
         self
     }
 
-    /// Sets where tasks outlive the server. Default: nowhere; then they are forgotten with it.
+    /// Sets the store in which tasks survive a restart. Default: none; tasks are lost when the
+    /// server ends.
     #[must_use]
     pub fn task_store(mut self, store: Arc<dyn TaskStore>) -> Self {
         self.task_store = Some(store);
         self
     }
 
-    /// Sets how many entries a page of a list has at most; 0: all are in one page, as by default.
+    /// Sets the largest number of entries on a page of a list; 0, the default, puts all entries on
+    /// one page.
     #[must_use]
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = entries;
         self
     }
 
-    /// Sets how clients read what results link to, where it is another server's: a client may read what
-    /// it was given a link to, for an hour. Default: they cannot.
+    /// Sets the reader for linked resources of other servers: a client may read a resource for an
+    /// hour after it was given a link to it. Default: none; linked resources cannot be read.
     #[must_use]
     pub fn linked(mut self, linked: LinkedResources) -> Self {
         self.linked = Some(linked);
         self
     }
 
-    /// Sets all that every request's turn is opened with: the host's values, services, and the
-    /// toolset, beyond which clients see and call nothing. Replaces what [`values`](Self::values)
-    /// has set.
+    /// Sets the options of every request's turn: context values, services, and the toolset that
+    /// clients are limited to. Replaces what [`values`](Self::values) has set.
     ///
     /// The client may approve calls only if [`TurnOptions::may_approve`] says so; an approver that
-    /// the host has set does not give the client that right.
+    /// the host has set does not grant that right.
     #[must_use]
     pub fn turn(mut self, options: TurnOptions) -> Self {
         self.turn = options;
@@ -137,33 +139,33 @@ impl McpOptions {
     }
 }
 
-/// Serves an executor's tools to MCP clients. Cloning it is cheap; clones are one server.
+/// Serves an executor's tools to MCP clients. Clones are cheap and share one server.
 #[derive(Clone)]
 pub struct McpServer(Arc<Inner>);
 
 struct Inner {
     executor: Executor,
     options: McpOptions,
-    /// Of this server's client; the lists themselves are all clients'.
+    /// The list cache of this server's client; the lists themselves are shared by all clients.
     tools: ToolListCache,
     lists: Arc<ToolLists>,
     tasks: Tasks,
     given_links: GivenLinks,
-    /// What of the catalog the clients are offered, if anything.
+    /// The part of the catalog that clients are offered, if any.
     catalog: Option<Catalog>,
     closing: CancellationToken,
-    /// Cancelled with `closing` at the latest.
-    silent: CancellationToken,
-    /// Whether it was closed because its client may not use it any more.
+    /// Cancelled together with `closing` or earlier.
+    notifications_ended: CancellationToken,
+    /// Whether it was closed because its client's access was revoked.
     revoked: AtomicBool,
 }
 
 impl McpServer {
-    /// A server in front of `executor`. It opens nothing by itself.
+    /// Creates a server for `executor`. It opens no connection itself.
     pub fn new(executor: Executor, options: McpOptions) -> Self {
         let closing = CancellationToken::new();
-        let silent = closing.child_token();
-        Self::with(executor, options, Arc::default(), closing, silent)
+        let notifications_ended = closing.child_token();
+        Self::with(executor, options, Arc::default(), closing, notifications_ended)
     }
 
     fn with(
@@ -171,7 +173,7 @@ impl McpServer {
         mut options: McpOptions,
         lists: Arc<ToolLists>,
         closing: CancellationToken,
-        silent: CancellationToken,
+        notifications_ended: CancellationToken,
     ) -> Self {
         let may_approve = options.turn.grants_approval();
         options.turn = options.turn.may_approve(may_approve).joinable(true);
@@ -182,7 +184,7 @@ impl McpServer {
         });
         let keeping = options.task_store.clone().map(|store| {
             let owner = owner(&executor.turn(options.turn.clone()), &options.turn);
-            Keeping { store, owner }
+            TaskPersistence { store, owner }
         });
         let tasks = Tasks::new(options.tasks.clone(), keeping);
         let tools = ToolListCache::default();
@@ -196,46 +198,47 @@ impl McpServer {
             given_links,
             catalog,
             closing,
-            silent,
+            notifications_ended,
             revoked: AtomicBool::new(false),
         }))
     }
 
-    /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
-    /// the other's tasks. Closing this server closes that of the client; closing the client's ends
-    /// nothing else.
+    /// Creates a server for another client: its turns are opened with `turn`, and the two clients
+    /// do not see each other's tasks. Closing this server also closes that one; closing that one
+    /// closes nothing else.
     #[must_use]
     pub fn for_client(&self, turn: TurnOptions) -> Self {
         let options = self.0.options.clone().turn(turn);
-        let (closing, silent) = (self.0.closing.child_token(), self.0.silent.child_token());
+        let (closing, notifications_ended) =
+            (self.0.closing.child_token(), self.0.notifications_ended.child_token());
         let lists = Arc::clone(&self.0.lists);
-        Self::with(self.0.executor.clone(), options, lists, closing, silent)
+        Self::with(self.0.executor.clone(), options, lists, closing, notifications_ended)
     }
 
-    /// [Closes](Self::close) the server because its client may not use it any more: calls that are at work
-    /// are recorded as revoked. Servers that were made [for clients](Self::for_client) of this one are
-    /// closed, and revoked by themselves only.
+    /// [Closes](Self::close) the server because its client's access was revoked: running calls are
+    /// recorded as revoked. Servers made [for clients](Self::for_client) of this one are closed but
+    /// not marked as revoked.
     pub fn revoke(&self) {
         self.0.revoked.store(true, Ordering::Release);
         self.close();
     }
 
-    /// Whether it was closed because its client may not use it any more.
+    /// Whether it was closed because its client's access was revoked.
     pub(crate) fn is_revoked(&self) -> bool {
         self.0.revoked.load(Ordering::Acquire)
     }
 
-    /// Ends every call and every connection that is being served, over every transport, at once.
-    /// The server cannot be used afterwards. For an orderly end let the transport finish first.
+    /// Ends every call and every connection at once, over every transport. The server cannot be
+    /// used afterwards. For an orderly shutdown, let the transport finish first.
     pub fn close(&self) {
         self.0.closing.cancel();
-        self.0.silent.cancel();
+        self.0.notifications_ended.cancel();
     }
 
-    /// Ends what only tells clients of changes, over HTTP: such a stream has no end of its own, and a
-    /// listener that waits for its connections would wait for it. Calls go on, and are answered.
+    /// Ends the HTTP streams that only carry notifications: they have no end of their own, and a
+    /// listener that drains its connections would wait for them. Calls continue and are answered.
     pub fn end_streams(&self) {
-        self.0.silent.cancel();
+        self.0.notifications_ended.cancel();
     }
 
     pub(crate) fn options(&self) -> &McpOptions {
@@ -246,9 +249,9 @@ impl McpServer {
         &self.0.closing
     }
 
-    /// Cancelled once clients are told of no more changes.
-    pub(crate) fn silent(&self) -> &CancellationToken {
-        &self.0.silent
+    /// Cancelled when clients receive no more notifications.
+    pub(crate) fn notifications_ended(&self) -> &CancellationToken {
+        &self.0.notifications_ended
     }
 
     /// The tasks of this server's client.
@@ -261,7 +264,7 @@ impl McpServer {
         &self.0.given_links
     }
 
-    /// Notes what a result links to, where that can be read from the server whose tool it is of.
+    /// Records the links in a result, if they can be read from the server that the tool belongs to.
     pub(crate) fn note_links(&self, result: &ToolResult) {
         let Some(output) = result.output().filter(|_| self.0.options.linked.is_some()) else {
             return;
@@ -270,7 +273,7 @@ impl McpServer {
             Content::Link(link) => Some(link.uri.as_str()),
             _ => None,
         });
-        // Most results link to nothing.
+        // Most results contain no links.
         let Some(first) = links.next() else { return };
         let snapshot = self.0.executor.registry().snapshot();
         let source = snapshot.get(result.tool()).map(|entry| &entry.source);
@@ -281,12 +284,12 @@ impl McpServer {
         }
     }
 
-    /// A part that does not come of a call, without what is secret here.
+    /// Masks secrets in a part that does not come from a call.
     pub(crate) fn masked(&self, part: Content) -> Content {
         self.0.executor.masked(part)
     }
 
-    /// Bytes that do not come of a call, likewise, whether they are text or not.
+    /// Masks secrets in bytes that do not come from a call, whether they are text or not.
     pub(crate) fn masked_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let (mut mask, mut shown) = (self.0.executor.mask().byte_masks()(), Vec::new());
         mask(Some(bytes), &mut shown);
@@ -294,13 +297,13 @@ impl McpServer {
         shown
     }
 
-    /// Whether calls of a tool are tasks and nothing else.
+    /// Whether calls of a tool always become tasks.
     pub(crate) fn is_task_only(&self, turn: &Turn, name: &str) -> bool {
         let required = |known: &Arc<ToolDefinition>| known.task() == TaskMode::Required;
         self.tasks().options().are_offered() && turn.describe(name).is_some_and(required)
     }
 
-    /// How many entries a page of a list has; 0: all.
+    /// The number of entries on a page of a list; 0 for all.
     pub(crate) fn page_size(&self) -> usize {
         self.0.options.page_size
     }
@@ -309,22 +312,22 @@ impl McpServer {
         self.0.executor.registry().changes()
     }
 
-    /// One request works on one turn, so that what is listed and what is called cannot differ.
+    /// Opens a turn. A request uses one turn, so that listing and calling cannot differ.
     pub(crate) fn turn(&self) -> Turn {
         self.0.executor.turn(self.0.options.turn.clone())
     }
 
-    /// As [`turn`](Self::turn), with somebody who is told of its calls.
+    /// Like [`turn`](Self::turn), with listeners for the events of its calls.
     pub(crate) fn turn_heard_by(&self, listeners: Listeners) -> Turn {
         self.0.executor.turn(self.0.options.turn.clone().listeners(listeners))
     }
 
-    /// What clients are offered beside tools, if they are: within a toolset only what it names.
+    /// The catalog that clients are offered, if any; within a toolset, only what it names.
     pub(crate) fn catalog(&self) -> Option<&Catalog> {
         self.0.catalog.as_ref()
     }
 
-    /// What the catalog holds now.
+    /// The current content of the catalog.
     pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
         self.catalog().map(Catalog::offer)
     }
@@ -334,7 +337,7 @@ impl McpServer {
     }
 }
 
-/// Whose tasks these are: an identity's, a client's and a toolset's. Nobody else finds them.
+/// Identifies the owner of tasks: an identity, a client and a toolset. Nobody else finds them.
 fn owner(turn: &Turn, options: &TurnOptions) -> String {
     let toolset = options.own_toolset().and_then(|toolset| serde_json::to_value(toolset).ok());
     json!([turn.identity(), options.own_client(), options.own_client_key(), toolset]).to_string()

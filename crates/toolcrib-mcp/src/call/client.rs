@@ -1,4 +1,4 @@
-//! The client that made a call, as far as the answer depends on it.
+//! The properties of a calling client that the answer depends on.
 
 use rmcp::RoleServer;
 use rmcp::model::ClientCapabilities;
@@ -11,30 +11,30 @@ use crate::transport::revision;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) capabilities: ClientCapabilities,
-    /// What its revision takes as structured data.
-    pub(crate) takes: McpData,
-    /// Where the client is asked while its call waits; `None` where it cannot be reached.
+    /// The form of structured data that its revision accepts.
+    pub(crate) data_form: McpData,
+    /// Where to ask the client while its call waits; `None` if it cannot be reached.
     pub(crate) peer: Option<Peer<RoleServer>>,
 }
 
 impl Client {
-    /// The client that sent a request to the protocol library.
+    /// The client of a request that the protocol library handles.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         Self {
             capabilities: context.client_capabilities().unwrap_or_default(),
-            takes: revision::takes(context),
+            data_form: revision::data_form(context),
             peer: Some(context.peer.clone()),
         }
     }
 
-    /// A client that cannot be reached.
-    pub(crate) fn alone(capabilities: ClientCapabilities, takes: McpData) -> Self {
-        Self { capabilities, takes, peer: None }
+    /// A client that cannot be asked anything.
+    pub(crate) fn alone(capabilities: ClientCapabilities, data_form: McpData) -> Self {
+        Self { capabilities, data_form, peer: None }
     }
 
-    /// Whether the client's revision has answers that ask for input. Clients of earlier revisions are sent
-    /// requests instead.
+    /// Whether answers in the client's revision can ask for input. Clients of earlier revisions are
+    /// sent requests instead.
     pub(crate) fn has_input_required(&self) -> bool {
-        self.takes == McpData::Any
+        self.data_form == McpData::Any
     }
 }

@@ -1,4 +1,4 @@
-//! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
+//! `tools/call`: from the request to its answer, including questions to the client.
 
 pub(crate) mod client;
 pub(crate) mod progress;
@@ -29,22 +29,22 @@ use tracing::{Instrument as _, Span};
 
 use crate::McpServer;
 use crate::call::client::Client;
-use crate::call::progress::Narration;
+use crate::call::progress::ProgressReporter;
 use crate::call::questions::{Questions, Reply, can_ask_for_consent};
 use crate::call::result::call_tool_result;
 use crate::call::revocation::RevokedOnDrop;
-use crate::call::tasks::{Fate, NewTask, Work, drive};
+use crate::call::tasks::{AnswerMode, CallFuture, NewTask, drive};
 use crate::session::connection::Connection;
 use crate::transport::exact_numbers::arguments_text;
 
-/// More rounds of questions are not asked of one client for one call.
+/// The maximum number of rounds of questions for one call.
 pub(crate) const ROUNDS_MAX: usize = 16;
 
-/// How long a call that is made again waits for the decision on the first one: less than the 60 s
-/// after which common clients give a request up.
+/// How long a repeated call waits for the decision on the first one: less than the 60 s after which
+/// common clients give up.
 const REPEATED_CALL_WAITS: Duration = Duration::from_secs(45);
 
-/// Answers one `tools/call`. `connection` is the client's, where it has one.
+/// Answers one `tools/call`. `connection` is the client's connection, if it has one.
 pub(crate) async fn answer(
     server: &McpServer,
     request: CallToolRequestParams,
@@ -54,153 +54,164 @@ pub(crate) async fn answer(
     let client = Client::of(context);
     let tasks = server.tasks().options();
     let level = connection.and_then(Connection::level);
-    let mut narration = Narration::of(context, level, tasks.are_offered_to(&client.capabilities));
-    let turn = match &narration {
-        Some(narration) => server.turn_heard_by(narration.listeners()),
+    let mut reporter =
+        ProgressReporter::of(context, level, tasks.are_offered_to(&client.capabilities));
+    let turn = match &reporter {
+        Some(reporter) => server.turn_heard_by(reporter.listeners()),
         None => server.turn(),
     };
-    let fate = match turn.describe(&request.name) {
-        Some(definition) => tasks.fate(definition, &client.capabilities)?,
-        None => Fate::Answer,
+    let answer_mode = match turn.describe(&request.name) {
+        Some(definition) => tasks.answer_mode(definition, &client.capabilities)?,
+        None => AnswerMode::Answer,
     };
     let call = Arc::new(Call { server: server.clone(), turn, client: Arc::new(client) });
     let span = trace::span(trace::named(context, connection.is_some()));
     let span = span.unwrap_or_else(Span::current);
-    let asked = Request { call: &call, fate };
-    // Boxed: what a call may come to need is much more than what most need.
+    let asked = InlineCall { call: &call, answer_mode };
+    // Boxed: the future of a call with questions is much larger than most calls need.
     let work = Box::pin(asked.answer(&context.id, request).instrument(span));
     let work = async {
-        match &mut narration {
-            Some(narration) => narration.beside(work).await,
+        match &mut reporter {
+            Some(reporter) => reporter.beside(work).await,
             None => work.await,
         }
     };
     let outcome = tokio::select! {
         biased;
-        // The client withdrew the request: the call goes with it, and nobody reads an answer.
+        // The client cancelled the request: the call is dropped and nobody reads an answer.
         () = context.ct.cancelled() => {
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
         outcome = work => outcome?,
     };
     match outcome {
-        Outcome::Answered(answer) => Ok(answer),
-        Outcome::Later(task, work) => {
+        RequestOutcome::Response(answer) => Ok(answer),
+        RequestOutcome::BecameTask(task, work) => {
             let (task, seed) = task.begin();
             let closing = server.closing().clone();
-            tokio::spawn(drive(call, task, work, narration, closing));
+            tokio::spawn(drive(call, task, work, reporter, closing));
             Ok(CreateTaskResult::new(seed).into())
         }
     }
 }
 
-/// Answers a call that was started without the protocol library and waits for somebody.
-pub(crate) async fn settle(
+/// Answers a suspended call that was started on the fast path.
+pub(crate) async fn answer_suspended(
     server: McpServer,
     turn: Turn,
     client: Arc<Client>,
     suspension: Box<Suspension>,
 ) -> Result<CallToolResponse, ErrorData> {
     let call = Arc::new(Call { server, turn, client });
-    let request = Request { call: &call, fate: Fate::Answer };
-    match request.settle(Step::Answer(Answer::Suspended(suspension)), None, false).await? {
-        Outcome::Answered(answer) => Ok(answer),
-        Outcome::Later(..) => Err(ErrorData::internal_error("this client takes no tasks", None)),
+    let request = InlineCall { call: &call, answer_mode: AnswerMode::Answer };
+    match request
+        .answer_suspended(WaitOutcome::Answer(Answer::Suspended(suspension)), None, false)
+        .await?
+    {
+        RequestOutcome::Response(answer) => Ok(answer),
+        RequestOutcome::BecameTask(..) => {
+            Err(ErrorData::internal_error("this client takes no tasks", None))
+        }
     }
 }
 
-/// What a request comes to.
-enum Outcome {
-    Answered(CallToolResponse),
-    /// The call goes on as a task.
-    Later(NewTask, Work),
+/// The outcome of a request.
+enum RequestOutcome {
+    Response(CallToolResponse),
+    /// The call continues as a task.
+    BecameTask(NewTask, CallFuture),
 }
 
-/// What a call comes to while its request waits.
-enum Step {
+/// The outcome of waiting for a call within its request.
+enum WaitOutcome {
     Answer(Answer),
-    Later(NewTask, Work),
+    BecameTask(NewTask, CallFuture),
 }
 
-/// A call, whoever waits for it.
+/// A call, independent of how its answer is delivered.
 pub(crate) struct Call {
     server: McpServer,
     turn: Turn,
     client: Arc<Client>,
 }
 
-/// A call whose request waits.
-struct Request<'a> {
+/// A call whose request waits for the answer.
+struct InlineCall<'a> {
     call: &'a Arc<Call>,
-    fate: Fate,
+    answer_mode: AnswerMode,
 }
 
-impl Request<'_> {
+impl InlineCall<'_> {
     async fn answer(
         &self,
         id: &RequestId,
         request: CallToolRequestParams,
-    ) -> Result<Outcome, ErrorData> {
+    ) -> Result<RequestOutcome, ErrorData> {
         let step = match &request.request_state {
             Some(state) => {
-                let waiting = self.call.waiting(&request.name, state).await?;
-                Step::Answer(Answer::Suspended(Box::new(waiting)))
+                let stored_suspension = self.call.stored_suspension(&request.name, state).await?;
+                WaitOutcome::Answer(Answer::Suspended(Box::new(stored_suspension)))
             }
             None => self.wait(self.start(id, &request)?).await?,
         };
-        self.settle(step, request.input_responses, request.request_state.is_some()).await
+        self.answer_suspended(step, request.input_responses, request.request_state.is_some()).await
     }
 
-    /// Has the client asked whatever the call waits for, until there is an answer. `given` is what the client
-    /// answers, once: a later question wants an answer of its own. `asked` says whether it was asked.
-    async fn settle(
+    /// Asks the client for whatever the call waits for, until there is an answer. `given` are
+    /// answers the client has sent along; they are used once. `asked` says whether the client has
+    /// been asked.
+    async fn answer_suspended(
         &self,
-        mut step: Step,
+        mut step: WaitOutcome,
         mut given: Option<InputResponses>,
         mut asked: bool,
-    ) -> Result<Outcome, ErrorData> {
+    ) -> Result<RequestOutcome, ErrorData> {
         let client = &self.call.client;
         for _ in 0..ROUNDS_MAX {
             let suspension = match step {
-                Step::Answer(Answer::Done(result)) => {
-                    return Ok(Outcome::Answered(self.call.complete(&result)?.into()));
+                WaitOutcome::Answer(Answer::Done(result)) => {
+                    return Ok(RequestOutcome::Response(self.call.complete(&result)?.into()));
                 }
-                Step::Answer(Answer::Suspended(suspension)) => suspension,
-                Step::Later(task, work) => return Ok(Outcome::Later(task, work)),
+                WaitOutcome::Answer(Answer::Suspended(suspension)) => suspension,
+                WaitOutcome::BecameTask(task, work) => {
+                    return Ok(RequestOutcome::BecameTask(task, work));
+                }
             };
             if self.call.is_for_others(&suspension) {
-                if self.fate != Fate::Answer {
-                    // The client can ask after a task for as long as the decision takes.
+                if self.answer_mode != AnswerMode::Answer {
+                    // The client can poll a task for as long as the decision takes.
                     step = self.wait(self.call.decided_elsewhere(&suspension)).await?;
                     continue;
                 }
-                if let Some(answer) = self.call.of_earlier_call(&suspension).await? {
-                    step = Step::Answer(answer);
+                if let Some(answer) = self.call.earlier_call_answer(&suspension).await? {
+                    step = WaitOutcome::Answer(answer);
                     continue;
                 }
                 let result = self.call.complete(&requires_approval(&suspension))?;
-                return Ok(Outcome::Answered(result.into()));
+                return Ok(RequestOutcome::Response(result.into()));
             }
             let questions = match self.call.questions(&suspension) {
                 Some(Ok(questions)) => questions,
                 Some(Err(missing)) => {
-                    step = Step::Answer(self.call.cannot_ask(&suspension, missing).await?);
+                    step = WaitOutcome::Answer(self.call.cannot_ask(&suspension, missing).await?);
                     continue;
                 }
-                // Nobody who could be asked here ends the wait, and nobody would read the answer.
+                // Nobody here can end the wait, and nobody would read the answer.
                 None => {
-                    step = Step::Answer(self.call.resolved(&suspension, Resolution::Cancel).await?);
+                    step = WaitOutcome::Answer(
+                        self.call.resume(&suspension, Resolution::Cancel).await?,
+                    );
                     continue;
                 }
             };
             let responses = match given.take() {
-                Some(given) if asked || questions.may_be_answered_ahead() => given,
+                Some(given) if asked || questions.accepts_unasked_answers() => given,
                 _ if client.has_input_required() => InputResponses::new(),
                 _ => {
                     let Some(responses) = self.call.ask(&questions).await else {
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();
-                        step = Step::Answer(self.call.resolved(&suspension, deny).await?);
+                        step = WaitOutcome::Answer(self.call.resume(&suspension, deny).await?);
                         continue;
                     };
                     responses
@@ -213,19 +224,23 @@ impl Request<'_> {
                     let state = suspension.id().as_str().to_owned();
                     let requests = questions.requests()?;
                     let asked = InputRequiredResult::new(Some(requests), Some(state));
-                    return Ok(Outcome::Answered(asked.into()));
+                    return Ok(RequestOutcome::Response(asked.into()));
                 }
                 Reply::Missing => {
                     let message = "the client's answer is not what was asked for".to_owned();
                     Decision::Deny { message }.into()
                 }
             };
-            step = self.wait(self.call.resolved(&suspension, resolution)).await?;
+            step = self.wait(self.call.resume(&suspension, resolution)).await?;
         }
-        Err(ErrorData::internal_error("the tool asks one question after the other", None))
+        Err(ErrorData::internal_error("the tool asked too many questions in a row", None))
     }
 
-    fn start(&self, id: &RequestId, request: &CallToolRequestParams) -> Result<Work, ErrorData> {
+    fn start(
+        &self,
+        id: &RequestId,
+        request: &CallToolRequestParams,
+    ) -> Result<CallFuture, ErrorData> {
         let arguments = match &request.arguments {
             Some(arguments) => arguments_text(arguments).map_err(|error| {
                 ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
@@ -241,43 +256,47 @@ impl Request<'_> {
         }))
     }
 
-    /// Waits as long as the client has to; then the call goes on as a task, if there may be one more.
-    async fn wait(&self, mut work: Work) -> Result<Step, ErrorData> {
-        let Some(patience) = self.fate.patience() else { return Ok(Step::Answer(work.await?)) };
+    /// Waits as long as the request may wait; then the call becomes a task, if the client may have
+    /// one more.
+    async fn wait(&self, mut work: CallFuture) -> Result<WaitOutcome, ErrorData> {
+        let Some(wait_limit) = self.answer_mode.wait_limit() else {
+            return Ok(WaitOutcome::Answer(work.await?));
+        };
         let answer = tokio::select! {
             biased;
-            // First: a call whose time has come is a task, whether or not it is done by now.
-            () = tokio::time::sleep(patience) => None,
+            // Checked first: a call that reaches the limit becomes a task, even if it has just
+            // finished.
+            () = tokio::time::sleep(wait_limit) => None,
             answer = &mut work => Some(answer?),
         };
         let work = match answer {
-            // A result for which there has to be a task, too.
-            Some(Answer::Done(result)) if self.fate == Fate::Task => {
+            // The tool's calls always become tasks, so this result needs one, too.
+            Some(Answer::Done(result)) if self.answer_mode == AnswerMode::Task => {
                 Box::pin(async move { Ok(Answer::Done(result)) })
             }
-            Some(answer) => return Ok(Step::Answer(answer)),
+            Some(answer) => return Ok(WaitOutcome::Answer(answer)),
             None => work,
         };
         match self.call.server.tasks().open().await {
-            Some(task) => Ok(Step::Later(task, work)),
-            None => Ok(Step::Answer(work.await?)),
+            Some(task) => Ok(WaitOutcome::BecameTask(task, work)),
+            None => Ok(WaitOutcome::Answer(work.await?)),
         }
     }
 }
 
 impl Call {
-    /// Whether a suspended call waits for an approval that this client cannot give: it has not the
-    /// right, or cannot be asked. Others can find the call where it waits.
+    /// Whether a suspended call waits for an approval that this client cannot give, because it lacks
+    /// the right or cannot be asked. Others can find the call where it is stored.
     pub(crate) fn is_for_others(&self, suspension: &Suspension) -> bool {
         matches!(suspension.waiting(), Waiting::Approval { .. })
             && !(self.turn.may_approve() && can_ask_for_consent(&self.client.capabilities))
     }
 
-    /// The answer to a call that waits for somebody else's approval, once there is one.
-    pub(crate) fn decided_elsewhere(self: &Arc<Self>, suspension: &Suspension) -> Work {
+    /// Waits until somebody else decides on the call, and returns its answer.
+    pub(crate) fn decided_elsewhere(self: &Arc<Self>, suspension: &Suspension) -> CallFuture {
         let (call, id) = (Arc::clone(self), suspension.id().clone());
         let limit = suspension.expires_at().since(suspension.created_at());
-        let expired = self.resolved(suspension, Resolution::Expire);
+        let expired = self.resume(suspension, Resolution::Expire);
         Box::pin(async move {
             match call.outcome_of(&id, limit).await? {
                 Some(answer) => Ok(answer),
@@ -286,16 +305,20 @@ impl Call {
         })
     }
 
-    /// What became of the same call, made before: the client asks after it by making it again. Waits
-    /// for the decision for a while. `None` where there is no such call.
-    async fn of_earlier_call(&self, suspension: &Suspension) -> Result<Option<Answer>, ErrorData> {
-        let earlier = self.turn.same_call(suspension).await.map_err(|error| unreadable(&error))?;
+    /// The outcome of an earlier, identical call: a client polls a waiting call by repeating it.
+    /// Waits for the decision for a while. `None` if there is no such call.
+    async fn earlier_call_answer(
+        &self,
+        suspension: &Suspension,
+    ) -> Result<Option<Answer>, ErrorData> {
+        let earlier =
+            self.turn.same_call(suspension).await.map_err(|error| unreadable_suspension(&error))?;
         let Some(earlier) = earlier else { return Ok(None) };
-        // One question is enough for both, unless the turn has joined the earlier call at once.
+        // One question is enough for both calls, unless the turn joined the earlier call itself.
         if earlier.id() != suspension.id()
             && let Err(error) = self.turn.resolve(suspension.id(), Resolution::Cancel).await
         {
-            tracing::debug!(%error, "a repeated call could not be taken back");
+            tracing::debug!(%error, "the duplicate of a waiting call could not be cancelled");
         }
         let answer = self.outcome_of(earlier.id(), REPEATED_CALL_WAITS).await?;
         Ok(Some(answer.unwrap_or_else(|| Answer::Suspended(Box::new(earlier)))))
@@ -307,8 +330,10 @@ impl Call {
         limit: Duration,
     ) -> Result<Option<Answer>, ErrorData> {
         let settled = self.turn.wait_for_outcome(id, limit).await;
-        let Some(settled) = settled.map_err(|error| unreadable(&error))? else { return Ok(None) };
-        self.turn.take_outcome(id).await.map_err(|error| unreadable(&error))?;
+        let Some(settled) = settled.map_err(|error| unreadable_suspension(&error))? else {
+            return Ok(None);
+        };
+        self.turn.take_outcome(id).await.map_err(|error| unreadable_suspension(&error))?;
         Ok(match (settled.result(), settled.outcome()) {
             (Some(result), _) => Some(Answer::Done(result)),
             (None, Settled::Waits(next)) => Some(Answer::Suspended(next.clone())),
@@ -316,7 +341,7 @@ impl Call {
         })
     }
 
-    /// What a suspended call asks of the client; `None` where a client cannot help.
+    /// The questions of a suspended call to the client; `None` if no client can resolve it.
     pub(crate) fn questions(
         &self,
         suspension: &Suspension,
@@ -325,7 +350,7 @@ impl Call {
         Questions::of(suspension, definition, &self.client.capabilities)
     }
 
-    /// Sends questions to the client and gives its answers; `None` if it did not answer.
+    /// Sends questions to the client and returns its answers; `None` if it did not answer.
     async fn ask(&self, questions: &Questions) -> Option<InputResponses> {
         match questions.ask(self.client.peer.as_ref()?).await {
             Ok(responses) => Some(responses),
@@ -336,10 +361,11 @@ impl Call {
         }
     }
 
-    /// The call that a client goes on with.
-    async fn waiting(&self, name: &str, state: &str) -> Result<Suspension, ErrorData> {
+    /// The suspended call that a client continues.
+    async fn stored_suspension(&self, name: &str, state: &str) -> Result<Suspension, ErrorData> {
         let id = state.parse::<SuspensionId>().map_err(|_| no_such_call())?;
-        let found = self.turn.suspended(&id).await.map_err(|error| unreadable(&error))?;
+        let found =
+            self.turn.suspended(&id).await.map_err(|error| unreadable_suspension(&error))?;
         found.filter(|found| found.called_tool() == name).ok_or_else(no_such_call)
     }
 
@@ -353,17 +379,17 @@ impl Call {
         found.ok().flatten().map(Box::new)
     }
 
-    /// What the call does once it is resolved.
-    pub(crate) fn resolved(
+    /// Continues a call after its suspension was resolved.
+    pub(crate) fn resume(
         self: &Arc<Self>,
         suspension: &Suspension,
         resolution: Resolution,
-    ) -> Work {
+    ) -> CallFuture {
         let call = Arc::clone(self);
         let id = suspension.id().clone();
         Box::pin(async move {
             call.turn.resolve(&id, resolution).await.map_err(|error| match error {
-                RedeemError::Store(error) => unreadable(&error),
+                RedeemError::Store(error) => unreadable_suspension(&error),
                 error => ErrorData::invalid_params(error.to_string(), None),
             })
         })
@@ -376,21 +402,21 @@ impl Call {
         missing: ClientCapabilities,
     ) -> Result<Answer, ErrorData> {
         if !matches!(suspension.waiting(), Waiting::Client) {
-            self.resolved(suspension, Resolution::Cancel).await?;
+            self.resume(suspension, Resolution::Cancel).await?;
             return Err(ErrorData::missing_required_client_capability(missing));
         }
         let what = "it runs at the client, which cannot be asked here".to_owned();
-        self.resolved(suspension, Decision::Deny { message: what }.into()).await
+        self.resume(suspension, Decision::Deny { message: what }.into()).await
     }
 
-    /// The answer, as this client takes it.
+    /// The result in the form that this client accepts.
     pub(crate) fn complete(&self, result: &ToolResult) -> Result<CallToolResult, ErrorData> {
         if let Some(error) = unknown_name(&self.turn, result) {
             return Err(error);
         }
         self.server.note_links(result);
         let definition = self.turn.describe(result.tool()).map(AsRef::as_ref);
-        call_tool_result(result, definition, self.client.takes).map_err(|error| {
+        call_tool_result(result, definition, self.client.data_form).map_err(|error| {
             ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
         })
     }
@@ -415,15 +441,15 @@ fn requires_approval(suspension: &Suspension) -> ToolResult {
     ToolResult::failure(id, tool, error, Duration::ZERO)
 }
 
-/// The error, if the call failed because no tool has the name. A tool may itself fail with the same
-/// kind, which is an ordinary result.
+/// The protocol error for a call that failed because no tool has the name. A tool may itself fail
+/// with the same kind; that is an ordinary result.
 pub(crate) fn unknown_name(turn: &Turn, result: &ToolResult) -> Option<ErrorData> {
     let unknown =
         result.error_kind() == Some(ErrorKind::NotFound) && turn.describe(result.tool()).is_none();
     unknown.then(|| ErrorData::invalid_params(result.text().into_owned(), None))
 }
 
-fn unreadable(error: &StoreError) -> ErrorData {
+fn unreadable_suspension(error: &StoreError) -> ErrorData {
     ErrorData::internal_error(format!("the waiting call cannot be read: {error}"), None)
 }
 

@@ -1,5 +1,5 @@
-//! What a running call tells its client: progress, where it asked for that, and log messages; or the
-//! task that it has become.
+//! Reports on a running call: progress notifications and log messages to its client, or the status
+//! of the task that it has become.
 #![expect(deprecated, reason = "clients of today sample, log and have roots")]
 
 use rmcp::RoleServer;
@@ -11,40 +11,40 @@ use serde_json::Value;
 use toolcrib_core::events::{CallStream, ChannelOptions, Event, EventReader, Listeners, Payload};
 use toolcrib_tool::{Content, Phase, StatusUpdate};
 
-use crate::call::tasks::KeptTask;
+use crate::call::tasks::TaskHandle;
 
-/// By how much progress rises when a tool that counts says something without a number.
-const LITTLE: f64 = 1e-6;
+/// How much progress rises when a tool that reports numbers sends a status without one.
+const SMALL_STEP: f64 = 1e-6;
 
-/// Tells of one call.
-pub(crate) struct Narration {
+/// Reports the events of one call.
+pub(crate) struct ProgressReporter {
     reader: EventReader,
     listeners: Listeners,
-    told: Told,
+    recipient: Recipient,
 }
 
-/// Who is told.
-enum Told {
-    /// The client whose request the call is.
-    Client(Client),
-    /// A task, which says it to whoever asks.
-    Task(KeptTask),
+/// The recipient of the reports.
+enum Recipient {
+    /// The client that made the request.
+    Client(ReportedClient),
+    /// A task, which reports to clients that poll it.
+    Task(TaskHandle),
 }
 
-struct Client {
+struct ReportedClient {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
     level: Option<LoggingLevel>,
-    /// How far the call is, as the client was told: progress only rises.
+    /// The progress last reported to the client: it may only rise.
     progress: Option<f64>,
-    /// How far it will go, if the tool said so.
+    /// The total, if the tool has reported one.
     total: Option<f64>,
-    tip: Option<String>,
+    last_text: Option<String>,
 }
 
-impl Narration {
-    /// For a call whose client wants to hear of it, or that `may_become_a_task`; `None` for others.
-    /// `level` is what the client's connection was set to.
+impl ProgressReporter {
+    /// Creates a reporter for a call whose client wants reports, or that `may_become_a_task`;
+    /// `None` for other calls. `level` is the log level of the client's connection.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
@@ -57,44 +57,47 @@ impl Narration {
         }
         let (stream, reader) = CallStream::new(&ChannelOptions::default());
         let peer = context.peer.clone();
-        let client = Client { peer, token, level, progress: None, total: None, tip: None };
-        let told = Told::Client(client);
-        Some(Self { reader, listeners: Listeners::new().with_stream(stream), told })
+        let client =
+            ReportedClient { peer, token, level, progress: None, total: None, last_text: None };
+        let recipient = Recipient::Client(client);
+        Some(Self { reader, listeners: Listeners::new().with_stream(stream), recipient })
     }
 
-    /// Tells the task that the call has become: what was said last, and all from now on.
-    pub(crate) fn for_task(self, task: KeptTask) -> Self {
-        if let Told::Client(Client { tip: Some(tip), .. }) = &self.told {
-            task.say(tip);
+    /// Redirects reports to the task that the call has become, including the latest status.
+    pub(crate) fn for_task(self, task: TaskHandle) -> Self {
+        if let Recipient::Client(ReportedClient { last_text: Some(last_text), .. }) =
+            &self.recipient
+        {
+            task.say(last_text);
         }
-        Self { told: Told::Task(task), ..self }
+        Self { recipient: Recipient::Task(task), ..self }
     }
 
-    /// Who the call has to tell.
+    /// The listeners to open the call's turn with.
     pub(crate) fn listeners(&self) -> Listeners {
         self.listeners.clone()
     }
 
-    /// Tells the client while `work` goes on, and of all that was said before it ended.
+    /// Reports while `work` runs, including everything that was sent before it ended.
     pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let done = loop {
             tokio::select! {
                 biased;
-                Some(event) = self.reader.next() => self.told.hear(&event).await,
+                Some(event) = self.reader.next() => self.recipient.hear(&event).await,
                 done = &mut work => break done,
             }
         };
-        // What is there now and no more: a thread that could not be stopped may go on talking.
+        // Report only what is there now: a thread that could not be stopped may go on sending.
         let end = tokio::time::Duration::ZERO;
         while let Ok(Some(event)) = tokio::time::timeout(end, self.reader.next()).await {
-            self.told.hear(&event).await;
+            self.recipient.hear(&event).await;
         }
         done
     }
 }
 
-impl Told {
+impl Recipient {
     async fn hear(&mut self, event: &Event) {
         match self {
             Self::Client(client) => client.hear(event).await,
@@ -109,25 +112,27 @@ impl Told {
     }
 }
 
-impl Client {
+impl ReportedClient {
     async fn hear(&mut self, event: &Event) {
         let status = match event.payload() {
             Payload::Status(status) => status,
             Payload::Output(Content::Text(part)) => return self.tell_output(event, part).await,
             _ => return,
         };
-        let news = status.tip.as_ref().filter(|tip| self.tip.as_ref() != Some(*tip)).cloned();
+        let news =
+            status.tip.as_ref().filter(|text| self.last_text.as_ref() != Some(*text)).cloned();
         self.tell_progress(status, news.as_deref()).await;
-        if let Some(tip) = news {
-            self.log(LoggingLevel::Info, event.tool(), &tip).await;
-            self.tip = Some(tip);
+        if let Some(text) = news {
+            self.log(LoggingLevel::Info, event.tool(), &text).await;
+            self.last_text = Some(text);
         }
         if let (Phase::Error, Some(error)) = (status.phase, &status.error) {
             self.log(LoggingLevel::Error, event.tool(), error).await;
         }
     }
 
-    /// A part of the output: a log message, and a step of the progress for clients without a log.
+    /// Reports a part of the output: as a log message, and as a step of progress for clients
+    /// without a log level.
     async fn tell_output(&mut self, event: &Event, part: &str) {
         let part = part.trim_end_matches('\n');
         if part.is_empty() {
@@ -144,11 +149,13 @@ impl Client {
         let number = |name: &str| status.params.get(name).and_then(Value::as_f64);
         let progress = match (number("progress"), self.progress) {
             (Some(said), None) => said,
-            (Some(said), Some(told)) if said > told => said,
+            (Some(said), Some(recipient)) if said > recipient => said,
             // Progress has to rise with each notification.
-            (_, Some(told)) if news.is_some() && self.total.is_some() => told + LITTLE,
-            // A tool that gives no numbers is counted by what it says.
-            (None, told) if news.is_some() => told.unwrap_or(0.0) + 1.0,
+            (_, Some(recipient)) if news.is_some() && self.total.is_some() => {
+                recipient + SMALL_STEP
+            }
+            // For a tool that reports no numbers, each status counts as one.
+            (None, recipient) if news.is_some() => recipient.unwrap_or(0.0) + 1.0,
             _ => return,
         };
         self.progress = Some(progress);
@@ -160,7 +167,7 @@ impl Client {
         if let Some(tip) = &status.tip {
             notice = notice.with_message(tip.clone());
         }
-        // A client that is gone has dropped the call, too.
+        // A client that has disconnected has dropped the call, too.
         let _ = self.peer.notify_progress(notice).await;
     }
 
@@ -176,7 +183,7 @@ impl Client {
     }
 }
 
-/// How bad it is; the levels are declared from the mildest on.
+/// The severity of a level; levels are declared in ascending order.
 fn rank(level: LoggingLevel) -> u8 {
     level as u8
 }

@@ -1,4 +1,5 @@
-//! What a call that waits asks of the client: a form for its user, a text of its model, its folders.
+//! The questions of a suspended call to its client: a form for the user, a text for the model, or
+//! the list of roots.
 
 use std::collections::BTreeMap;
 
@@ -13,67 +14,67 @@ use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
 use toolcrib_tool::{Ask, Data, InputPart, ToolDefinition, ToolOutput};
 
-/// The key of the only question of a call.
-const ONLY: &str = "answer";
-/// The one property of a form that asks for consent.
-const APPROVE: &str = "approve";
-/// More of the arguments is not shown to whoever is asked to consent.
+/// The key of a call's only question.
+const SINGLE_KEY: &str = "answer";
+/// The only property of the form that asks for consent.
+const APPROVE_KEY: &str = "approve";
+/// The number of characters of the arguments that are shown in a request for consent.
 const SHOWN_CHARS: usize = 2_000;
 
-/// Everything one suspended call asks of a client.
+/// All questions of one suspended call to a client.
 pub(crate) struct Questions {
     asked: Vec<Question>,
-    /// Whether the answer is an object with a member for each.
+    /// Whether the answer is an object with one member per question.
     several: bool,
-    wants: Wants,
+    answer_kind: AnswerKind,
 }
 
 struct Question {
     key: String,
     ask: Ask,
-    /// Whether the form is a stand-in for one that MCP cannot ask for: its answer is a text.
+    /// Whether the form stands in for one that MCP cannot express: its answer is a text.
     as_text: bool,
 }
 
-/// What the answers are turned into.
-enum Wants {
+/// What the answers are converted to.
+enum AnswerKind {
     Consent,
     Output,
     Answer,
 }
 
-/// What came back.
+/// The evaluated responses.
 pub(crate) enum Reply {
-    /// All that was asked.
+    /// All questions are answered.
     Complete(Resolution),
-    /// An answer is missing, or is not what an answer looks like.
+    /// An answer is missing or malformed.
     Missing,
 }
 
 impl Questions {
-    /// What a suspended call asks; `None` where a client cannot help: it waits for work elsewhere.
-    /// The error names what the client would have to be able to.
+    /// The questions of a suspended call; `None` if no client can resolve it because it waits for
+    /// work elsewhere. The error names the capabilities that the client lacks.
     pub(crate) fn of(
         suspension: &Suspension,
         definition: Option<&ToolDefinition>,
         client: &ClientCapabilities,
     ) -> Option<Result<Self, ClientCapabilities>> {
-        let form = |message: String, schema| vec![InputPart::form(ONLY, message, schema)];
-        let (parts, several, wants) = match suspension.waiting() {
+        let form = |message: String, schema| vec![InputPart::form(SINGLE_KEY, message, schema)];
+        let (parts, several, answer_kind) = match suspension.waiting() {
             Waiting::Approval { .. } => {
-                (form(consent(suspension), consent_schema()), false, Wants::Consent)
+                (form(consent_message(suspension), consent_schema()), false, AnswerKind::Consent)
             }
             Waiting::Client => {
                 let schema = definition.and_then(ToolDefinition::output_schema).cloned();
                 let schema = schema.unwrap_or_else(text_schema);
                 let said = definition.map_or("", ToolDefinition::description);
-                let message = format!("{said}\n\n{}", shown(suspension));
-                (form(message, schema), false, Wants::Output)
+                let message = format!("{said}\n\n{}", call_text(suspension));
+                (form(message, schema), false, AnswerKind::Output)
             }
             Waiting::Input { message, schema, parts, .. } if parts.is_empty() => {
-                (form(message.clone(), schema.clone()), false, Wants::Answer)
+                (form(message.clone(), schema.clone()), false, AnswerKind::Answer)
             }
-            Waiting::Input { parts, .. } => (parts.clone(), true, Wants::Answer),
+            Waiting::Input { parts, .. } => (parts.clone(), true, AnswerKind::Answer),
             _ => return None,
         };
         let mut missing = ClientCapabilities::default();
@@ -88,10 +89,10 @@ impl Questions {
         if missing != ClientCapabilities::default() {
             return Some(Err(missing));
         }
-        Some(Ok(Self { asked, several, wants }))
+        Some(Ok(Self { asked, several, answer_kind }))
     }
 
-    /// One form for the client's user; `None` where the client cannot ask.
+    /// One form for the client's user; `None` if the client cannot ask.
     pub(crate) fn of_form(
         message: String,
         schema: Value,
@@ -99,13 +100,13 @@ impl Questions {
     ) -> Option<Self> {
         let ask = Ask::Form { message, schema };
         can(client, &ask).then(|| Self {
-            asked: vec![Question::new(ONLY.to_owned(), ask)],
+            asked: vec![Question::new(SINGLE_KEY.to_owned(), ask)],
             several: false,
-            wants: Wants::Answer,
+            answer_kind: AnswerKind::Answer,
         })
     }
 
-    /// The requests, by their keys.
+    /// The requests, by key.
     pub(crate) fn requests(&self) -> Result<BTreeMap<String, InputRequest>, ErrorData> {
         let request = |question: &Question| Ok((question.key.clone(), question.request()?));
         let requests = self.asked.iter().map(request).collect::<Result<_, serde_json::Error>>();
@@ -114,58 +115,58 @@ impl Questions {
         })
     }
 
-    /// The keys of all of them.
+    /// The keys of all questions.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.asked.iter().map(|question| question.key.as_str())
     }
 
-    /// Whether a response is one to the question of that key.
+    /// Whether a response answers the question with that key.
     pub(crate) fn is_answer(&self, key: &str, response: &Value) -> bool {
         let question = self.asked.iter().find(|question| question.key == key);
-        question.is_some_and(|question| !matches!(question.read(response), Read::Nothing))
+        question.is_some_and(|question| !matches!(question.read(response), ParsedAnswer::Invalid))
     }
 
-    /// What the client's answers amount to. Answers to what was not asked are passed over.
+    /// Evaluates the client's answers. Answers to other questions are ignored.
     pub(crate) fn reply(&self, responses: &InputResponses) -> Reply {
         let mut answers = Map::new();
         for question in &self.asked {
             match responses.get(&question.key).map(|response| question.read(response)) {
-                Some(Read::Answer(answer)) => {
+                Some(ParsedAnswer::Answer(answer)) => {
                     answers.insert(question.key.clone(), answer);
                 }
-                Some(Read::Refused(message)) => {
+                Some(ParsedAnswer::Refused(message)) => {
                     return Reply::Complete(Decision::Deny { message }.into());
                 }
-                Some(Read::Nothing) | None => return Reply::Missing,
+                Some(ParsedAnswer::Invalid) | None => return Reply::Missing,
             }
         }
         let answer = if self.several {
             Value::Object(answers)
         } else {
-            answers.remove(ONLY).unwrap_or_default()
+            answers.remove(SINGLE_KEY).unwrap_or_default()
         };
-        Reply::Complete(match self.wants {
-            Wants::Consent if answer.get(APPROVE) == Some(&Value::Bool(true)) => {
+        Reply::Complete(match self.answer_kind {
+            AnswerKind::Consent if answer.get(APPROVE_KEY) == Some(&Value::Bool(true)) => {
                 Decision::approve().into()
             }
-            Wants::Consent => Decision::Deny { message: "the user said no".to_owned() }.into(),
-            Wants::Output => Resolution::Output(match Data::from_protected(answer) {
+            AnswerKind::Consent => Decision::Deny { message: "the user said no".to_owned() }.into(),
+            AnswerKind::Output => Resolution::Output(match Data::from_protected(answer) {
                 data if data.is_rounded() => ToolOutput::from(data),
                 data => match data.into_protected() {
                     Value::String(text) => ToolOutput::from(text),
                     data => ToolOutput::from(data),
                 },
             }),
-            Wants::Answer => Resolution::Answer(answer),
+            AnswerKind::Answer => Resolution::Answer(answer),
         })
     }
 
-    /// Whether it may be answered ahead of the question: consent may not.
-    pub(crate) fn may_be_answered_ahead(&self) -> bool {
-        !matches!(self.wants, Wants::Consent)
+    /// Whether a client may send the answer before it is asked; consent has to be asked for.
+    pub(crate) fn accepts_unasked_answers(&self) -> bool {
+        !matches!(self.answer_kind, AnswerKind::Consent)
     }
 
-    /// Asks one question after the other, of a client with a connection of its own.
+    /// Asks one question after another, for a client with a connection of its own.
     pub(crate) async fn ask(
         &self,
         peer: &Peer<RoleServer>,
@@ -195,14 +196,14 @@ impl Questions {
     }
 }
 
-/// What a response to one question says.
-enum Read {
-    /// With stand-ins for the numbers that a [`Value`] cannot hold.
+/// The parsed response to one question.
+enum ParsedAnswer {
+    /// The answer, with stand-ins for numbers that a [`Value`] cannot hold.
     Answer(Value),
-    /// The user will not say; the text is for the model.
+    /// The user declined; the text is for the model.
     Refused(String),
-    /// It is no response to this question.
-    Nothing,
+    /// The response does not answer this question.
+    Invalid,
 }
 
 impl Question {
@@ -230,26 +231,26 @@ impl Question {
                     "maxTokens": max_tokens,
                 },
             }),
-            // Whatever may come to be asked, asking for the folders gives nothing away.
+            // Asking for the roots reveals nothing about the call.
             _ => json!({"method": "roots/list"}),
         })
     }
 
-    fn read(&self, response: &Value) -> Read {
+    fn read(&self, response: &Value) -> ParsedAnswer {
         match &self.ask {
             Ask::Form { .. } => match response["action"].as_str() {
                 Some("accept") => match &response["content"] {
-                    Value::Object(content) if self.as_text => {
-                        Read::Answer(written(&content.get(ONLY).cloned().unwrap_or_default()))
-                    }
-                    content @ Value::Object(_) => Read::Answer(content.clone()),
-                    _ => Read::Nothing,
+                    Value::Object(content) if self.as_text => ParsedAnswer::Answer(parsed_text(
+                        &content.get(SINGLE_KEY).cloned().unwrap_or_default(),
+                    )),
+                    content @ Value::Object(_) => ParsedAnswer::Answer(content.clone()),
+                    _ => ParsedAnswer::Invalid,
                 },
-                Some("decline") => Read::Refused("the user declined to answer".to_owned()),
-                Some("cancel") => {
-                    Read::Refused("the user closed the question without an answer".to_owned())
-                }
-                _ => Read::Nothing,
+                Some("decline") => ParsedAnswer::Refused("the user declined to answer".to_owned()),
+                Some("cancel") => ParsedAnswer::Refused(
+                    "the user closed the question without an answer".to_owned(),
+                ),
+                _ => ParsedAnswer::Invalid,
             },
             Ask::Sample { .. } => match sampled_text(&response["content"]) {
                 Some(text) => {
@@ -257,19 +258,19 @@ impl Question {
                     if let Some(model) = response["model"].as_str() {
                         answer["model"] = model.into();
                     }
-                    Read::Answer(answer)
+                    ParsedAnswer::Answer(answer)
                 }
-                None => Read::Nothing,
+                None => ParsedAnswer::Invalid,
             },
             _ => match response["roots"].as_array() {
-                Some(roots) => Read::Answer(roots.iter().map(root).collect()),
-                None => Read::Nothing,
+                Some(roots) => ParsedAnswer::Answer(roots.iter().map(root).collect()),
+                None => ParsedAnswer::Invalid,
             },
         }
     }
 }
 
-/// A root without what toolcrib does not know.
+/// A root with only the members that toolcrib knows.
 fn root(root: &Value) -> Value {
     let mut known = json!({"uri": root["uri"]});
     if let Some(name) = root["name"].as_str() {
@@ -278,7 +279,7 @@ fn root(root: &Value) -> Value {
     known
 }
 
-/// The text of a sampled message, which has one block or several.
+/// The text of a sampled message, which has one or more blocks.
 fn sampled_text(content: &Value) -> Option<String> {
     let blocks = match content {
         Value::Array(blocks) => blocks.as_slice(),
@@ -288,14 +289,14 @@ fn sampled_text(content: &Value) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// An answer that was written into a text field: JSON if it is, with stand-ins for the numbers that a
-/// [`Value`] cannot hold, else the text itself.
-fn written(answer: &Value) -> Value {
+/// Parses an answer from a text field: as JSON if possible, with stand-ins for the numbers that a
+/// [`Value`] cannot hold, else as the text itself.
+fn parsed_text(answer: &Value) -> Value {
     let text = answer.as_str().unwrap_or_default();
     Data::from_json(text).map_or_else(|_| Value::from(text), Data::into_protected)
 }
 
-/// Whether MCP can show it as a form: an object of plain values.
+/// Whether MCP can show the schema as a form: an object of plain values.
 fn is_form(schema: &Value) -> bool {
     let request = json!({
         "method": "elicitation/create",
@@ -308,27 +309,28 @@ fn is_form(schema: &Value) -> bool {
 fn text_schema() -> Value {
     json!({
         "type": "object",
-        "properties": {ONLY: {"type": "string", "title": "Answer"}},
-        "required": [ONLY],
+        "properties": {SINGLE_KEY: {"type": "string", "title": "Answer"}},
+        "required": [SINGLE_KEY],
     })
 }
 
 fn consent_schema() -> Value {
     json!({
         "type": "object",
-        "properties": {APPROVE: {"type": "boolean", "title": "Allow this call", "default": false}},
-        "required": [APPROVE],
+        "properties": {APPROVE_KEY: {"type": "boolean", "title": "Allow this call", "default": false}},
+        "required": [APPROVE_KEY],
     })
 }
 
-fn consent(suspension: &Suspension) -> String {
+fn consent_message(suspension: &Suspension) -> String {
     let request = ApprovalRequest::of(suspension, None);
     let text = request.map(|request| request.text()).unwrap_or_default();
     format!("May this call run?\n\n{text}")
 }
 
-/// The call, for a person: the client has made it, so that it knows all that is in it.
-fn shown(suspension: &Suspension) -> String {
+/// The call as shown to a person. The client made the call, so nothing in it is secret from the
+/// client.
+fn call_text(suspension: &Suspension) -> String {
     let arguments = suspension.arguments();
     let mut text: String = arguments.chars().take(SHOWN_CHARS).collect();
     if text.len() < arguments.len() {
@@ -339,7 +341,7 @@ fn shown(suspension: &Suspension) -> String {
 
 /// Whether the client can show its user a form.
 pub(crate) fn can_ask_for_consent(client: &ClientCapabilities) -> bool {
-    // A client that says nothing of modes knows forms.
+    // A client that names no modes supports forms.
     let modes = client.elicitation.as_ref();
     modes.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }

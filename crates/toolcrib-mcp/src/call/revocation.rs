@@ -1,11 +1,11 @@
-//! Telling running calls that their client's access was revoked.
+//! Marks running calls as revoked when their client's access is revoked.
 
 use toolcrib_core::Turn;
 
 use crate::McpServer;
 
-/// Marks the calls of a turn as revoked when it is dropped, if their client's access was. Drop it before
-/// the calls.
+/// Marks the calls of a turn as revoked when dropped, if their client's access was revoked. Drop it
+/// before the calls.
 pub(crate) struct RevokedOnDrop {
     server: McpServer,
     turn: Turn,

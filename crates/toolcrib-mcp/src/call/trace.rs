@@ -1,4 +1,4 @@
-//! Calls as parts of traces that their clients name: in `_meta`, or in the head of their request.
+//! Links calls to the traces that their clients name, in `_meta` or in the request's headers.
 
 use http::request::Parts;
 use rmcp::RoleServer;
@@ -6,8 +6,7 @@ use rmcp::service::RequestContext;
 use toolcrib_core::RemoteTrace;
 use tracing::Span;
 
-/// The span of a call that is part of a client's trace, to be entered for all of the call; none where
-/// nobody follows traces.
+/// The span of a call that is part of a client's trace; none if traces are not collected.
 pub(crate) fn span(trace: Option<RemoteTrace<'_>>) -> Option<Span> {
     let trace = trace.filter(|_| RemoteTrace::is_followed())?;
     let span = tracing::info_span!(
@@ -20,8 +19,8 @@ pub(crate) fn span(trace: Option<RemoteTrace<'_>>) -> Option<Span> {
     Some(span)
 }
 
-/// The trace that a request of the protocol library's names. What stands in its head counts in a session
-/// only, whose requests are not worked on where they came in; elsewhere the listener has seen to it.
+/// The trace that a request names. Headers count only within a session, whose requests run in
+/// another task; for other requests the listener has already read the headers.
 pub(crate) fn named(
     context: &RequestContext<RoleServer>,
     is_in_session: bool,

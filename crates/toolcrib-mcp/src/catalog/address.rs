@@ -1,9 +1,9 @@
-//! Addresses of resources, and templates of them.
+//! Addresses of resources, and address templates.
 
 use std::collections::BTreeMap;
 
-/// An address (`notes://today`), or a template of addresses (`notes://{day}`), each variable of
-/// which stands for one part without `/`.
+/// The address of a resource (`notes://today`), or a template (`notes://{day}`) whose variables
+/// each match one path segment.
 ///
 /// ```
 /// use toolcrib_mcp::catalog::Address;
@@ -15,30 +15,30 @@ use std::collections::BTreeMap;
 pub struct Address(String);
 
 impl Address {
-    /// An address as it is written. A brace without a partner is a literal one.
+    /// Creates an address. An unmatched brace is literal.
     pub fn new(uri: impl Into<String>) -> Self {
         Self(uri.into())
     }
 
-    /// As it is written.
+    /// The address as it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands for several.
+    /// Whether it is a template.
     pub fn is_template(&self) -> bool {
         split(&self.0).1.is_some()
     }
 
-    /// The values of its variables in `uri`, percent-decoded; `None` where it does not fit.
+    /// The percent-decoded values of its variables in `uri`; `None` if `uri` does not match.
     pub(crate) fn values(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         let mut values = BTreeMap::new();
         fits(&self.0, uri, &mut values).then_some(values)
     }
 }
 
-/// Matches the template's rest against the address's rest. A value ends where the literal behind it
-/// begins for the first time.
+/// Matches the rest of a template against the rest of an address. A value ends at the first
+/// occurrence of the literal that follows it.
 fn fits(template: &str, uri: &str, values: &mut BTreeMap<String, String>) -> bool {
     let (literal, variable) = split(template);
     let Some(uri) = uri.strip_prefix(literal) else { return false };
@@ -46,7 +46,7 @@ fn fits(template: &str, uri: &str, values: &mut BTreeMap<String, String>) -> boo
     let (next, more) = split(behind);
     let part = uri.find('/').unwrap_or(uri.len());
     let end = match (next.is_empty(), more) {
-        // The last thing of the template takes what is left of the part.
+        // The last variable of the template takes the rest of the segment.
         (true, None) => Some(uri.len()),
         _ => uri.find(next),
     };
@@ -56,7 +56,7 @@ fn fits(template: &str, uri: &str, values: &mut BTreeMap<String, String>) -> boo
     fits(behind, &uri[end..], values)
 }
 
-/// What comes before the first variable; and, if there is one, its name and what comes behind it.
+/// Splits at the first variable: the literal before it and, if there is one, its name and the rest.
 fn split(template: &str) -> (&str, Option<(&str, &str)>) {
     let Some(open) = template.find('{') else { return (template, None) };
     match template[open + 1..].split_once('}') {
@@ -65,7 +65,7 @@ fn split(template: &str) -> (&str, Option<(&str, &str)>) {
     }
 }
 
-/// A percent-encoded text; `None` where it is not UTF-8 or holds a `%` that encodes nothing.
+/// A percent-decoded text; `None` if it is not UTF-8 or contains an invalid `%`.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

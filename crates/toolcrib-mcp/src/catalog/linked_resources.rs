@@ -1,7 +1,8 @@
-//! Resources of other MCP servers that results link to, read through this one.
+//! Resources of other MCP servers that results link to, read through this server.
 //!
-//! A client may read what it was given a link to, as long as it may call the tool that gave it. Each
-//! client has a store of its own, so that nobody reads by another's links.
+//! A client may read a resource that it was given a link to while it may call the tool that gave
+//! the link. Each client has its own store of links, so that nobody reads through another client's
+//! links.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -19,40 +20,40 @@ use crate::McpServer;
 use crate::catalog::requests::{complete, not_found};
 use crate::upstream::UnreadResource;
 
-/// Links of one client that are kept; of more, the oldest are forgotten.
+/// The number of links kept per client; the oldest are forgotten first.
 const LINKS_MAX: usize = 1_000;
-/// Of one result no more are kept.
+/// The number of links kept per result.
 pub(crate) const LINKS_OF_A_RESULT: usize = 100;
-/// Longer addresses are not kept, in bytes.
+/// The longest address that is kept, in bytes.
 const ADDRESS_MAX: usize = 2_048;
-/// How long a link can be followed after it was given last.
-const KEPT: Duration = Duration::from_secs(60 * 60);
-/// Says in a content's `_meta` which server it is of, and that nobody here vouches for it.
+/// How long a link can be read after it was last given.
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+/// Marks content in its `_meta` with the server it comes from, as unverified.
 const META_UNTRUSTED: &str = "toolcrib/untrusted";
 
 /// The links that one client was given.
 #[derive(Default)]
-pub(crate) struct GivenLinks(Mutex<VecDeque<Given>>);
+pub(crate) struct GivenLinks(Mutex<VecDeque<GivenLink>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Given {
+struct GivenLink {
     uri: String,
-    /// By a call of which tool.
+    /// The tool whose result contained the link.
     tool: String,
-    /// Whose tool that is.
+    /// The upstream that the tool belongs to.
     upstream: String,
     since: Instant,
 }
 
 impl GivenLinks {
-    /// Notes that a tool of an upstream has linked to an address. Of two upstreams with one address the
-    /// first has it, as long as its link is kept.
+    /// Records that a tool of an upstream has linked to an address. If two upstreams use the same
+    /// address, the first one has it while its link is kept.
     pub(crate) fn note(&self, uri: &str, tool: &str, upstream: &str) {
         if uri.len() > ADDRESS_MAX {
             return;
         }
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while links.front().is_some_and(|link| link.since.elapsed() > KEPT) {
+        while links.front().is_some_and(|link| link.since.elapsed() > RETENTION) {
             links.pop_front();
         }
         if let Some(at) = links.iter().position(|link| link.uri == uri) {
@@ -65,16 +66,16 @@ impl GivenLinks {
             links.pop_front();
         }
         let (uri, tool, upstream) = (uri.to_owned(), tool.to_owned(), upstream.to_owned());
-        links.push_back(Given { uri, tool, upstream, since: Instant::now() });
+        links.push_back(GivenLink { uri, tool, upstream, since: Instant::now() });
     }
 
-    fn find(&self, uri: &str) -> Option<Given> {
+    fn find(&self, uri: &str) -> Option<GivenLink> {
         let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        links.iter().find(|link| link.uri == uri && link.since.elapsed() <= KEPT).cloned()
+        links.iter().find(|link| link.uri == uri && link.since.elapsed() <= RETENTION).cloned()
     }
 }
 
-/// What is at an address that the client was given by a tool which `turn` has; `None` for any other.
+/// Reads an address that the client was given by a tool in `turn`; `None` for other addresses.
 pub(crate) async fn read<T: DeserializeOwned>(
     server: &McpServer,
     turn: &Turn,
@@ -97,7 +98,7 @@ pub(crate) async fn read<T: DeserializeOwned>(
     })
 }
 
-fn contents(given: &Given, part: Content) -> Value {
+fn contents(given: &GivenLink, part: Content) -> Value {
     let mut contents = match part {
         Content::TextFile { uri, text, mime_type } => {
             json!({"uri": uri, "mimeType": mime_type.as_deref().unwrap_or("text/plain"), "text": text})
@@ -105,7 +106,7 @@ fn contents(given: &Given, part: Content) -> Value {
         Content::Blob { uri, data, mime_type } => {
             json!({"uri": uri, "mimeType": mime_type, "blob": STANDARD.encode(data)})
         }
-        // What could not be read is said in words.
+        // A part that could not be read is described in words.
         other => json!({"uri": given.uri, "mimeType": "text/plain", "text": other.as_text()}),
     };
     contents["_meta"] = json!({META_UNTRUSTED: given.upstream});

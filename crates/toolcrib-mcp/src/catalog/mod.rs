@@ -22,95 +22,95 @@ pub use text::{CatalogText, TextPiece};
 /// A file that the server itself reads.
 pub use toolcrib_sandbox::ServedFile;
 
-/// A prompt: messages that a person chooses to begin a conversation with.
+/// A prompt: messages that a person chooses as the start of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// Its name.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// The name that people see instead.
     pub title: Option<String>,
-    /// Pictures of it, for people.
+    /// Icons for people.
     pub icons: Vec<Icon>,
-    /// What it is good for.
+    /// What it is for.
     pub description: String,
-    /// What it has to be told, in order.
+    /// Its arguments, in order.
     pub arguments: Vec<PromptArgument>,
     /// The messages, in order.
     pub messages: Vec<PromptMessage>,
 }
 
-/// Something a prompt has to be told: a text.
+/// An argument of a prompt: a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// The name that people see instead.
     pub title: Option<String>,
     /// What it means.
     pub description: Option<String>,
-    /// Whether the prompt is nothing without it. Others are empty where they are not given.
+    /// Whether the prompt needs it. Missing optional arguments are empty.
     pub required: bool,
-    /// Values to suggest while somebody writes.
+    /// Suggested values for completion.
     pub suggest: Vec<String>,
 }
 
 /// One message of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptMessage {
-    /// Whether the assistant says it, and not the user.
+    /// Whether the message is from the assistant instead of the user.
     pub by_assistant: bool,
-    /// What is said.
+    /// The content.
     pub content: MessageContent,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessageContent {
     /// A text.
     Text(CatalogText),
-    /// A file: a picture, a sound or anything else, as its type says.
+    /// A file: an image, audio or anything else, according to its type.
     File {
-        /// Where it is, and where it may be.
+        /// Its path, and the directory that it has to be in.
         file: ServedFile,
         /// Its mime type.
         mime_type: String,
     },
-    /// A resource of the catalog, embedded: its address.
+    /// An embedded resource of the catalog, by its address.
     Resource(CatalogText),
 }
 
-/// Something that clients can read, by its address.
+/// A resource that clients can read by its address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Its address, or a template of addresses.
+    /// Its address, or an address template.
     pub address: Address,
-    /// What programs call it.
+    /// Its name for programs.
     pub name: String,
-    /// What people are shown instead of the name.
+    /// The name that people see instead.
     pub title: Option<String>,
-    /// Pictures of it, for people.
+    /// Icons for people.
     pub icons: Vec<Icon>,
-    /// What is in it.
+    /// What it contains.
     pub description: Option<String>,
-    /// The type of what is in it.
+    /// The MIME type of its content.
     pub mime_type: String,
-    /// What is in it.
+    /// Its content.
     pub content: ResourceContent,
-    /// Values to suggest for the variables of the address while somebody writes.
+    /// Suggested values for the variables of the address.
     pub suggest: BTreeMap<String, Vec<String>>,
 }
 
-/// What is in a resource.
+/// The content of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResourceContent {
-    /// A text, with the values of the address's variables in it.
+    /// A text that may contain values of the address's variables.
     Text(CatalogText),
-    /// A file, as it is when it is read.
+    /// A file, read whenever the resource is read.
     File(ServedFile),
 }
 
-/// The prompts and resources of a server, which may change while it serves. Cloning it is cheap;
-/// clones are one catalog.
+/// The prompts and resources of a server, which may change while it runs. Clones are cheap and
+/// share one catalog.
 ///
 /// ```
 /// use toolcrib_mcp::catalog::{Catalog, MessageContent, Prompt, PromptMessage};
@@ -129,40 +129,43 @@ pub enum ResourceContent {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    shared: Arc<Shared>,
-    within: Option<Arc<Within>>,
+    shared: Arc<CatalogState>,
+    within: Option<Arc<ToolsetView>>,
 }
 
-/// What of a catalog a toolset names.
+/// The part of a catalog that a toolset names.
 #[derive(Debug)]
-struct Within {
+struct ToolsetView {
     toolset: Toolset,
-    /// What was chosen of the offer that was asked about last: questions come in rows.
+    /// The filtered offer and the offer it was made from: requests often come in series.
     last: ArcSwapOption<(Arc<Offer>, Arc<Offer>)>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct CatalogState {
     offer: ArcSwap<Offer>,
     changes: watch::Sender<()>,
 }
 
 impl Catalog {
-    /// An empty one.
+    /// Creates an empty catalog.
     pub fn new() -> Self {
         let offer = ArcSwap::from_pointee(Offer::default());
-        Self { shared: Arc::new(Shared { offer, changes: watch::Sender::new(()) }), within: None }
+        Self {
+            shared: Arc::new(CatalogState { offer, changes: watch::Sender::new(()) }),
+            within: None,
+        }
     }
 
-    /// The same catalog, seen by somebody who is limited to what a toolset names.
+    /// The same catalog, limited to what a toolset names.
     #[must_use]
     pub fn within(&self, toolset: &Toolset) -> Self {
-        let within = Within { toolset: toolset.clone(), last: ArcSwapOption::empty() };
+        let within = ToolsetView { toolset: toolset.clone(), last: ArcSwapOption::empty() };
         Self { shared: Arc::clone(&self.shared), within: Some(Arc::new(within)) }
     }
 
-    /// Says what there is from now on, the first of a name or address before all others of it. Clients
-    /// are told if it is something else.
+    /// Replaces the content. If a name or address occurs twice, the first entry wins. Clients are
+    /// notified if anything has changed.
     pub fn set(&self, prompts: Vec<Prompt>, resources: Vec<Resource>) {
         let offer = Offer::new(prompts, resources);
         if **self.shared.offer.load() != offer {
@@ -171,7 +174,7 @@ impl Catalog {
         }
     }
 
-    /// What there is now.
+    /// The current content.
     pub(crate) fn offer(&self) -> Arc<Offer> {
         let whole = self.shared.offer.load_full();
         let Some(within) = &self.within else { return whole };
@@ -185,7 +188,7 @@ impl Catalog {
         chosen
     }
 
-    /// Told of every change.
+    /// A receiver that is notified of every change.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()
     }
@@ -197,7 +200,7 @@ impl Default for Catalog {
     }
 }
 
-/// What a catalog holds at one time.
+/// The content of a catalog at one time.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Offer {
     /// Sorted by name.
@@ -217,7 +220,7 @@ impl Offer {
         Self { prompts, resources }
     }
 
-    /// The addresses, or the templates of addresses; sorted likewise.
+    /// The resources with a fixed address, or those with a template; sorted by address.
     pub(crate) fn resources_at(&self, templates: bool) -> Vec<&Resource> {
         self.resources.iter().filter(|one| one.address.is_template() == templates).collect()
     }
@@ -234,8 +237,8 @@ impl Offer {
         self.prompts.get(found)
     }
 
-    /// The resource at an address, and the values of its variables. One that has just this address
-    /// comes before templates that it fits.
+    /// The resource at an address, and the values of its variables. A resource with exactly this
+    /// address takes precedence over templates that match it.
     pub(crate) fn resource(&self, uri: &str) -> Option<(&Resource, BTreeMap<String, String>)> {
         let mut all = self.resources.iter();
         let exact = all.find(|one| !one.address.is_template() && one.address.as_str() == uri);

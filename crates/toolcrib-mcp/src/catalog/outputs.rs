@@ -1,4 +1,4 @@
-//! Outputs that were longer than what a model is shown, as resources: whole, or from a place on.
+//! Outputs that were too long for a model, as resources: whole, or from an offset on.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use toolcrib_wire::MCP_OUTPUT_URI;
 use crate::catalog::requests::{complete, not_found};
 use crate::catalog::{Address, CatalogText, Resource, ResourceContent};
 
-/// The templates of their addresses. Which outputs there are is not listed: a result that was cut
+/// The templates of their addresses. The outputs themselves are not listed: a truncated result
 /// names its own.
 pub(crate) static TEMPLATES: LazyLock<[Resource; 2]> = LazyLock::new(|| {
     let template = |rest: &str, name: &str, description: String| Resource {
@@ -26,14 +26,14 @@ pub(crate) static TEMPLATES: LazyLock<[Resource; 2]> = LazyLock::new(|| {
         content: ResourceContent::Text(CatalogText::default()),
         suggest: BTreeMap::new(),
     };
-    let page = format!("{READ_OUTPUT_CHARS} characters of such an output, from `offset` on");
+    let page = format!("{READ_OUTPUT_CHARS} characters of such an output, starting at `offset`");
     [
-        template("", "output", "An output that was too long, whole".to_owned()),
+        template("", "output", "The whole of an output that was too long".to_owned()),
         template("/{offset}", "output_page", page),
     ]
 });
 
-/// What is at an address, as `resources/read` answers; `None` where it is no output's.
+/// Reads an address, as `resources/read` answers; `None` if it is not the address of an output.
 pub(crate) async fn read<T: DeserializeOwned>(
     turn: &Turn,
     uri: &str,
@@ -60,7 +60,7 @@ pub(crate) async fn read<T: DeserializeOwned>(
 fn contents(uri: &str, page: &Page) -> Value {
     let mime_type = match page.format {
         SpillFormat::Json if page.offset == 0 && page.next_offset().is_none() => "application/json",
-        // A part of a JSON text is none.
+        // A part of a JSON text is not valid JSON.
         _ => "text/plain",
     };
     let mut meta = json!({"toolcrib/total_chars": page.total_chars});

@@ -1,25 +1,25 @@
-//! Lists in pages, with cursors that outlive a change of the list.
+//! Lists in pages, with cursors that stay valid when the list changes.
 //!
-//! A cursor names the entry that its page ended with. Lists are sorted by what cursors name, so that the
-//! next page begins behind that place whatever has come or gone meanwhile: no entry that stayed is
-//! told twice or left out.
+//! A cursor contains the key of the last entry of its page, and lists are sorted by that key. The
+//! next page starts after that key, whatever was added or removed in the meantime: no entry that
+//! stayed is repeated or skipped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{ErrorData, PaginatedRequestParams};
 
-/// What every cursor begins with, before it is encoded.
+/// The prefix of every cursor before it is encoded.
 const MARK: &str = "after:";
 
-/// A page of a list: its entries, and the cursor of the next one, if there are more.
+/// A page of a list: its entries, and the cursor of the next page, if there is one.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page<'a, T> {
     pub(crate) entries: &'a [T],
     pub(crate) next: Option<String>,
 }
 
-/// The page that is asked for. `list` is sorted by `name`; `size` is at most how many entries a page
-/// has, 0 for all; `what` is the list's name for people.
+/// The requested page. `list` is sorted by `name`; `size` is the maximum number of entries, 0 for
+/// all; `what` is the list's name for people.
 pub(crate) fn page<'a, T>(
     list: &'a [T],
     name: impl Fn(&T) -> &str,
@@ -56,7 +56,7 @@ fn read(cursor: &str) -> Option<String> {
 fn foreign(what: &str) -> ErrorData {
     ErrorData::invalid_params(
         format!(
-            "this cursor is not one of this server's list of {what}: leave `cursor` out to begin anew"
+            "this cursor does not belong to this server's list of {what}: omit `cursor` to start over"
         ),
         None,
     )
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_cursor_outlives_changes_of_the_list() {
         let (_, next) = names(&list("a b c d"), 2, None);
-        // The entry it names is gone, others have come.
+        // The entry it names was removed, and others were added.
         let (rest, end) = names(&list("aa bb c d e"), 9, next.clone());
         assert_eq!((rest, end), (list("bb c d e"), None));
         assert_eq!(names(&list("a"), 9, next).0, list(""));

@@ -1,4 +1,4 @@
-//! `prompts/get`: a prompt with what it has to be told, which its client may have to be asked for.
+//! `prompts/get`: a prompt with its arguments, which the client may have to be asked for.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -23,10 +23,10 @@ pub(crate) async fn answer(
 ) -> Result<GetPromptResponse, ErrorData> {
     let prompt = requests::prompt(offer, &request.name)?;
     let mut given = request.arguments.unwrap_or_default();
-    if let Err(missing) = requests::told(prompt, Some(&given)) {
+    if let Err(missing) = requests::prompt_arguments(prompt, Some(&given)) {
         let client = context.client_capabilities().unwrap_or_default();
         let (message, schema) = missing.question();
-        // Without anybody to ask it is the client's mistake.
+        // Without a way to ask, missing arguments are the client's error.
         let questions =
             Questions::of_form(message, schema, &client).ok_or_else(|| missing.error())?;
         let responses = match request.input_responses {
@@ -38,7 +38,7 @@ pub(crate) async fn answer(
             Reply::Complete(Resolution::Answer(serde_json::Value::Object(answers))) => {
                 given.extend(answers);
             }
-            // Nothing is remembered: the client calls again with all it knows.
+            // The server keeps no state: the client calls again with all arguments.
             Reply::Missing if revision::has_input_required(context) => {
                 let requests = questions.requests()?;
                 return Ok(InputRequiredResult::from_input_requests(requests).into());
@@ -46,7 +46,8 @@ pub(crate) async fn answer(
             _ => return Err(missing.error()),
         }
     }
-    let values = requests::told(prompt, Some(&given)).map_err(|missing| missing.error())?;
+    let values =
+        requests::prompt_arguments(prompt, Some(&given)).map_err(|missing| missing.error())?;
     let messages: GetPromptResult = requests::messages(server, offer, prompt, &values).await?;
     Ok(messages.into())
 }

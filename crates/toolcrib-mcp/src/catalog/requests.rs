@@ -1,4 +1,4 @@
-//! `prompts/*`, `resources/*` and `completion/complete`, answered from the catalog.
+//! Answers `prompts/*`, `resources/*` and `completion/complete` from the catalog.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use toolcrib_tool::{Content, Icon, canonical_json};
 use crate::McpServer;
 use crate::catalog::{MessageContent, Offer, Prompt, Resource, ResourceContent};
 
-/// The longest file that is handed out, in bytes.
+/// The largest file that is served, in bytes.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
-/// More suggestions are not sent at once.
+/// The maximum number of suggestions per answer.
 const SUGGESTIONS_MAX: usize = 100;
 
 /// The entries of `prompts/list`.
@@ -59,14 +59,14 @@ pub(crate) fn resources<T: DeserializeOwned>(resources: &[&Resource]) -> Result<
     resources.iter().map(entry).collect()
 }
 
-/// The required arguments of a prompt that were not given.
-pub(crate) struct Missing<'a> {
+/// The required arguments of a prompt that are missing.
+pub(crate) struct MissingArguments<'a> {
     prompt: &'a Prompt,
     names: Vec<&'a str>,
 }
 
-impl Missing<'_> {
-    /// The question for them.
+impl MissingArguments<'_> {
+    /// The question that asks for them.
     pub(crate) fn question(&self) -> (String, Value) {
         let wanted = |name: &&str| {
             let argument = self.prompt.arguments.iter().find(|known| known.name == **name)?;
@@ -78,12 +78,15 @@ impl Missing<'_> {
         let properties: Map<_, _> = self.names.iter().filter_map(wanted).collect();
         let schema = json!({"type": "object", "properties": properties, "required": self.names});
         let shown = self.prompt.title.as_deref().unwrap_or(&self.prompt.name);
-        (format!("`{shown}` has to be told: {}", self.names.join(", ")), schema)
+        (format!("`{shown}` needs these arguments: {}", self.names.join(", ")), schema)
     }
 
     pub(crate) fn error(&self) -> ErrorData {
-        let message =
-            format!("the prompt `{}` has to be told: {}", self.prompt.name, self.names.join(", "));
+        let message = format!(
+            "the prompt `{}` needs these arguments: {}",
+            self.prompt.name,
+            self.names.join(", ")
+        );
         ErrorData::invalid_params(message, None)
     }
 }
@@ -95,15 +98,15 @@ pub(crate) fn prompt<'a>(offer: &'a Offer, name: &str) -> Result<&'a Prompt, Err
         .ok_or_else(|| ErrorData::invalid_params(format!("there is no prompt `{name}`"), None))
 }
 
-/// What a prompt is told: the texts that were given. The error says what is missing.
-pub(crate) fn told<'a>(
+/// The arguments of a prompt, or the missing ones as an error.
+pub(crate) fn prompt_arguments<'a>(
     prompt: &'a Prompt,
     given: Option<&JsonObject>,
-) -> Result<BTreeMap<String, String>, Missing<'a>> {
+) -> Result<BTreeMap<String, String>, MissingArguments<'a>> {
     let given = |name: &str| match given?.get(name)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
-        // Clients of a looser make send numbers as such.
+        // Lenient clients send numbers instead of texts.
         other => Some(canonical_json(other)),
     };
     let mut values = BTreeMap::new();
@@ -117,10 +120,10 @@ pub(crate) fn told<'a>(
             None => {}
         }
     }
-    if names.is_empty() { Ok(values) } else { Err(Missing { prompt, names }) }
+    if names.is_empty() { Ok(values) } else { Err(MissingArguments { prompt, names }) }
 }
 
-/// A prompt's messages, as `prompts/get` answers; what is secret here is masked.
+/// The messages of a prompt, as `prompts/get` answers, with secrets masked.
 pub(crate) async fn messages<T: DeserializeOwned>(
     server: &McpServer,
     offer: &Offer,
@@ -146,7 +149,7 @@ pub(crate) async fn messages<T: DeserializeOwned>(
                 } else {
                     let name = file.path().file_name().unwrap_or_default().to_string_lossy();
                     let uri = format!("file:///{name}");
-                    json!({"type": "resource", "resource": said(&uri, mime_type, bytes)})
+                    json!({"type": "resource", "resource": content_value(&uri, mime_type, bytes)})
                 }
             }
         };
@@ -157,7 +160,7 @@ pub(crate) async fn messages<T: DeserializeOwned>(
     complete(json!({"description": description, "messages": messages}))
 }
 
-/// What is at an address, as `resources/read` answers.
+/// The content of an address, as `resources/read` answers.
 pub(crate) async fn read<T: DeserializeOwned>(
     server: &McpServer,
     offer: &Offer,
@@ -174,11 +177,11 @@ async fn contents(server: &McpServer, offer: &Offer, uri: &str) -> Result<Value,
         ResourceContent::Text(text) => server.masked_bytes(text.fill(&values).as_bytes()),
         ResourceContent::File(file) => read_file(server, file).await?,
     };
-    Ok(said(uri, &resource.mime_type, bytes))
+    Ok(content_value(uri, &resource.mime_type, bytes))
 }
 
-/// Text where it is some, bytes where not.
-fn said(uri: &str, mime_type: &str, bytes: Vec<u8>) -> Value {
+/// The content as text where possible, else as bytes.
+fn content_value(uri: &str, mime_type: &str, bytes: Vec<u8>) -> Value {
     let mut contents = json!({"uri": uri, "mimeType": mime_type});
     match String::from_utf8(bytes) {
         Ok(text) if is_text(mime_type) => contents["text"] = text.into(),
@@ -201,8 +204,8 @@ fn is_text(mime_type: &str) -> bool {
         })
 }
 
-/// A file's bytes, with what is secret here masked. What is wrong with the file is for the operator; the
-/// client is told that something is.
+/// Reads a file and masks secrets. The log tells the operator what is wrong with the file; the
+/// client only learns that it cannot be read.
 async fn read_file(server: &McpServer, file: &ServedFile) -> Result<Vec<u8>, ErrorData> {
     let wanted = file.clone();
     let read = tokio::task::spawn_blocking(move || wanted.read(FILE_MAX));
@@ -212,14 +215,14 @@ async fn read_file(server: &McpServer, file: &ServedFile) -> Result<Vec<u8>, Err
         Err(error) => error.to_string(),
     };
     let path = file.path().display();
-    tracing::warn!(file = %path, problem, "a file that is offered to clients cannot be read");
+    tracing::warn!(file = %path, problem, "a file of the catalog cannot be read");
     Err(ErrorData::internal_error(
-        "the file behind it cannot be read here; tell whoever runs this server",
+        "the file of this resource cannot be read: report this to the operator of the server",
         None,
     ))
 }
 
-/// The suggestions for what somebody has begun to write.
+/// The suggestions for a value that somebody has started to type.
 pub(crate) fn suggestions<T: DeserializeOwned>(
     offer: &Offer,
     request: &CompleteRequestParams,
@@ -265,19 +268,19 @@ fn set_icons(object: &mut Value, icons: &[Icon]) {
     }
 }
 
-/// That nothing is at an address.
+/// The error for an address without a resource.
 pub(crate) fn not_found(uri: &str) -> ErrorData {
     let data = json!({"uri": uri});
     ErrorData::resource_not_found("there is no resource at this address", Some(data))
 }
 
-/// A result that asks for nothing more, which later revisions want to be said.
+/// A result that is complete, which later revisions require to be stated.
 pub(crate) fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     value["resultType"] = "complete".into();
     typed(value)
 }
 
-/// As `rmcp` knows it. An error would mean that it knows the protocol differently.
+/// Converts to `rmcp`'s type. An error would mean that `rmcp` has another view of the protocol.
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| {
         ErrorData::internal_error(format!("the answer cannot be sent: {error}"), None)

@@ -1,8 +1,8 @@
-//! A text with places for values.
+//! Text templates.
 
 use std::collections::BTreeMap;
 
-/// A text with places for values.
+/// A text with placeholders for values.
 ///
 /// ```
 /// use toolcrib_mcp::catalog::{CatalogText, TextPiece};
@@ -19,14 +19,14 @@ pub struct CatalogText {
 /// One piece of a [`CatalogText`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextPiece {
-    /// Text as it is.
+    /// Literal text.
     Literal(String),
-    /// The value of that name; nothing where there is none.
+    /// The value with that name, or nothing if there is none.
     Value(String),
 }
 
 impl CatalogText {
-    /// The text with the values in it. A value is never looked at again.
+    /// Fills in the values. Placeholders inside a value are not expanded.
     pub(crate) fn fill(&self, values: &BTreeMap<String, String>) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
             TextPiece::Literal(text) => text.as_str(),

@@ -1,4 +1,4 @@
-//! Definitions as MCP tools, converted once for all clients that see the same ones.
+//! Definitions as MCP tools, converted once for all clients that see the same tools.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,53 +17,53 @@ use toolcrib_wire::{McpData, mcp_output_schema};
 use crate::catalog::paging::page;
 use crate::fast_path;
 
-/// What clients see of the tools, each revision's shape made at its first use.
+/// The tool list that clients see; the form of each revision is built on first use.
 pub(crate) struct ToolList {
-    /// How many tools a page has; 0: all.
+    /// The number of tools on a page; 0 for all.
     page_size: usize,
-    // Definitions and no turn: a list in the cache must not keep retired tools alive.
+    // Holds definitions instead of a turn: a cached list must not keep retired tools alive.
     definitions: Vec<Arc<ToolDefinition>>,
-    objects: Shape,
-    any_json: Shape,
+    objects: ListForm,
+    any_json: ListForm,
     repeating: OnceLock<BTreeSet<String>>,
 }
 
-/// The tools as a revision takes them.
+/// The tools in the form of one revision.
 #[derive(Default)]
-struct Shape {
+struct ListForm {
     tools: OnceLock<Vec<Tool>>,
-    /// The first page as text, if it can be written.
+    /// The first page as JSON text, if it can be written.
     written: OnceLock<Option<Bytes>>,
 }
 
 impl ToolList {
     /// The tools in the order of the turn's definitions: by name.
-    pub(crate) fn tools(&self, takes: McpData) -> &[Tool] {
-        self.shape(takes).tools.get_or_init(|| {
-            self.definitions.iter().map(|definition| tool(definition, takes)).collect()
+    pub(crate) fn tools(&self, data_form: McpData) -> &[Tool] {
+        self.shape(data_form).tools.get_or_init(|| {
+            self.definitions.iter().map(|definition| tool(definition, data_form)).collect()
         })
     }
 
-    /// The page that is asked for, as `rmcp` sends it.
+    /// The requested page as `rmcp` sends it.
     pub(crate) fn page(
         &self,
-        takes: McpData,
+        data_form: McpData,
         request: Option<&PaginatedRequestParams>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools(takes);
+        let tools = self.tools(data_form);
         let page = page(tools, |tool| &tool.name, request, self.page_size, "tools")?;
         let mut result = ListToolsResult::with_all_items(page.entries.to_vec());
         result.next_cursor = page.next;
         Ok(result)
     }
 
-    /// The first page as it is written, if it can be.
-    pub(crate) fn written(&self, takes: McpData) -> Option<Bytes> {
-        let write = || fast_path::page(self.page(takes, None).ok()?, takes);
-        self.shape(takes).written.get_or_init(write).clone()
+    /// The first page as JSON text, if it can be written.
+    pub(crate) fn written(&self, data_form: McpData) -> Option<Bytes> {
+        let write = || fast_path::page(self.page(data_form, None).ok()?, data_form);
+        self.shape(data_form).written.get_or_init(write).clone()
     }
 
-    /// Whether clients are shown the same of both.
+    /// Whether both look the same to clients.
     pub(crate) fn looks_like(&self, other: &Self) -> bool {
         let is_same = |(one, two): (&Arc<ToolDefinition>, &Arc<ToolDefinition>)| {
             Arc::ptr_eq(one, two) || one == two || looks_the_same(one, two)
@@ -73,7 +73,7 @@ impl ToolList {
                 && self.definitions.iter().zip(&other.definitions).all(is_same))
     }
 
-    /// Whether a tool wants some of its arguments repeated in headers over HTTP.
+    /// Whether a tool wants some of its arguments repeated in HTTP headers.
     pub(crate) fn repeats_arguments(&self, name: &str) -> bool {
         let find = || {
             let repeating = self.definitions.iter().filter(|one| repeats(one.input_schema()));
@@ -82,22 +82,22 @@ impl ToolList {
         self.repeating.get_or_init(find).contains(name)
     }
 
-    fn shape(&self, takes: McpData) -> &Shape {
-        match takes {
+    fn shape(&self, data_form: McpData) -> &ListForm {
+        match data_form {
             McpData::Objects => &self.objects,
             McpData::Any => &self.any_json,
         }
     }
 
-    /// One tool.
-    pub(crate) fn find(&self, name: &str, takes: McpData) -> Option<&Tool> {
-        let tools = self.tools(takes);
+    /// The tool with that name.
+    pub(crate) fn find(&self, name: &str, data_form: McpData) -> Option<&Tool> {
+        let tools = self.tools(data_form);
         let found = tools.binary_search_by(|tool| tool.name.as_ref().cmp(name)).ok()?;
         tools.get(found)
     }
 }
 
-/// The lists that the clients of a server see, each kept once.
+/// The lists that a server's clients see, each stored once.
 #[derive(Default)]
 pub(crate) struct ToolLists(Mutex<Vec<Weak<ToolList>>>);
 
@@ -115,8 +115,8 @@ impl ToolLists {
             let list = Arc::new(ToolList {
                 page_size,
                 definitions: definitions.to_vec(),
-                objects: Shape::default(),
-                any_json: Shape::default(),
+                objects: ListForm::default(),
+                any_json: ListForm::default(),
                 repeating: OnceLock::new(),
             });
             lists.push(Arc::downgrade(&list));
@@ -125,17 +125,17 @@ impl ToolLists {
     }
 }
 
-/// The list of the newest generation that one client has asked for.
+/// The list of the latest registry generation that one client has requested.
 #[derive(Default)]
-pub(crate) struct ToolListCache(ArcSwapOption<Seen>);
+pub(crate) struct ToolListCache(ArcSwapOption<LatestList>);
 
-struct Seen {
+struct LatestList {
     generation: u64,
     list: Arc<ToolList>,
 }
 
 impl ToolListCache {
-    /// The turn's list, of those that are kept for all clients.
+    /// The list for a turn, shared with other clients where possible.
     pub(crate) fn get(&self, turn: &Turn, all: &ToolLists, page_size: usize) -> Arc<ToolList> {
         let generation = turn.generation();
         if let Some(seen) = &*self.0.load()
@@ -144,19 +144,19 @@ impl ToolListCache {
             return Arc::clone(&seen.list);
         }
         let list = all.get(turn.definitions(), page_size);
-        self.0.store(Some(Arc::new(Seen { generation, list: Arc::clone(&list) })));
+        self.0.store(Some(Arc::new(LatestList { generation, list: Arc::clone(&list) })));
         list
     }
 }
 
-/// Whether clients are shown the same of two definitions.
+/// Whether two definitions look the same to clients.
 fn looks_the_same(one: &ToolDefinition, other: &ToolDefinition) -> bool {
-    // Whatever is shown is in here.
+    // Everything that clients see is in the schema.
     tool(one, McpData::Any) == tool(other, McpData::Any)
 }
 
-/// One definition as an MCP tool.
-fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
+/// Converts one definition to an MCP tool.
+fn tool(definition: &ToolDefinition, data_form: McpData) -> Tool {
     let hints = definition.annotations();
     let annotations = ToolAnnotations::from_raw(
         definition.title().map(str::to_owned),
@@ -172,16 +172,16 @@ fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
     )
     .with_annotations(annotations);
     tool.title = definition.title().map(str::to_owned);
-    // Both write icons as the protocol does.
+    // Both types write icons as the protocol does.
     tool.icons = (!definition.icons().is_empty())
         .then(|| definition.icons().iter().map(Icon::to_value).collect::<Value>())
         .and_then(|icons| serde_json::from_value(icons).ok());
     tool.output_schema =
-        definition.output_schema().map(|schema| Arc::new(mcp_output_schema(schema, takes)));
+        definition.output_schema().map(|schema| Arc::new(mcp_output_schema(schema, data_form)));
     tool
 }
 
-/// Whether the word that asks for it stands anywhere, be it in another meaning.
+/// Whether the keyword that asks for it occurs anywhere, even with another meaning.
 fn repeats(schema: &Value) -> bool {
     match schema {
         Value::Object(object) => {
@@ -192,7 +192,7 @@ fn repeats(schema: &Value) -> bool {
     }
 }
 
-/// An input schema's root, which the definition's builder has made sure is an object.
+/// The root of an input schema, which the definition's builder has checked to be an object.
 fn object(schema: &Value) -> JsonObject {
     schema.as_object().cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The answer to a plain request, whatever brought the request here.
+//! Answers plain requests, independent of the transport.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use toolcrib_tool::{BoxFuture, ToolCall};
 use tracing::Instrument as _;
 
 use super::answer_text;
-use super::request::{PlainRequest, Wanted};
+use super::request::{PlainMethod, PlainRequest};
 use crate::McpServer;
 use crate::call::client::Client;
 use crate::call::revocation::RevokedOnDrop;
 use crate::call::{self, trace};
 
-/// What a plain request is answered with.
+/// The answer to a plain request.
 pub(super) enum PlainAnswer {
     /// The text of a list, in pieces.
     List([Bytes; 3]),
@@ -27,11 +27,12 @@ pub(super) enum PlainAnswer {
 /// The answer to a call.
 pub(super) struct CallAnswer {
     pub(super) text: Vec<u8>,
-    /// Whether the status of the answer is 400 over HTTP.
+    /// Whether the HTTP status of the answer is 400.
     pub(super) is_bad_request: bool,
 }
 
-/// Answers a request; `None` if the protocol library has to. `may_call` says which tools may be called here.
+/// Answers a request; `None` if the protocol library has to. `may_call` says which tools may be
+/// called here.
 pub(super) fn answer(
     server: &McpServer,
     request: &PlainRequest<'_>,
@@ -40,14 +41,14 @@ pub(super) fn answer(
 ) -> Option<PlainAnswer> {
     let turn = server.turn();
     match request.wanted {
-        Wanted::List => {
-            let page = server.tools(&turn).written(client.takes)?;
+        PlainMethod::List => {
+            let page = server.tools(&turn).written(client.data_form)?;
             Some(PlainAnswer::List(answer_text::list(request.id(), page)))
         }
-        // Clients of plain requests take no tasks: the library refuses the call.
-        Wanted::Call { name, .. } if server.is_task_only(&turn, name) => None,
-        Wanted::Call { name, .. } if !may_call(&turn, name) => None,
-        Wanted::Call { name, arguments } => {
+        // Clients of plain requests do not support tasks: the library refuses the call.
+        PlainMethod::Call { name, .. } if server.is_task_only(&turn, name) => None,
+        PlainMethod::Call { name, .. } if !may_call(&turn, name) => None,
+        PlainMethod::Call { name, arguments } => {
             let call = request.call(name, arguments);
             let call = called(server.clone(), turn, request.id().into(), client, call);
             Some(PlainAnswer::Call(match trace::span(request.trace()) {
@@ -65,7 +66,7 @@ fn called(
     client: Arc<Client>,
     call: ToolCall,
 ) -> BoxFuture<'static, CallAnswer> {
-    // The room first: a call's state is large, and would be copied there.
+    // Box first: a call's state is large and would be copied into the box.
     let room = Box::new_uninit();
     let call = Box::write(room, async move {
         let answer = {
@@ -76,12 +77,13 @@ fn called(
         match answer {
             Answer::Done(result) => {
                 server.note_links(&result);
-                answer_text::call(&id, &turn, &result, client.takes)
+                answer_text::call(&id, &turn, &result, client.data_form)
             }
             Answer::Suspended(suspension) => {
-                let takes = client.takes;
-                let settled = Box::pin(call::settle(server, turn, client, suspension)).await;
-                answer_text::settled(&id, settled, takes)
+                let data_form = client.data_form;
+                let settled =
+                    Box::pin(call::answer_suspended(server, turn, client, suspension)).await;
+                answer_text::settled(&id, settled, data_form)
             }
         }
     });

@@ -1,4 +1,4 @@
-//! What is known of a client that stays connected.
+//! The fast path's knowledge of a connected client.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,30 +10,31 @@ use super::request::PlainRequest;
 use crate::call::client::Client;
 use crate::transport::revision;
 
-/// How a client makes itself known, once the protocol library has found out.
+/// How a client identifies itself, once the protocol library has found out.
 #[derive(Default)]
 pub(crate) struct ClientState(OnceLock<Lifecycle>);
 
 enum Lifecycle {
-    /// With a handshake; this is what the client said in it.
+    /// In a handshake; this is what the client said in it.
     Handshake(Arc<Client>),
-    /// With every request.
+    /// In every request.
     EachRequest(Peer<RoleServer>),
 }
 
 impl ClientState {
-    /// The client has ended the handshake. Requests of a client that takes tasks are not plain.
-    pub(crate) fn shook_hands(&self, peer: &Peer<RoleServer>) {
+    /// Records that the handshake is complete. Requests of a client that supports tasks are not
+    /// plain.
+    pub(crate) fn handshake_completed(&self, peer: &Peer<RoleServer>) {
         let capabilities = peer.peer_info().map(|client| client.capabilities.clone());
         if let Some(capabilities) = capabilities.filter(|client| !client.supports_tasks()) {
             let peer = Some(peer.clone());
-            let client = Client { capabilities, takes: McpData::Objects, peer };
+            let client = Client { capabilities, data_form: McpData::Objects, peer };
             let _ = self.0.set(Lifecycle::Handshake(Arc::new(client)));
         }
     }
 
-    /// The client has sent a request that the library understood.
-    pub(crate) fn heard(&self, context: &RequestContext<RoleServer>) {
+    /// Records a request that the library has understood.
+    pub(crate) fn request_seen(&self, context: &RequestContext<RoleServer>) {
         if self.0.get().is_none()
             && context.peer.peer_info().is_none()
             && revision::has_input_required(context)
@@ -42,14 +43,14 @@ impl ClientState {
         }
     }
 
-    /// Who sent a request; `None` where the library has to find that out.
+    /// The sender of a request; `None` if the library has to find out.
     pub(super) fn sender(&self, request: &PlainRequest<'_>) -> Option<Arc<Client>> {
         match self.0.get()? {
             Lifecycle::Handshake(client) => request.is_bare().then(|| Arc::clone(client)),
             Lifecycle::EachRequest(peer) => {
                 let capabilities = request.client().filter(|client| !client.supports_tasks())?;
                 let peer = Some(peer.clone());
-                Some(Arc::new(Client { capabilities, takes: McpData::Any, peer }))
+                Some(Arc::new(Client { capabilities, data_form: McpData::Any, peer }))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What plain messages are answered with is what the protocol library answers.
+//! Tests that plain messages get the same answers as from the protocol library.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ const JSON: &str = "application/json";
 const OLD: &str = "2025-11-25";
 const NEW: &str = "2026-07-28";
 
-/// One server, asked both ways.
-struct Both {
+/// One server, with and without the fast path.
+struct BothPaths {
     service: McpHttpService,
     fast: HttpFastPath,
 }
 
-/// An answer, as far as clients may rely on it.
+/// The parts of an answer that clients may rely on.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct ComparedAnswer {
     status: StatusCode,
     kind: Option<String>,
-    /// As JSON where it is some.
+    /// The body as JSON where possible.
     body: Result<Value, Bytes>,
 }
 
-impl Both {
+impl BothPaths {
     fn of(server: &McpServer) -> Self {
         Self {
             service: server.http_service(McpHttpOptions::default()),
@@ -43,7 +43,12 @@ impl Both {
         }
     }
 
-    async fn answer(&self, body: &str, head: &[(&'static str, &str)], accept: &str) -> Seen {
+    async fn answer(
+        &self,
+        body: &str,
+        head: &[(&'static str, &str)],
+        accept: &str,
+    ) -> ComparedAnswer {
         let mut request = Request::post("/mcp")
             .header("host", "localhost")
             .header("content-type", JSON)
@@ -59,10 +64,10 @@ impl Both {
         let Ok(body) = response.into_body().collect().await;
         let body = body.to_bytes();
         let body = serde_json::from_slice(&body).map_err(|_| body);
-        Seen { status, kind, body: body.map(without_state) }
+        ComparedAnswer { status, kind, body: body.map(without_state) }
     }
 
-    /// Whether the message is answered without the library.
+    /// Whether the message is answered on the fast path.
     async fn is_plain(&self, body: &str, head: &[(&'static str, &str)]) -> bool {
         let mut request = Request::post("/mcp")
             .header("host", "localhost")
@@ -74,17 +79,17 @@ impl Both {
         self.fast.answer(&parts, body.as_bytes()).await.is_some()
     }
 
-    /// The answer, which is the same both ways.
-    async fn same(&self, body: &str, head: &[(&'static str, &str)]) -> Seen {
+    /// The answer, which has to be the same both ways.
+    async fn same(&self, body: &str, head: &[(&'static str, &str)]) -> ComparedAnswer {
         let short = self.answer(body, head, "application/json, text/event-stream").await;
-        // A quality says nothing new and makes a request one for the library.
+        // A quality value changes nothing but sends the request to the library.
         let long = self.answer(body, head, "application/json;q=1, text/event-stream").await;
         assert_eq!(short, long, "{head:?} {body}");
         short
     }
 }
 
-/// What waits is told apart by chance.
+/// Removes the random state of a waiting call.
 fn without_state(mut answer: Value) -> Value {
     if let Some(state) = answer.pointer_mut("/result/requestState") {
         assert!(state.is_string());
@@ -111,7 +116,7 @@ fn lent<'h>(head: &'h [(&'static str, String)]) -> Vec<(&'static str, &'h str)> 
 
 #[tokio::test]
 async fn what_comes_of_a_call_is_the_same_in_both_revisions() {
-    let both = Both::of(&server());
+    let both = BothPaths::of(&server());
     for (name, arguments, plain) in [
         ("echo", r#"{"a":[1,-2,2.5,1e3,"x\n",null,true,{"b":{}}],"z":"\ud83e\udd80"}"#, true),
         ("echo", "{}", true),
@@ -131,7 +136,7 @@ async fn what_comes_of_a_call_is_the_same_in_both_revisions() {
         ("echos", "{}", true),
         ("regional", r#"{"region":"north"}"#, false),
         ("ask", "{}", true),
-        // Two readers could understand these differently, or another type is wanted.
+        // These are ambiguous or of another type.
         ("echo", r#"{"a":1,"a":2}"#, false),
         ("echo", r#"{"a":"\ud800"}"#, false),
         ("echo", "[]", false),
@@ -154,7 +159,7 @@ async fn what_comes_of_a_call_is_the_same_in_both_revisions() {
 
 #[tokio::test]
 async fn messages_that_are_more_or_less_than_plain_are_answered_the_same() {
-    let both = Both::of(&server());
+    let both = BothPaths::of(&server());
     let deep =
         format!(r#"{{"name":"echo","arguments":{{"a":{}1{}}}}}"#, "[".repeat(140), "]".repeat(140));
     for text in [
@@ -214,7 +219,7 @@ async fn messages_that_are_more_or_less_than_plain_are_answered_the_same() {
 
 #[tokio::test]
 async fn heads_that_say_something_else_are_answered_the_same() {
-    let both = Both::of(&server());
+    let both = BothPaths::of(&server());
     let (text, head) = new("echo", "");
     let list = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
     let new = ("mcp-protocol-version", NEW);
@@ -251,17 +256,17 @@ fn head_pair<'h>(head: &'h [(&'static str, String)], at: usize) -> (&'static str
 async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
     let executor = executor();
     let server = McpServer::new(executor.clone(), McpOptions::default());
-    let both = Both::of(&server);
+    let both = BothPaths::of(&server);
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let names = |seen: &Seen| -> Vec<String> {
+    let names = |seen: &ComparedAnswer| -> Vec<String> {
         let tools = seen.body.as_ref().unwrap()["result"]["tools"].as_array().unwrap().clone();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(both.is_plain(list, &[]).await);
     let before = names(&both.same(list, &[]).await);
     let written = |server: &McpServer| {
-        let takes = toolcrib_wire::McpData::Objects;
-        server.tools(&server.turn()).written(takes).unwrap()
+        let data_form = toolcrib_wire::McpData::Objects;
+        server.tools(&server.turn()).written(data_form).unwrap()
     };
     assert_eq!(written(&server).as_ptr(), written(&server).as_ptr());
 
@@ -273,15 +278,15 @@ async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
     let after = names(&both.same(list, &[]).await);
     assert!(!before.contains(&"more".to_owned()) && after.contains(&"more".to_owned()));
 
-    // Of each toolset its own, however many clients see it.
+    // Each toolset has its own list, shared by all its clients.
     let toolset = || Toolset::new().include(ToolFilter::new().name("echo"));
     let client = server.for_client(TurnOptions::default().toolset(toolset()));
     let other = server.for_client(TurnOptions::default().toolset(toolset()));
     let all = server.for_client(TurnOptions::default());
     assert_eq!(written(&client).as_ptr(), written(&other).as_ptr());
     assert_eq!(written(&server).as_ptr(), written(&all).as_ptr());
-    assert_eq!(names(&Both::of(&client).same(list, &[]).await), ["echo"]);
-    let hidden = Both::of(&client).same(&old(r#"{"name":"words"}"#), &[]).await;
+    assert_eq!(names(&BothPaths::of(&client).same(list, &[]).await), ["echo"]);
+    let hidden = BothPaths::of(&client).same(&old(r#"{"name":"words"}"#), &[]).await;
     assert_eq!(hidden.body.unwrap()["error"]["code"], -32602);
 }
 
@@ -316,7 +321,7 @@ async fn a_session_gives_the_answers_that_requests_without_one_get() {
         let kind = response.headers()["content-type"].clone();
         let Ok(body) = response.into_body().collect().await;
         let text = String::from_utf8(body.to_bytes().into()).unwrap();
-        // The first event may carry nothing.
+        // The first event may be empty.
         let mut events = text.lines().filter_map(|line| line.strip_prefix("data:").map(str::trim));
         let json = events.find(|data| !data.is_empty()).unwrap_or(&text);
         (kind, serde_json::from_str::<Value>(json).unwrap())
@@ -341,10 +346,10 @@ async fn a_session_gives_the_answers_that_requests_without_one_get() {
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
 
-/// Tells when the call that holds it is dropped.
-struct Witness(mpsc::UnboundedSender<&'static str>);
+/// Reports when the call that holds it is dropped.
+struct DropWitness(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Witness {
+impl Drop for DropWitness {
     fn drop(&mut self) {
         let _ = self.0.send("dropped");
     }
@@ -358,14 +363,14 @@ async fn whoever_leaves_withdraws_the_call_and_a_server_that_ends_ends_it() {
             let events = events.clone();
             async move {
                 let _ = events.send("begun");
-                let _witness = Witness(events);
+                let _witness = DropWitness(events);
                 pending::<String>().await
             }
         })
         .build()
         .unwrap();
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
-    let both = Arc::new(Both::of(&server));
+    let both = Arc::new(BothPaths::of(&server));
     let call = || {
         let both = Arc::clone(&both);
         tokio::spawn(async move {
@@ -385,7 +390,7 @@ async fn whoever_leaves_withdraws_the_call_and_a_server_that_ends_ends_it() {
     assert!(seen.try_recv().is_err(), "nothing runs twice");
 }
 
-/// JSON of which numbers are exact in every reader.
+/// JSON whose numbers are exact in every parser.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -403,7 +408,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A message of parts that may be there, and mostly are what they should be.
+/// A message whose parts may be missing and are mostly valid.
 fn message() -> impl Strategy<Value = Value> {
     let id = prop_oneof![
         any::<i64>().prop_map(Value::from),
@@ -453,7 +458,7 @@ proptest! {
     fn any_message_is_answered_the_same(message in message(), revision in prop::sample::select(vec!["", OLD, NEW])) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let both = Both::of(&server());
+            let both = BothPaths::of(&server());
             let head = [("mcp-protocol-version", revision)];
             let head = if revision.is_empty() { &[][..] } else { &head };
             both.same(&message.to_string(), head).await;

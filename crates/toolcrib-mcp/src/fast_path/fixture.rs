@@ -1,4 +1,4 @@
-//! A server for the tests of plain messages.
+//! A server for the tests of the fast path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) fn server() -> McpServer {
     McpServer::new(executor(), McpOptions::default())
 }
 
-/// A tool for each thing that can come of a call.
+/// An executor with one tool for each outcome of a call.
 pub(super) fn executor() -> Executor {
     let any = json!({"additionalProperties": true});
     let list = json!({"type": "array", "items": {"type": "string"}});

@@ -1,4 +1,4 @@
-//! Plain requests over HTTP, outside sessions.
+//! The fast path over HTTP, outside sessions.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::McpServer;
 use crate::call::client::Client;
 use crate::transport::http::{McpBody, bare_text};
 
-/// Answers plain requests over HTTP that belong to no session.
+/// Answers plain HTTP requests that belong to no session.
 pub(crate) struct HttpFastPath {
     server: McpServer,
-    /// None stands for every host.
+    /// Empty allows every host.
     allowed_hosts: Vec<String>,
-    /// Of revisions with a handshake, which says nothing of itself outside a session.
+    /// A client of a revision with a handshake, which says nothing about itself outside a session.
     unknown_client: Arc<Client>,
 }
 
@@ -34,7 +34,7 @@ impl HttpFastPath {
         Self { server, allowed_hosts, unknown_client: Arc::new(client) }
     }
 
-    /// Answers a POST of JSON that names no session; `None` if the protocol library has to. Dropping the
+    /// Answers a JSON POST without a session; `None` if the protocol library has to. Dropping the
     /// future cancels the call.
     pub(crate) async fn answer(&self, head: &Parts, body: &[u8]) -> Option<Response<McpBody>> {
         let call = match self.read(head, body)? {
@@ -51,7 +51,7 @@ impl HttpFastPath {
             biased;
             answer = call => answer,
             () = self.server.closing().cancelled() => {
-                let text = "the server has ended, and the call with it".to_owned();
+                let text = "the server was closed, and the call was cancelled".to_owned();
                 return Some(bare_text(StatusCode::INTERNAL_SERVER_ERROR, text));
             }
         };
@@ -62,7 +62,7 @@ impl HttpFastPath {
         Some(response)
     }
 
-    /// Apart from the answer, so that what is read is let go before a call is waited for.
+    /// Separate, so that the parsed request is dropped before the call is awaited.
     fn read(&self, head: &Parts, body: &[u8]) -> Option<PlainAnswer> {
         let headers = &head.headers;
         if !is_for_one_of(&self.allowed_hosts, headers) || !accepts_answers(headers) {
@@ -73,7 +73,7 @@ impl HttpFastPath {
         let client = sender(headers, &request, &self.unknown_client)?;
         let repeats = client.has_input_required();
         answer(&self.server, &request, client, |turn, name| {
-            // Arguments that are repeated in headers have to be compared.
+            // Arguments that are repeated in headers have to be compared, which the library does.
             !(repeats && self.server.tools(turn).repeats_arguments(name))
         })
     }

@@ -1,5 +1,5 @@
-//! Which requests over HTTP are plain, by their heads. What is not certain is left to the protocol library,
-//! refusals included.
+//! Decides from its headers whether an HTTP request is plain. Anything uncertain, including
+//! refusals, is left to the protocol library.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use http::{HeaderMap, HeaderName};
 use rmcp::model::ProtocolVersion;
 use toolcrib_wire::McpData;
 
-use super::request::{PlainRequest, Wanted};
+use super::request::{PlainMethod, PlainRequest};
 use crate::call::client::Client;
 
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Whether a request is for an allowed host, `name` (any port) or `name:port`, written alike, and certainly
-/// not sent by a page of another. An empty list stands for every host.
+/// Whether a request is for an allowed host, `name` (any port) or `name:port`, compared literally,
+/// and certainly not sent by another site's web page. An empty list allows every host.
 pub(super) fn is_for_one_of(allowed: &[String], headers: &HeaderMap) -> bool {
     let Some(host) = only(headers, &HOST) else { return false };
     let name = without_port(host).filter(|name| without_port(name).is_none());
@@ -30,9 +30,10 @@ fn without_port(host: &str) -> Option<&str> {
     is_port.then_some(name)
 }
 
-/// Whether the client takes both kinds of answer, as it has to, without ifs and buts.
+/// Whether the client accepts both kinds of answer, as the specification requires, without
+/// conditions.
 pub(super) fn accepts_answers(headers: &HeaderMap) -> bool {
-    // As nearly all clients write it.
+    // The spelling of nearly all clients.
     if only(headers, &ACCEPT) == Some("application/json, text/event-stream") {
         return true;
     }
@@ -46,10 +47,10 @@ pub(super) fn accepts_answers(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// Who sent a request, where the head and the message agree on the revision and on what the head repeats.
+/// The sender of a request whose headers and message agree on the revision and on repeated values.
 /// `unknown` is a client of the revisions with a handshake.
 ///
-/// Arguments that a tool wants repeated are not compared here.
+/// Arguments that a tool wants repeated in headers are not compared here.
 pub(super) fn sender(
     headers: &HeaderMap,
     request: &PlainRequest<'_>,
@@ -64,20 +65,20 @@ pub(super) fn sender(
         return known.has_initialize().then(|| Arc::clone(unknown));
     }
     let capabilities = request.client()?;
-    // A client that takes tasks may get one.
+    // A client that supports tasks may get one.
     let agrees = revision == ProtocolVersion::V_2026_07_28.as_str()
         && !capabilities.supports_tasks()
         && match (request.wanted, only(headers, &METHOD)?) {
-            (Wanted::List, method) => method == "tools/list",
-            // `=?…?=` is the form in which names are sent that fit no header.
-            (Wanted::Call { name, .. }, method) => {
+            (PlainMethod::List, method) => method == "tools/list",
+            // `=?…?=` encodes names that cannot be sent as they are.
+            (PlainMethod::Call { name, .. }, method) => {
                 method == "tools/call" && only(headers, &NAME)? == name && !name.starts_with("=?")
             }
         };
     agrees.then(|| Arc::new(Client::alone(capabilities, McpData::Any)))
 }
 
-/// The text of a header that is there once.
+/// The text of a header that occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

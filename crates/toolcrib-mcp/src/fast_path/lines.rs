@@ -1,4 +1,4 @@
-//! Plain requests over a pair of byte streams, one a line.
+//! The fast path over two byte streams, one message per line.
 
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
@@ -14,30 +14,30 @@ use toolcrib_tool::BoxFuture;
 
 use super::answer::{CallAnswer, PlainAnswer, answer};
 use super::answer_text::failed;
-use super::request::{PlainRequest, Wanted};
+use super::request::{PlainMethod, PlainRequest};
 use crate::McpServer;
 use crate::session::connection::Connection;
 use crate::transport::lines::Outbox;
 
-/// A tool whose call keeps its thread for longer gets a task of its own for the next call.
-const HEAVY: Duration = Duration::from_millis(1);
-/// More tools are not remembered for that.
-const HEAVY_MAX: usize = 1_000;
+/// A tool whose call blocks its thread for longer runs in a separate task from the next call on.
+const BLOCKING_LIMIT: Duration = Duration::from_millis(1);
+/// The maximum number of such tools that are remembered.
+const BLOCKING_TOOLS_MAX: usize = 1_000;
 
-/// Answers the plain requests of one connection. Dropping it cancels the calls that are running.
+/// Answers the plain requests of one connection. Dropping it cancels the running calls.
 ///
-/// A call that is answered at once is answered where its line is read. Any other call goes on in a task of
-/// its own, so that it holds up no line behind it.
+/// A call that completes immediately is answered where its line is read. Any other call continues
+/// in its own task, so that it does not delay the next line.
 pub(crate) struct LineFastPath {
     server: McpServer,
     connection: Arc<Connection>,
     outbox: Outbox,
-    /// Cancelled when the connection ends otherwise than by the end of input.
+    /// Cancelled when the connection ends for another reason than the end of input.
     ended: CancellationToken,
     tasks: JoinSet<EndedCall>,
-    /// The calls in `tasks`, by their ids as they are written in JSON.
+    /// The calls in `tasks`, by their ids as JSON.
     running: HashMap<Box<str>, AbortHandle>,
-    heavy: HashSet<Box<str>>,
+    blocking_tools: HashSet<Box<str>>,
 }
 
 /// A call whose task has ended.
@@ -54,11 +54,11 @@ impl LineFastPath {
         outbox: Outbox,
         ended: CancellationToken,
     ) -> Self {
-        let (tasks, running, heavy) = Default::default();
-        Self { server, connection, outbox, ended, tasks, running, heavy }
+        let (tasks, running, blocking_tools) = Default::default();
+        Self { server, connection, outbox, ended, tasks, running, blocking_tools }
     }
 
-    /// Answers a line, or begins to; false if the protocol library has to.
+    /// Answers a line or starts to; returns false if the protocol library has to.
     pub(crate) async fn answer(&mut self, line: &Tape<'_>) -> bool {
         self.forget_ended_calls();
         let Some(request) = PlainRequest::read(line) else { return self.cancel(line) };
@@ -70,7 +70,7 @@ impl LineFastPath {
         true
     }
 
-    /// Waits until the calls that are running have been answered.
+    /// Waits until the running calls have been answered.
     pub(crate) async fn finish(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
@@ -78,18 +78,20 @@ impl LineFastPath {
     fn read(&self, request: &PlainRequest<'_>) -> Option<PlainAnswer> {
         let client = self.connection.client_state.sender(request)?;
         answer(&self.server, request, client, |_, _| {
-            // A client that has set a log level is told of its calls, which the library does.
+            // A client that has set a log level gets log messages of its calls, which the library
+            // sends.
             self.connection.level().is_none() && !self.running.contains_key(request.id())
         })
     }
 
     async fn call(&mut self, request: &PlainRequest<'_>, mut call: BoxFuture<'static, CallAnswer>) {
-        let Wanted::Call { name, .. } = request.wanted else { return };
+        let PlainMethod::Call { name, .. } = request.wanted else { return };
         let started = Instant::now();
-        if !self.heavy.contains(name) {
+        if !self.blocking_tools.contains(name) {
             let answer = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
-            if started.elapsed() > HEAVY && self.heavy.len() < HEAVY_MAX {
-                self.heavy.insert(name.into());
+            if started.elapsed() > BLOCKING_LIMIT && self.blocking_tools.len() < BLOCKING_TOOLS_MAX
+            {
+                self.blocking_tools.insert(name.into());
             }
             if let Poll::Ready(answer) = answer {
                 return self.outbox.send(answer.text).await;
@@ -105,14 +107,14 @@ impl LineFastPath {
                     failed(&id, &ErrorData::internal_error("the request was cancelled", None))
                 }
             };
-            let is_light = started.elapsed() <= HEAVY;
+            let is_light = started.elapsed() <= BLOCKING_LIMIT;
             outbox.send(answer.text).await;
             EndedCall { id, tool, is_light }
         });
         self.running.insert(request.id().into(), task);
     }
 
-    /// Cancels the call that a line takes back, if it is one of these.
+    /// Cancels the call that a cancellation notification names, if it is running here.
     fn cancel(&mut self, line: &Tape<'_>) -> bool {
         let message = line.root();
         let is_cancellation =
@@ -121,18 +123,18 @@ impl LineFastPath {
         let Some(id) = id.filter(|_| is_cancellation && !self.running.is_empty()) else {
             return false;
         };
-        // Ids of plain requests have no escapes.
+        // Ids of plain requests contain no escapes.
         let id = id.as_str().map_or(id.source().to_owned(), |text| format!("\"{text}\""));
         self.running.remove(&*id).inspect(AbortHandle::abort).is_some()
     }
 
     fn forget_ended_calls(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
-            // One that was cancelled has been forgotten.
+            // A cancelled call has already been removed.
             let Ok(EndedCall { id, tool, is_light }) = ended else { continue };
             self.running.remove(&id);
             if is_light {
-                self.heavy.remove(&tool);
+                self.blocking_tools.remove(&tool);
             }
         }
     }

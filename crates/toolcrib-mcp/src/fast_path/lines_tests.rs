@@ -1,4 +1,4 @@
-//! Plain requests over byte streams are answered as the protocol library answers them, and in order.
+//! Tests that plain lines get the same answers as from the protocol library, and in order.
 
 use std::time::Duration;
 
@@ -33,28 +33,28 @@ impl Client {
         Self { lines: BufReader::new(read).lines(), writer, serving }
     }
 
-    /// One of 2025-11-25, whose first calls are known to have been heard after its handshake.
-    async fn shaken(server: McpServer) -> Self {
+    /// Connects a client of 2025-11-25 whose handshake has completed, so that its calls are plain.
+    async fn after_handshake(server: McpServer) -> Self {
         let mut client = Self::connect(server);
-        client.tell(HELLO).await;
-        client.hear().await;
-        client.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        client.send(HELLO).await;
+        client.receive().await;
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         client
     }
 
-    async fn tell(&mut self, line: &str) {
+    async fn send(&mut self, line: &str) {
         self.writer.write_all(line.as_bytes()).await.unwrap();
         self.writer.write_all(b"\n").await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("an answer in time");
         serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap()
     }
 
     async fn ask(&mut self, line: &str) -> Value {
-        self.tell(line).await;
-        self.hear().await
+        self.send(line).await;
+        self.receive().await
     }
 
     async fn close(self) {
@@ -71,7 +71,7 @@ fn call(id: u32, name: &str, arguments: &str, more: &str) -> String {
 
 #[tokio::test]
 async fn lines_are_answered_as_the_protocol_library_answers_them() {
-    let mut client = Client::shaken(server()).await;
+    let mut client = Client::after_handshake(server()).await;
     for (name, arguments) in [
         ("echo", r#"{"a":[1,-2,2.5,"x\n",null,true,{"b":{}}]}"#),
         ("strict", r#"{"path":"src","limit":"5"}"#),
@@ -87,7 +87,7 @@ async fn lines_are_answered_as_the_protocol_library_answers_them() {
         ("regional", r#"{"region":"north"}"#),
         ("ask", "{}"),
     ] {
-        // A member that nobody knows makes a line one for the library.
+        // An unknown member sends a line to the library.
         let long = client.ask(&call(7, name, arguments, r#","more":1"#)).await;
         let short = client.ask(&call(7, name, arguments, "")).await;
         assert_eq!(short, long, "{name}");
@@ -111,7 +111,7 @@ async fn clients_without_a_handshake_are_answered_the_same() {
         let long = client.ask(&text(r#","more":1"#)).await;
         assert_eq!(client.ask(&text("")).await, long, "{name}");
     }
-    // What is not said is missed, as ever.
+    // Missing information is reported as before.
     let refused = client.ask(&call(2, "words", "{}", "")).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     client.close().await;
@@ -119,13 +119,13 @@ async fn clients_without_a_handshake_are_answered_the_same() {
 
 #[tokio::test]
 async fn lines_may_come_in_pieces_and_many_at_once() {
-    let mut client = Client::shaken(server()).await;
+    let mut client = Client::after_handshake(server()).await;
     let line = call(1, "strict", r#"{"path":"a"}"#, "");
     for byte in format!("{line}\r\n").bytes() {
         client.writer.write_all(&[byte]).await.unwrap();
         tokio::task::yield_now().await;
     }
-    assert_eq!(client.hear().await["id"], 1);
+    assert_eq!(client.receive().await["id"], 1);
 
     let Client { mut lines, mut writer, serving } = client;
     let many: String =
@@ -155,7 +155,7 @@ async fn lines_may_come_in_pieces_and_many_at_once() {
 
 #[tokio::test]
 async fn a_long_line_is_answered_and_so_is_the_next() {
-    let mut client = Client::shaken(server()).await;
+    let mut client = Client::after_handshake(server()).await;
     let long = "x".repeat(3 * 1024 * 1024);
     let line = call(1, "strict", &format!(r#"{{"path":"{long}"}}"#), "") + "\n";
     let Client { lines, mut writer, serving } = client;
@@ -165,8 +165,8 @@ async fn a_long_line_is_answered_and_so_is_the_next() {
     });
     let writer = writing.await.unwrap();
     client = Client { lines, writer, serving };
-    let answer = client.hear().await;
-    // Cut to what an answer may hold.
+    let answer = client.receive().await;
+    // Cut to the longest output.
     assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)));
     assert_eq!(client.ask(&call(2, "strict", r#"{"path":"a"}"#, "")).await["id"], 2);
     client.close().await;
@@ -174,11 +174,11 @@ async fn a_long_line_is_answered_and_so_is_the_next() {
 
 #[tokio::test]
 async fn the_last_line_needs_no_end() {
-    let mut client = Client::shaken(server()).await;
+    let mut client = Client::after_handshake(server()).await;
     let line = call(1, "strict", r#"{"path":"a"}"#, "");
     client.writer.write_all(line.as_bytes()).await.unwrap();
     client.writer.shutdown().await.unwrap();
-    assert_eq!(client.hear().await["result"]["content"][0]["text"], "a");
+    assert_eq!(client.receive().await["result"]["content"][0]["text"], "a");
     client.close().await;
 }
 
@@ -197,9 +197,9 @@ async fn a_call_that_waits_holds_up_no_line_behind_it() {
         .build()
         .unwrap();
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
-    let mut client = Client::shaken(server).await;
+    let mut client = Client::after_handshake(server).await;
     for id in 0..100 {
-        client.tell(&call(id, "wait", "{}", "")).await;
+        client.send(&call(id, "wait", "{}", "")).await;
     }
     for id in 100..200 {
         let quick = client.ask(&call(id, "quick", "{}", "")).await;
@@ -208,7 +208,7 @@ async fn a_call_that_waits_holds_up_no_line_behind_it() {
     release.send(true).unwrap();
     let mut answered = Vec::new();
     for _ in 0..100 {
-        let answer = client.hear().await;
+        let answer = client.receive().await;
         assert_eq!(answer["result"]["content"][0]["text"], "waited");
         answered.push(answer["id"].as_u64().unwrap());
     }
@@ -217,7 +217,7 @@ async fn a_call_that_waits_holds_up_no_line_behind_it() {
     client.close().await;
 }
 
-/// A server with a tool that waits until it is let go, told when it begins and when it is dropped.
+/// A server with a tool that waits for a signal, and reports when it starts and when it is dropped.
 fn waiting() -> (McpServer, watch::Sender<bool>, mpsc::UnboundedReceiver<&'static str>) {
     let (release, released) = watch::channel(false);
     let (events, seen) = mpsc::unbounded_channel();
@@ -226,7 +226,7 @@ fn waiting() -> (McpServer, watch::Sender<bool>, mpsc::UnboundedReceiver<&'stati
             let (mut released, events) = (released.clone(), events.clone());
             async move {
                 let _ = events.send("begun");
-                let _witness = Witness(events);
+                let _witness = DropWitness(events);
                 let _ = released.wait_for(|released| *released).await;
                 "waited"
             }
@@ -237,16 +237,16 @@ fn waiting() -> (McpServer, watch::Sender<bool>, mpsc::UnboundedReceiver<&'stati
     (server, release, seen)
 }
 
-/// Tells when the call that holds it is dropped.
-struct Witness(mpsc::UnboundedSender<&'static str>);
+/// Reports when the call that holds it is dropped.
+struct DropWitness(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Witness {
+impl Drop for DropWitness {
     fn drop(&mut self) {
         let _ = self.0.send("dropped");
     }
 }
 
-/// Calls until calls are plain: the library reads the end of the handshake in a task of its own.
+/// Calls until calls are plain: the library handles the end of the handshake in its own task.
 async fn until_plain(client: &mut Client) {
     let quick = |id| call(id, "nobody", "{}", "");
     for id in 0..100 {
@@ -258,19 +258,19 @@ async fn until_plain(client: &mut Client) {
 #[tokio::test]
 async fn a_call_that_waits_is_cancelled_by_its_id_however_that_is_written() {
     let (server, _release, mut seen) = waiting();
-    let mut client = Client::shaken(server).await;
+    let mut client = Client::after_handshake(server).await;
     until_plain(&mut client).await;
     for (id, cancelled) in [("7", "7"), (r#""seven""#, r#""seven""#), (r#""x""#, r#""\u0078""#)] {
         let line = call(0, "wait", "{}", "").replace(r#""id":0"#, &format!(r#""id":{id}"#));
-        client.tell(&line).await;
+        client.send(&line).await;
         assert_eq!(seen.recv().await, Some("begun"));
         let cancel = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{cancelled}}}}}"#
         );
-        client.tell(&cancel).await;
+        client.send(&cancel).await;
         assert_eq!(timeout(PATIENCE, seen.recv()).await, Ok(Some("dropped")), "{id}");
     }
-    // Nothing is said of them.
+    // They get no answer.
     assert_eq!(client.ask(&call(1, "nobody", "{}", "")).await["id"], 1);
     client.close().await;
 }
@@ -278,15 +278,15 @@ async fn a_call_that_waits_is_cancelled_by_its_id_however_that_is_written() {
 #[tokio::test]
 async fn two_calls_under_one_id_are_both_answered() {
     let (server, release, mut seen) = waiting();
-    let mut client = Client::shaken(server).await;
+    let mut client = Client::after_handshake(server).await;
     until_plain(&mut client).await;
     for _ in 0..2 {
-        client.tell(&call(7, "wait", "{}", "")).await;
+        client.send(&call(7, "wait", "{}", "")).await;
         assert_eq!(seen.recv().await, Some("begun"));
     }
     release.send(true).unwrap();
     for _ in 0..2 {
-        let answer = client.hear().await;
+        let answer = client.receive().await;
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(7), &json!(false)));
     }
     client.close().await;
@@ -295,27 +295,27 @@ async fn two_calls_under_one_id_are_both_answered() {
 #[tokio::test]
 async fn a_call_that_runs_at_the_end_of_input_is_answered() {
     let (server, release, mut seen) = waiting();
-    let mut client = Client::shaken(server).await;
+    let mut client = Client::after_handshake(server).await;
     until_plain(&mut client).await;
-    client.tell(&call(1, "wait", "{}", "")).await;
+    client.send(&call(1, "wait", "{}", "")).await;
     assert_eq!(seen.recv().await, Some("begun"));
     client.writer.shutdown().await.unwrap();
     tokio::task::yield_now().await;
     release.send(true).unwrap();
-    assert_eq!(client.hear().await["result"]["content"][0]["text"], "waited");
+    assert_eq!(client.receive().await["result"]["content"][0]["text"], "waited");
     client.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_ends_drops_the_calls_that_run_and_says_so() {
     let (server, _release, mut seen) = waiting();
-    let mut client = Client::shaken(server.clone()).await;
+    let mut client = Client::after_handshake(server.clone()).await;
     until_plain(&mut client).await;
-    client.tell(&call(1, "wait", "{}", "")).await;
+    client.send(&call(1, "wait", "{}", "")).await;
     assert_eq!(seen.recv().await, Some("begun"));
     server.close();
     assert_eq!(timeout(PATIENCE, seen.recv()).await, Ok(Some("dropped")));
-    let answer = client.hear().await;
+    let answer = client.receive().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)));
     client.close().await;
 }
@@ -328,15 +328,15 @@ async fn a_client_may_send_much_before_it_reads_anything() {
         tokio::spawn(async move { server().serve_io(read, write, std::future::pending()).await });
     let (read, writer) = tokio::io::split(ours);
     let mut client = Client { lines: BufReader::new(read).lines(), writer, serving };
-    client.tell(HELLO).await;
-    client.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.send(HELLO).await;
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     for id in 1..=2_000 {
         let line = call(id, "strict", r#"{"path":"a"}"#, "");
-        timeout(PATIENCE, client.tell(&line)).await.expect("a server that reads");
+        timeout(PATIENCE, client.send(&line)).await.expect("a server that reads");
     }
-    // The greeting is among them.
+    // The answer to `initialize` is among them.
     for _ in 0..=2_000 {
-        client.hear().await;
+        client.receive().await;
     }
     client.close().await;
 }
@@ -354,8 +354,8 @@ async fn a_tool_that_keeps_its_thread_is_called_in_a_task_of_its_own() {
         .build()
         .unwrap();
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
-    let mut client = Client::shaken(server).await;
-    // Of these only the first is called where its line is read.
+    let mut client = Client::after_handshake(server).await;
+    // Only the first of these is called where its line is read.
     let mut tasks = Vec::new();
     for id in 0..8 {
         let answer = client.ask(&call(id, "heavy", "{}", "")).await;
@@ -373,12 +373,12 @@ async fn plain_lines_are_worked_on_where_they_are_read() {
         .build()
         .unwrap();
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
-    let mut client = Client::shaken(server).await;
+    let mut client = Client::after_handshake(server).await;
     let mut last = Value::Null;
     for id in 0..10_000 {
         let answer = client.ask(&call(id, "task", "{}", "")).await;
         let task = answer["result"]["content"][0]["text"].clone();
-        // Until the handshake has been heard to its end, each call has a task of its own.
+        // Until the end of the handshake has been handled, each call has its own task.
         if task == last {
             return client.close().await;
         }
@@ -394,8 +394,8 @@ async fn no_answer_comes_in_the_middle_of_a_long_one() {
         registry.tool_as(tool.build().unwrap(), |_, _| async { "quick" })
     });
     let executor = Executor::builder(registry.build().unwrap()).build();
-    let mut client = Client::shaken(McpServer::new(executor, McpOptions::default())).await;
-    // A member that nobody knows makes these lists ones of the library.
+    let mut client = Client::after_handshake(McpServer::new(executor, McpOptions::default())).await;
+    // An unknown member sends these lists to the library.
     let list =
         |id: u32| format!(r#"{{"jsonrpc":"2.0","id":"list {id}","method":"tools/list","more":1}}"#);
     let Client { mut lines, mut writer, serving } = client;
@@ -434,7 +434,7 @@ async fn a_client_that_closes_the_stream_of_answers_ends_the_connection() {
     let mut answers = BufReader::new(from_server).lines();
     timeout(PATIENCE, answers.next_line()).await.expect("a greeting").unwrap();
     drop(answers);
-    // Its requests could still be heard.
+    // Its input is still open.
     to_server.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
     let ended = timeout(PATIENCE, serving).await.expect("an end in time").unwrap();
     assert!(ended.is_ok(), "{ended:?}");

@@ -1,9 +1,9 @@
-//! The fast path: calls and lists of tools that are answered without the protocol library.
+//! The fast path: tool calls and tool lists that are answered without the protocol library.
 //!
-//! Most of what clients send are plain requests: a call without progress token, log level or task, or the
-//! first page of the list of tools. They are read in place and answered with what the library would have
-//! answered. All other messages go to the library as they came. So do all requests in a session over HTTP:
-//! there an answer outlives the connection, and the library keeps it.
+//! Most messages of clients are plain requests: a call without progress token, log level or task,
+//! or the first page of the tool list. They are parsed in place and get the same answer as from the
+//! library. All other messages are passed to the library unchanged, and so are all requests in an
+//! HTTP session: there an answer outlives the connection, and the library keeps it.
 
 mod answer;
 mod answer_text;

@@ -1,7 +1,7 @@
-//! One message that is certainly a plain call or a plain list of tools, read in place.
+//! Parses, in place, a message that is certainly a plain call or a plain tool list.
 //!
-//! Whatever a reader could doubt is no plain request: members that are not named here, other types,
-//! duplicate keys, escapes in names. The protocol library then says what it is.
+//! Anything unexpected makes a message not plain: unknown members, other types, duplicate keys,
+//! escapes in names. The protocol library then decides what it is.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,14 @@ const RESERVED: &str = "io.modelcontextprotocol/";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlainRequest<'t> {
     id: Cursor<'t>,
-    pub(super) wanted: Wanted<'t>,
+    pub(super) wanted: PlainMethod<'t>,
     meta: Meta<'t>,
 }
 
-/// What it asks for.
+/// The method of a plain request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Wanted<'t> {
-    /// The first page of the tools.
+pub(super) enum PlainMethod<'t> {
+    /// Requests the first page of the tools.
     List,
     /// A call; its arguments are an object, if there are any.
     Call { name: &'t str, arguments: Option<Cursor<'t>> },
@@ -38,7 +38,8 @@ struct Params<'t> {
     meta: Meta<'t>,
 }
 
-/// What a request says of its client, from revision 2026-07-28 on, and the trace that it is part of.
+/// What a request says about its client, from revision 2026-07-28 on, and the trace that it belongs
+/// to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Meta<'t> {
     revision: Option<&'t str>,
@@ -48,7 +49,7 @@ struct Meta<'t> {
 }
 
 impl<'t> PlainRequest<'t> {
-    /// Reads a message; `None` for every one that is not certainly plain.
+    /// Parses a message; `None` if it is not certainly plain.
     pub(super) fn read(tape: &'t Tape<'_>) -> Option<Self> {
         let (mut version, mut id, mut method, mut params) = (None, None, None, None);
         for (key, value) in tape.root().members() {
@@ -71,35 +72,37 @@ impl<'t> PlainRequest<'t> {
             Some(params) => Params::read(params, is_call)?,
             None => Params::default(),
         };
-        let wanted = if is_call { Wanted::Call { name: name?, arguments } } else { Wanted::List };
+        let wanted =
+            if is_call { PlainMethod::Call { name: name?, arguments } } else { PlainMethod::List };
         Some(Self { id, wanted, meta })
     }
 
-    /// The id as it is written in JSON.
+    /// The id as JSON.
     pub(super) fn id(&self) -> &'t str {
         self.id.source()
     }
 
-    /// The call it makes of `name`.
+    /// The call of the tool `name`.
     pub(super) fn call(&self, name: &str, arguments: Option<Cursor<'_>>) -> ToolCall {
         let arguments = arguments.map(|arguments| RawArguments::from(arguments.to_tape()));
-        // Of a text; a number is called as it is written.
+        // The content of a string; a number is used as it is written.
         let id = self.id.as_str().unwrap_or(Cow::Borrowed(self.id.source()));
         ToolCall::new(&*id, name, arguments.unwrap_or_default())
     }
 
-    /// Whether it says nothing of its client: what is known of it was said before.
+    /// Whether it says nothing about its client, which identified itself before.
     pub(super) fn is_bare(&self) -> bool {
         self.meta.revision.is_none() && self.meta.capabilities.is_none()
     }
 
-    /// The trace that it is part of, if it names one.
+    /// The trace that it belongs to, if it names one.
     pub(super) fn trace(&self) -> Option<RemoteTrace<'t>> {
         let state = self.meta.trace_state;
         self.meta.trace_parent.map(|parent| RemoteTrace { parent, state })
     }
 
-    /// What the client can, where the message says all that revision 2026-07-28 wants to be said.
+    /// The client's capabilities, if the message contains everything that revision 2026-07-28
+    /// requires.
     pub(super) fn client(&self) -> Option<ClientCapabilities> {
         let Meta { revision, capabilities, .. } = self.meta;
         if revision? != ProtocolVersion::V_2026_07_28.as_str() {
@@ -131,8 +134,8 @@ impl<'t> Params<'t> {
 }
 
 impl<'t> Meta<'t> {
-    /// What is reserved for the protocol and not known here may mean anything; a client that wants to be
-    /// told of progress, or of what is logged, is told by the library. Other keys mean nothing here.
+    /// Unknown keys in the reserved namespace may mean anything, and progress or log messages are
+    /// the library's task, so these are not plain. Other keys have no meaning here.
     fn read(meta: Cursor<'t>) -> Option<Self> {
         if meta.kind() != Kind::Object {
             return None;

@@ -1,4 +1,4 @@
-//! Telling clients that there are other prompts and resources.
+//! Detects changes of the catalog for notifications.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use tokio::sync::watch;
 
 use crate::catalog::{Catalog, Offer, Prompt, Resource};
 
-/// What is different.
+/// A kind of change.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CatalogChange {
-    /// Which prompts there are, or how they look.
+    /// The list of prompts, or how they look.
     Prompts,
-    /// Which resources there are, or how they look.
+    /// The list of resources, or how they look.
     Resources,
-    /// What is in the resource at that address.
+    /// The content of the resource at that address.
     Content(String),
 }
 
@@ -26,15 +26,15 @@ pub(crate) struct CatalogChanges {
 }
 
 impl CatalogChanges {
-    /// Tells of what comes from now on.
+    /// Reports changes from now on.
     pub(crate) fn new(catalog: &Catalog) -> Self {
-        // In this order: what comes in between is told once too often rather than never.
+        // In this order, a change in between is reported twice rather than never.
         let changes = catalog.changes();
         Self { catalog: catalog.clone(), changes, last: catalog.offer() }
     }
 
-    /// Waits for the next changes, those of `followed` resources included; `None` once there will be
-    /// none any more.
+    /// Waits for the next changes, including those of subscribed resources; `None` when there will
+    /// be no more.
     pub(crate) async fn next(
         &mut self,
         followed: impl Fn() -> BTreeSet<String>,
@@ -63,14 +63,14 @@ fn same<T>(before: &[T], now: &[T], looks_the_same: fn(&T, &T) -> bool) -> bool 
         && before.iter().zip(now).all(|(one, other)| looks_the_same(one, other))
 }
 
-/// What lists show of a prompt: not its messages.
+/// Compares what lists show of a prompt: not its messages.
 fn prompt_looks_the_same(one: &Prompt, other: &Prompt) -> bool {
     let shown =
         |prompt: &Prompt| (prompt.name.clone(), prompt.title.clone(), prompt.description.clone());
     shown(one) == shown(other) && one.icons == other.icons && one.arguments == other.arguments
 }
 
-/// What lists show of a resource: not its content.
+/// Compares what lists show of a resource: not its content.
 fn resource_looks_the_same(one: &Resource, other: &Resource) -> bool {
     one.address == other.address
         && one.name == other.name

@@ -1,4 +1,4 @@
-//! Telling clients that their list of tools is another one.
+//! Detects changes of the tool list for notifications.
 
 use std::sync::Arc;
 
@@ -11,27 +11,29 @@ use crate::catalog::tool_list::ToolList;
 pub(crate) struct ListChanges {
     server: McpServer,
     changes: RegistryChanges,
-    /// What the client was told of last: one list for all who see the same. `None` once it is another
-    /// one, so that a client that is not told yet keeps no old list.
+    /// The list that the client was last notified of, shared with clients who see the same list.
+    /// `None` when the list has changed since, so that a client that was not notified yet keeps no
+    /// old list alive.
     last: Option<Arc<ToolList>>,
 }
 
 impl ListChanges {
-    /// Tells of what comes from now on.
+    /// Reports changes from now on.
     pub(crate) fn new(server: &McpServer) -> Self {
-        // In this order: what comes in between is told once too often rather than never.
+        // In this order, a change in between is reported twice rather than never.
         let changes = server.changes();
         let last = Some(server.tools(&server.turn()));
         Self { server: server.clone(), changes, last }
     }
 
-    /// Notes that the client is about to be told: what changes from now on is a change again.
-    pub(crate) fn tells_now(&mut self) {
+    /// Records that the client is about to be notified: changes from now on count again.
+    pub(crate) fn mark_notified(&mut self) {
         self.last = Some(self.server.tools(&self.server.turn()));
     }
 
-    /// Waits for the next change of what is listed; false once there will be none any more. A change
-    /// of tools outside the server's toolset is none, nor is one that is not shown, as of a time limit.
+    /// Waits for the next visible change of the tool list; returns false when there will be no
+    /// more. Changes outside the server's toolset and of invisible properties, such as a time
+    /// limit, do not count.
     pub(crate) async fn next(&mut self) -> bool {
         while self.changes.next().await.is_some() {
             let now = self.server.tools(&self.server.turn());

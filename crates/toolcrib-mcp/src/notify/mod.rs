@@ -1,4 +1,4 @@
-//! Telling clients what has changed.
+//! Notifications to clients about changes.
 
 pub(crate) mod catalog_changes;
 pub(crate) mod list_changes;

@@ -1,4 +1,4 @@
-//! Telling a client what has changed, as long as it is there.
+//! Notifies a client of changes while it is connected.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use crate::McpServer;
 use crate::notify::catalog_changes::{CatalogChange, CatalogChanges};
 use crate::notify::list_changes::ListChanges;
 
-/// Somebody who is told.
-pub(crate) trait Told: Send + Sync {
-    /// Waits until somebody listens; false once nobody will.
+/// A client that receives notifications.
+pub(crate) trait ChangeListener: Send + Sync {
+    /// Waits until the client listens; returns false if it never will.
     fn is_listening(&self) -> impl Future<Output = bool> + Send {
         std::future::ready(true)
     }
 
-    /// Tells that the list of tools is another one; false once nobody is there.
+    /// Notifies that the tool list has changed; returns false if the client is gone.
     fn tools(&self) -> impl Future<Output = bool> + Send;
 
-    /// Tells of a change of the catalog; false once nobody is there.
+    /// Notifies of a change of the catalog; returns false if the client is gone.
     fn catalog(&self, change: CatalogChange) -> impl Future<Output = bool> + Send;
 }
 
-impl Told for Peer<RoleServer> {
+impl ChangeListener for Peer<RoleServer> {
     async fn tools(&self) -> bool {
         self.notify_tool_list_changed().await.is_ok()
     }
@@ -42,16 +42,16 @@ impl Told for Peer<RoleServer> {
     }
 }
 
-/// The client of a session over HTTP, which is told while it listens to the session's own stream. What
-/// changes before that is told once, when it does: a session that its client has left costs nothing more
-/// with every change.
-pub(crate) struct OfSession {
+/// The client of an HTTP session, which is notified while it listens to the session's own stream.
+/// Earlier changes are reported once when it starts to listen, so that a session without a listener
+/// costs nothing per change.
+pub(crate) struct SessionListener {
     pub(crate) peer: Peer<RoleServer>,
-    /// How many such streams are open; closed with the session.
+    /// How many such streams are open; closed together with the session.
     pub(crate) listening: watch::Receiver<usize>,
 }
 
-impl Told for OfSession {
+impl ChangeListener for SessionListener {
     async fn is_listening(&self) -> bool {
         self.listening.clone().wait_for(|streams| *streams > 0).await.is_ok()
     }
@@ -65,13 +65,13 @@ impl Told for OfSession {
     }
 }
 
-impl Told for SubscriptionSink {
+impl ChangeListener for SubscriptionSink {
     async fn tools(&self) -> bool {
-        is_there(&self.notify_tool_list_changed().await)
+        is_connected(&self.notify_tool_list_changed().await)
     }
 
     async fn catalog(&self, change: CatalogChange) -> bool {
-        is_there(&match change {
+        is_connected(&match change {
             CatalogChange::Prompts => self.notify_prompt_list_changed().await,
             CatalogChange::Resources => self.notify_resource_list_changed().await,
             CatalogChange::Content(uri) => self.notify_resource_updated(uri).await,
@@ -79,32 +79,32 @@ impl Told for SubscriptionSink {
     }
 }
 
-/// A subscription is there also where it did not ask for this.
-fn is_there(told: &Result<(), SubscriptionSendError>) -> bool {
+/// A subscription that did not ask for this kind of change still exists.
+fn is_connected(told: &Result<(), SubscriptionSendError>) -> bool {
     matches!(told, Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)))
 }
 
-/// All that a client is told of, from when this was made.
-pub(crate) struct Changes {
+/// All changes that a client is notified of, from the creation of this value on.
+pub(crate) struct RecordedChanges {
     tools: ListChanges,
     catalog: Option<CatalogChanges>,
 }
 
-impl Changes {
+impl RecordedChanges {
     pub(crate) fn of(server: &McpServer) -> Self {
         Self { tools: ListChanges::new(server), catalog: server.catalog().map(CatalogChanges::new) }
     }
 
-    /// Tells `client` until it is gone. `followed` are the resources whose content it wants to be told
-    /// of.
+    /// Notifies `client` until it is gone. `followed` are the resources whose content it is
+    /// subscribed to.
     pub(crate) async fn tell(
         mut self,
-        client: &impl Told,
+        client: &impl ChangeListener,
         followed: impl Fn() -> BTreeSet<String>,
     ) {
         let of_tools = async {
             while self.tools.next().await && client.is_listening().await {
-                self.tools.tells_now();
+                self.tools.mark_notified();
                 if !client.tools().await {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The body of a stream that only tells a client of changes: it ends when the server says so.
+//! The body of a stream that only carries notifications: it ends when the server says so.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,22 +11,22 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::transport::http::McpBody;
 
-/// A body, until there is nothing more to tell.
-pub(crate) struct TellingStream {
+/// A body that ends when there are no more notifications.
+pub(crate) struct NotificationBody {
     body: McpBody,
-    silent: Pin<Box<WaitForCancellationFutureOwned>>,
+    notifications_ended: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
 }
 
-impl TellingStream {
-    /// `body`, ended once `silent` is cancelled.
-    pub(crate) fn until(silent: &CancellationToken, body: McpBody) -> McpBody {
-        let silent = Box::pin(silent.clone().cancelled_owned());
-        Self { body, silent, is_over: false }.boxed()
+impl NotificationBody {
+    /// Wraps `body` so that it ends when `notifications_ended` is cancelled.
+    pub(crate) fn until(notifications_ended: &CancellationToken, body: McpBody) -> McpBody {
+        let notifications_ended = Box::pin(notifications_ended.clone().cancelled_owned());
+        Self { body, notifications_ended, is_over: false }.boxed()
     }
 }
 
-impl Body for TellingStream {
+impl Body for NotificationBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -34,7 +34,7 @@ impl Body for TellingStream {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if !self.is_over && self.silent.as_mut().poll(cx).is_ready() {
+        if !self.is_over && self.notifications_ended.as_mut().poll(cx).is_ready() {
             self.is_over = true;
         }
         if self.is_over {

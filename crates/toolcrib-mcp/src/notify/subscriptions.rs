@@ -1,30 +1,30 @@
-//! What subscriptions of 2026-07-28 are told of, from before their clients know that they are heard.
+//! Records changes for subscriptions of 2026-07-28 before they are acknowledged.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::task::Id;
 
-use crate::notify::notifier::Changes;
+use crate::notify::notifier::RecordedChanges;
 
 /// The changes of subscriptions that are being acknowledged.
 ///
-/// A subscription is accepted, acknowledged and then served by one task, in this order; nothing but the
-/// task is the same in both calls. One whose client was gone before it was acknowledged stays until
-/// its connection ends, which is soon.
+/// One task accepts, acknowledges and then serves a subscription, in this order; only the task's id
+/// links the first call to the last. The entry of a client that disconnects before the
+/// acknowledgement stays until its connection ends, shortly after.
 #[derive(Default)]
-pub(crate) struct Subscriptions(Mutex<Vec<(Option<Id>, Changes)>>);
+pub(crate) struct Subscriptions(Mutex<Vec<(Option<Id>, RecordedChanges)>>);
 
 impl Subscriptions {
-    /// Notes what a subscription of this task is told of.
-    pub(crate) fn note(&self, changes: Changes) {
+    /// Records the changes for this task's subscription.
+    pub(crate) fn note(&self, changes: RecordedChanges) {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let id = tokio::task::try_id();
         noted.retain(|(of, _)| *of != id);
         noted.push((id, changes));
     }
 
-    /// What was noted of this task last.
-    pub(crate) fn noted(&self) -> Option<Changes> {
+    /// Takes the changes last recorded for this task.
+    pub(crate) fn noted(&self) -> Option<RecordedChanges> {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let id = tokio::task::try_id();
         let at = noted.iter().position(|(of, _)| *of == id)?;
@@ -46,8 +46,8 @@ mod tests {
     use super::*;
     use crate::{McpOptions, McpServer};
 
-    /// Whether there is something to tell at once.
-    async fn has_news(changes: Changes) -> bool {
+    /// Whether there is something to report at once.
+    async fn has_news(changes: RecordedChanges) -> bool {
         let (client, mut told) = mpsc::unbounded_channel();
         let telling = changes.tell(&client, BTreeSet::new);
         let _ = tokio::time::timeout(Duration::ZERO, telling).await;
@@ -61,13 +61,13 @@ mod tests {
         let executor = Executor::builder(registry).build();
         let server = McpServer::new(executor.clone(), McpOptions::default());
         let subscriptions = Arc::new(Subscriptions::default());
-        // Accepts, and goes on once it is acknowledged.
+        // Accepts the subscription and continues after the acknowledgement.
         let accept = async || {
             let (subscriptions, server) = (Arc::clone(&subscriptions), server.clone());
             let (accepted, is_accepted) = oneshot::channel();
             let (acknowledge, acknowledged) = oneshot::channel::<()>();
             let changes = tokio::spawn(async move {
-                subscriptions.note(Changes::of(&server));
+                subscriptions.note(RecordedChanges::of(&server));
                 accepted.send(()).unwrap();
                 acknowledged.await.unwrap();
                 subscriptions.noted().unwrap()

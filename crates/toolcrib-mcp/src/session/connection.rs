@@ -1,4 +1,4 @@
-//! What is remembered of a client as long as it is connected.
+//! State kept for a client while it is connected.
 #![expect(deprecated, reason = "older revisions have log levels, and clients that set them")]
 
 use std::collections::BTreeSet;
@@ -9,26 +9,26 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::McpServer;
 use crate::fast_path::ClientState;
-use crate::notify::notifier::Changes;
+use crate::notify::notifier::RecordedChanges;
 
-/// Resources that one client may follow.
+/// The number of resources that one client may subscribe to.
 const FOLLOWED_MAX: usize = 1_000;
 
-/// One connection, or one session of several.
+/// One connection, or one of several sessions.
 pub(crate) struct Connection {
     ended: CancellationToken,
     _ended_when_dropped: DropGuard,
     level: Mutex<Option<LoggingLevel>>,
     followed: Mutex<BTreeSet<String>>,
-    /// Until somebody tells the client. Noted from the first moment: the message that a client is ready
-    /// may be worked on after its first request, and what changes in between must not be lost.
-    changes: Mutex<Option<Changes>>,
-    /// For requests that need no protocol library.
+    /// Taken by whoever notifies the client. Recorded from the start: the `initialized` message may
+    /// be handled after the first request, and no change in between may be lost.
+    changes: Mutex<Option<RecordedChanges>>,
+    /// Client state for the fast path.
     pub(crate) client_state: ClientState,
 }
 
 impl Connection {
-    /// One that ends at the latest when the server does.
+    /// Creates a connection that ends when the server closes, if not before.
     pub(crate) fn new(server: &McpServer) -> Self {
         let ended = server.closing().child_token();
         let guard = ended.clone().drop_guard();
@@ -37,22 +37,22 @@ impl Connection {
             _ended_when_dropped: guard,
             level: Mutex::new(None),
             followed: Mutex::default(),
-            changes: Mutex::new(Some(Changes::of(server))),
+            changes: Mutex::new(Some(RecordedChanges::of(server))),
             client_state: ClientState::default(),
         }
     }
 
-    /// What the client is told of; nothing the second time.
-    pub(crate) fn changes(&self) -> Option<Changes> {
+    /// Takes the recorded changes; `None` the second time.
+    pub(crate) fn changes(&self) -> Option<RecordedChanges> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Cancelled when it is over.
+    /// A token that is cancelled when the connection ends.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
 
-    /// From how bad on the client wants to be told; `None` where it never said.
+    /// The lowest log level that the client wants; `None` if it has not set one.
     pub(crate) fn level(&self) -> Option<LoggingLevel> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,18 +61,18 @@ impl Connection {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    /// The resources whose changes the client is told of.
+    /// The resources that the client is subscribed to.
     pub(crate) fn followed(&self) -> BTreeSet<String> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Follows a resource from now on; false where it follows as many as it may.
+    /// Subscribes to a resource; returns false if the client has reached its limit.
     pub(crate) fn follow(&self, uri: String) -> bool {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         followed.contains(&uri) || (followed.len() < FOLLOWED_MAX && followed.insert(uri))
     }
 
-    /// Follows a resource no longer.
+    /// Unsubscribes from a resource.
     pub(crate) fn unfollow(&self, uri: &str) {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
     use crate::McpOptions;
     use crate::notify::catalog_changes::CatalogChange;
-    use crate::notify::notifier::Told;
+    use crate::notify::notifier::ChangeListener;
 
-    impl Told for mpsc::UnboundedSender<()> {
+    impl ChangeListener for mpsc::UnboundedSender<()> {
         async fn tools(&self) -> bool {
             self.send(()).is_ok()
         }

@@ -1,4 +1,4 @@
-//! What sessions were sent, so that a client whose connection broke gets what it has missed.
+//! The events sent in sessions, so that a client can resume a broken stream.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,42 +11,43 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::sync::watch;
 
-/// Events of one stream that are kept: of more, the oldest are lost to a client that comes back.
+/// The number of events kept per stream; older ones are lost to a client that reconnects.
 const EVENTS_MAX: usize = 256;
-/// Streams that are kept, of all sessions. Those that have ended go first.
+/// The number of streams kept across all sessions. Streams that have ended are removed first.
 const STREAMS_MAX: usize = 1_024;
-/// Bytes of JSON that are kept, of all streams.
+/// The number of JSON bytes kept across all streams.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long a stream is kept that has ended.
-const KEPT: Duration = Duration::from_secs(300);
-/// How the stream of a session ends that is no request's; such a stream goes on.
-const COMMON: &str = ":common";
+/// How long a stream is kept after it has ended.
+const RETENTION: Duration = Duration::from_secs(300);
+/// The id suffix of a session's common stream, which belongs to no request and does not end with an
+/// answer.
+const COMMON_SUFFIX: &str = ":common";
 
-/// The events of all streams of a service. Cloning it is cheap; clones are one log.
+/// The events of all streams of a service. Clones are cheap and share one log.
 ///
-/// An event's id names its stream, which nobody can guess, and its place.
+/// An event's id contains its stream's id, which cannot be guessed, and its sequence number.
 #[derive(Clone, Default)]
 pub(crate) struct EventLog(Arc<Mutex<Streams>>);
 
 #[derive(Default)]
 struct Streams {
-    by_id: HashMap<StreamId, Sent>,
-    /// In the order of their first events; some may be gone.
+    by_id: HashMap<StreamId, StreamEvents>,
+    /// Ordered by first event; some streams may have been removed.
     begun: VecDeque<StreamId>,
-    /// In the order of their last events.
+    /// Ordered by last event.
     ended: VecDeque<(Instant, StreamId)>,
     /// The number of the next event.
     next: u64,
     bytes: usize,
 }
 
-struct Sent {
+struct StreamEvents {
     events: VecDeque<(u64, ServerSseMessage)>,
     bytes: usize,
     ended: bool,
-    /// The last event that was handed to a connection, where somebody follows that.
+    /// The last event that was handed to a connection, if that is tracked.
     delivered: Option<u64>,
-    /// Told of every event.
+    /// Notified of every event.
     changed: watch::Sender<()>,
 }
 
@@ -55,34 +56,38 @@ impl EventLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the streams that ended long ago.
-    pub(crate) fn tidy(&self) {
+    /// Removes streams that have expired.
+    pub(crate) fn remove_expired(&self) {
         self.streams().make_room(0, false);
     }
 
-    /// Forgets what a session was told without being asked: it is over.
+    /// Removes the common stream of a session that has ended.
     pub(crate) fn end_of_session(&self, session: &str) {
-        self.streams().forget(&format!("{session}{COMMON}"));
+        self.streams().forget(&format!("{session}{COMMON_SUFFIX}"));
     }
 
-    /// The next event of a stream behind one: `Ok(None)` while there is none, an error once there will
-    /// be none any more.
-    fn behind(&self, stream: &str, last: u64) -> Result<Option<(u64, ServerSseMessage)>, Over> {
+    /// The next event of a stream after `last`: `Ok(None)` while there is none yet, an error when
+    /// there will be no more.
+    fn next_after(
+        &self,
+        stream: &str,
+        last: u64,
+    ) -> Result<Option<(u64, ServerSseMessage)>, StreamEnded> {
         let streams = self.streams();
-        let sent = streams.by_id.get(stream).ok_or(Over)?;
+        let sent = streams.by_id.get(stream).ok_or(StreamEnded)?;
         let at = sent.events.partition_point(|(number, _)| *number <= last);
         match sent.events.get(at) {
             Some((number, event)) => Ok(Some((*number, event.clone()))),
-            None if sent.ended => Err(Over),
+            None if sent.ended => Err(StreamEnded),
             None => Ok(None),
         }
     }
 
-    /// What the client of a session was never sent of what is told without being asked. It counts as sent
+    /// The events of a session's common stream that its client was never sent. They count as sent
     /// from now on.
     pub(crate) fn undelivered(&self, session: &str) -> Vec<ServerSseMessage> {
         let mut streams = self.streams();
-        let Some(sent) = streams.by_id.get_mut(&format!("{session}{COMMON}")) else {
+        let Some(sent) = streams.by_id.get_mut(&format!("{session}{COMMON_SUFFIX}")) else {
             return Vec::new();
         };
         let from = sent
@@ -93,7 +98,8 @@ impl EventLog {
         missed
     }
 
-    /// Notes that such an event is on its way to its client; false if it was before.
+    /// Records that an event of the common stream is being sent to its client; returns false if it
+    /// was sent before.
     pub(crate) fn deliver(&self, event: &ServerSseMessage) -> bool {
         let id = event.event_id.as_deref().and_then(|id| id.rsplit_once('/'));
         let Some((stream, number)) = id else { return true };
@@ -106,12 +112,12 @@ impl EventLog {
     }
 }
 
-/// There is nothing more of a stream.
-struct Over;
+/// The stream has ended.
+struct StreamEnded;
 
-impl Sent {
-    /// Where a notification of the same words is that was not handed to a connection.
-    fn untold_twin(&self, event: &ServerSseMessage) -> Option<usize> {
+impl StreamEvents {
+    /// The position of an identical notification that was not handed to a connection yet.
+    fn undelivered_duplicate(&self, event: &ServerSseMessage) -> Option<usize> {
         let Some(ServerJsonRpcMessage::Notification(new)) = event.message.as_deref() else {
             return None;
         };
@@ -146,17 +152,23 @@ impl Streams {
         let id = format!("{stream}/{number}");
         let mut event = event.clone();
         event.event_id = Some(id.clone());
-        let ended = !stream.ends_with(COMMON) && is_answer(&event);
+        let ended = !stream.ends_with(COMMON_SUFFIX) && is_answer(&event);
         let size = size(&event);
         self.make_room(size, !self.by_id.contains_key(stream));
         let sent = self.by_id.entry(stream.to_owned()).or_insert_with(|| {
             self.begun.push_back(stream.to_owned());
             let changed = watch::Sender::new(());
-            Sent { events: VecDeque::new(), bytes: 0, ended: false, delivered: None, changed }
+            StreamEvents {
+                events: VecDeque::new(),
+                bytes: 0,
+                ended: false,
+                delivered: None,
+                changed,
+            }
         });
-        // What a client was not told yet it need not be told twice: that a list is another one.
-        if stream.ends_with(COMMON)
-            && let Some(at) = sent.untold_twin(&event)
+        // A client does not need the same undelivered list-changed notification twice.
+        if stream.ends_with(COMMON_SUFFIX)
+            && let Some(at) = sent.undelivered_duplicate(&event)
             && let Some((_, twin)) = sent.events.remove(at)
         {
             let twin = self::size(&twin);
@@ -181,12 +193,12 @@ impl Streams {
         id
     }
 
-    /// Forgets what has ended long ago, and more where there is too much for one event more, which may
-    /// be the first of its stream.
+    /// Removes expired streams, and more if there is no room for one more event of `size` bytes.
+    /// `is_first` says whether it is the first of its stream.
     fn make_room(&mut self, size: usize, is_first: bool) {
         let streams = usize::from(is_first);
         while let Some((since, _)) = self.ended.front()
-            && (since.elapsed() > KEPT || self.is_full(streams, size))
+            && (since.elapsed() > RETENTION || self.is_full(streams, size))
         {
             if let Some((_, stream)) = self.ended.pop_front() {
                 self.forget(&stream);
@@ -197,13 +209,13 @@ impl Streams {
         {
             self.forget(&stream);
         }
-        // Most that have begun have also ended.
+        // Most streams that began early have also ended.
         if self.begun.len() > 2 * STREAMS_MAX {
             self.begun.retain(|stream| self.by_id.contains_key(stream));
         }
     }
 
-    /// Whether there is no room for so many streams and bytes more.
+    /// Whether there is no room for this many more streams and bytes.
     fn is_full(&self, streams: usize, bytes: usize) -> bool {
         self.by_id.len() + streams > STREAMS_MAX || self.bytes + bytes > BYTES_MAX
     }
@@ -215,10 +227,10 @@ impl Streams {
     }
 }
 
-/// How many bytes of JSON an event is.
+/// The size of an event in bytes of JSON.
 fn size(event: &ServerSseMessage) -> usize {
-    struct Counted(usize);
-    impl std::io::Write for Counted {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -227,8 +239,8 @@ fn size(event: &ServerSseMessage) -> usize {
             Ok(())
         }
     }
-    let mut counted = Counted(0);
-    // Counting fails for nothing that can be sent.
+    let mut counted = ByteCounter(0);
+    // Counting never fails for an event that can be sent.
     let _ = serde_json::to_writer(&mut counted, &event.message);
     counted.0
 }
@@ -248,22 +260,22 @@ impl EventStore for EventLog {
         Ok(self.streams().note(stream, event))
     }
 
-    /// What is there now and what comes, until the stream's answer.
+    /// The events that are there now, and those that follow, up to the stream's answer.
     async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
         let known = last.rsplit_once('/').and_then(|(stream, number)| {
             let number = number.parse::<u64>().ok()?;
             let changed = self.streams().by_id.get(stream)?.changed.subscribe();
             Some((self.clone(), stream.to_owned(), number, changed))
         });
-        let begin = known.ok_or("nothing is kept of this event's stream")?;
+        let begin = known.ok_or("the stream of this event is no longer kept")?;
         Ok(Box::pin(stream::unfold(begin, async |(log, stream, last, mut changed)| {
             loop {
-                match log.behind(&stream, last) {
+                match log.next_after(&stream, last) {
                     Ok(Some((number, event))) => {
                         return Some((event, (log, stream, number, changed)));
                     }
                     Ok(None) => changed.changed().await.ok()?,
-                    Err(Over) => return None,
+                    Err(StreamEnded) => return None,
                 }
             }
         })))
@@ -331,9 +343,9 @@ mod tests {
             assert!(streams.ended.len() <= STREAMS_MAX);
         }
         assert!(log.replay_events_after(&open).await.is_ok());
-        // Where nothing has ended, what began first goes.
+        // If no stream has ended, the oldest is removed.
         for number in 0..STREAMS_MAX {
-            log.store_event(&format!("{number}{COMMON}"), &answer()).await.unwrap();
+            log.store_event(&format!("{number}{COMMON_SUFFIX}"), &answer()).await.unwrap();
         }
         assert!(log.replay_events_after(&open).await.is_err());
         assert!(log.streams().by_id.len() <= STREAMS_MAX);
@@ -348,7 +360,7 @@ mod tests {
         log.store_event("7", &notice()).await.unwrap();
         log.store_event("7", &answer()).await.unwrap();
         assert_eq!(log.streams().by_id.len(), STREAMS_MAX);
-        // A new one does, and that of one which has ended.
+        // A new stream needs room, and so does one that has ended.
         log.store_event("new", &notice()).await.unwrap();
         let streams = log.streams();
         assert!(!streams.by_id.contains_key("7") && streams.by_id.contains_key("0"));

@@ -1,5 +1,5 @@
-//! Sessions over HTTP, for clients that begin with a handshake: in them a client can be asked and told
-//! things.
+//! HTTP sessions for clients that begin with a handshake: within a session the server can send
+//! requests and notifications to the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::McpServer;
 use crate::handler::Handler;
-use crate::session::registry::{KnownSessions, McpSessions};
+use crate::session::registry::{McpSessions, SessionRegistry};
 use crate::session::streams::SessionStreams;
 use crate::transport::http::{McpBody, bare_text};
 
-/// The header of requests that belong to a session.
+/// The header that names a request's session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// When clients come back where nothing else is said.
+/// The default delay before a client reconnects.
 pub(crate) const RETRY: Duration = Duration::from_secs(3);
 
 /// The sessions of one service.
@@ -26,12 +26,12 @@ pub(crate) const RETRY: Duration = Duration::from_secs(3);
 pub(crate) struct HttpSessions {
     inner: StreamableHttpService<Handler, SessionStreams>,
     manager: Arc<SessionStreams>,
-    known: Arc<KnownSessions>,
+    known: Arc<SessionRegistry>,
 }
 
 impl HttpSessions {
-    /// `open_for` is how long the stream of a request is kept open, `None` until its answer; then, and
-    /// where a connection breaks, the client comes back after the time that `config` says.
+    /// `open_for` is how long the stream of a request stays open, `None` until its answer. After
+    /// that, and after a broken connection, the client reconnects after the delay in `config`.
     pub(crate) fn new(
         server: &McpServer,
         config: StreamableHttpServerConfig,
@@ -60,31 +60,31 @@ impl HttpSessions {
         };
         let mut response = self.inner.handle(request).await;
         if ends && response.status().is_success() {
-            // The protocol library accepts (202) whatever id is named. Clients expect 200 or 204 of a
-            // session that has ended, and 404 where there is none.
+            // The protocol library accepts (202) any session id. Clients expect 200 or 204 for a
+            // session that has ended, and 404 if there is none.
             if !is_there {
-                let text = "there is no such session: it has ended or was never begun";
+                let text = "there is no such session: it has ended or never existed";
                 return bare_text(StatusCode::NOT_FOUND, text.to_owned());
             }
             *response.status_mut() = StatusCode::NO_CONTENT;
             *response.body_mut() = Full::default().boxed();
         }
-        // What a client names is noted only where there is such a session.
+        // Record use only for sessions that exist.
         let id = session(response.headers()).or(named.as_deref()).map(str::to_owned);
         let Some(id) = id.filter(|_| response.status().is_success()) else { return response };
         if ends {
             self.known.ended(&id);
             return response;
         }
-        if let Some(oldest) = self.known.heard(&id, &self.manager) {
-            tracing::debug!("the least recently used of too many sessions is ended");
+        if let Some(oldest) = self.known.record_use(&id, &self.manager) {
+            tracing::debug!("too many sessions: the least recently used one was closed");
             oldest.close().await;
         }
         self.known.watch();
         let reading = self.known.reading(&id, listens);
         response.map(|body| {
             body.map_frame(move |frame| {
-                // Dropped with the body.
+                // Dropped together with the body.
                 let _ = &reading;
                 frame
             })
@@ -97,7 +97,7 @@ impl HttpSessions {
     }
 }
 
-/// The session that a message says it belongs to, or that an answer says has begun.
+/// The session id in a request, or in the answer that opens a session.
 pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION)?.to_str().ok()
 }

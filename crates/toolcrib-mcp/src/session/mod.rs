@@ -1,4 +1,4 @@
-//! Clients that stay: connections, HTTP sessions, and what they were sent.
+//! Connections and HTTP sessions, and the events sent in them.
 
 pub(crate) mod connection;
 pub(crate) mod event_log;

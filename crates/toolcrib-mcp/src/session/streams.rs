@@ -1,4 +1,4 @@
-//! Sessions whose streams may end before their answer: the client comes back for the rest.
+//! Sessions whose streams may end before their answer: the client reconnects for the rest.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -20,17 +20,18 @@ use crate::session::event_log::EventLog;
 
 const VERSION: &str = "mcp-protocol-version";
 
-/// The sessions of one service, and what they were sent.
+/// The sessions of one service, and the events sent in them.
 pub(crate) struct SessionStreams {
     inner: LocalSessionManager,
     log: EventLog,
-    /// How long the stream of a request is kept open; `None`: until its answer.
+    /// How long the stream of a request stays open; `None` for until its answer.
     open_for: Option<Duration>,
 }
 
 impl SessionStreams {
-    /// Clients are told to come back after `retry`. Sessions end when they are closed: the library's own
-    /// limit also counts what the server says, so that it never ends a session of a busy server.
+    /// Clients are told to reconnect after `retry`. Sessions end when they are closed: the
+    /// library's own idle limit also counts the server's messages, so that it never ends a session
+    /// of a busy server.
     pub(crate) fn new(retry: Duration, open_for: Option<Duration>) -> Self {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = None;
@@ -39,12 +40,12 @@ impl SessionStreams {
         Self { inner: inner.with_event_store(Arc::new(log.clone())), log, open_for }
     }
 
-    /// Forgets what was kept for clients that have had the time to come back for it.
-    pub(crate) fn tidy(&self) {
-        self.log.tidy();
+    /// Removes events whose clients have had enough time to reconnect.
+    pub(crate) fn remove_expired(&self) {
+        self.log.remove_expired();
     }
 
-    /// How long the stream of this request is kept open: clients of older revisions take its end for
+    /// How long the stream of this request stays open: clients of older revisions treat its end as
     /// the end of the connection.
     fn open_for(&self, message: &ClientJsonRpcMessage) -> Duration {
         let version = || {
@@ -52,7 +53,7 @@ impl SessionStreams {
             request.request.extensions().get::<Parts>()?.headers.get(VERSION)?.to_str().ok()
         };
         let open_for = self.open_for.filter(|_| {
-            // Revisions are ISO dates, so their text order is their order in time.
+            // Revisions are ISO dates, so their lexical order is chronological.
             version().is_some_and(|version| version >= ProtocolVersion::V_2025_11_25.as_str())
         });
         open_for.unwrap_or(Duration::MAX)
@@ -91,7 +92,7 @@ impl SessionManager for SessionStreams {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let open_for = self.open_for(&message);
         let stream = self.inner.create_stream(id, message).await?;
-        // The first event has told the client when to come back, and as what it is known.
+        // The first event has told the client its id and when to reconnect.
         Ok(stream.take_until(tokio::time::sleep(open_for)))
     }
 
@@ -108,7 +109,7 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let stream = self.inner.create_standalone_stream(id).await?;
-        // In this order: what comes in between is in both, and told once.
+        // In this order, events in between are in both streams and sent once.
         let missed = self.log.undelivered(id);
         let log = self.log.clone();
         let rest = stream.filter(move |event| ready(log.deliver(event)));

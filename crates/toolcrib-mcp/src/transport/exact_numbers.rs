@@ -1,9 +1,10 @@
-//! Numbers on their way through the protocol library, whose types hold 64-bit integers and doubles.
+//! Keeps numbers exact on their way through the protocol library, whose types hold 64-bit integers
+//! and doubles.
 //!
-//! Before the library reads a message, each number that it would change gets a stand-in
-//! ([`toolcrib_json::exact`]) where a message holds data of tools: in the arguments of a call, in what a
-//! client answers to a question, and in the structured content of an answer. What the library writes is
-//! restored. All other numbers of a message are the protocol's own.
+//! Before the library reads a message, each number that it would change is replaced by a stand-in
+//! ([`toolcrib_json::exact`]) where a message holds data of tools: in the arguments of a call, in
+//! answers to questions, and in structured content. The numbers are restored in what the library
+//! writes. All other numbers of a message belong to the protocol.
 
 use std::borrow::Cow;
 use std::io;
@@ -21,24 +22,25 @@ use toolcrib_json::exact;
 
 use crate::transport::http::McpBody;
 
-/// Where a message holds data of tools.
-pub(crate) type Place = [&'static str; 2];
+/// The path of a member that holds data of tools.
+pub(crate) type MemberPath = [&'static str; 2];
 
-/// What clients send: the arguments of a call, and answers to questions, beside a request or to one.
-pub(crate) const FROM_CLIENTS: &[Place] =
+/// In messages from clients: the arguments of a call, and answers to questions, in a request or in
+/// a response.
+pub(crate) const FROM_CLIENTS: &[MemberPath] =
     &[["params", "arguments"], ["params", "inputResponses"], ["result", "content"]];
-/// What servers send: the structured content of an answer.
-pub(crate) const FROM_SERVERS: &[Place] = &[["result", "structuredContent"]];
+/// In messages from servers: the structured content of an answer.
+pub(crate) const FROM_SERVERS: &[MemberPath] = &[["result", "structuredContent"]];
 
-/// The message with stand-ins at these places; `None` where none are needed.
-pub(crate) fn protected(message: &[u8], places: &[Place]) -> Option<String> {
+/// The message with stand-ins at these paths; `None` if none are needed.
+pub(crate) fn protected(message: &[u8], places: &[MemberPath]) -> Option<String> {
     let text = std::str::from_utf8(message).ok()?;
-    // Nearly always: no other message is read once more.
+    // This is nearly always the case: no other message is parsed a second time.
     if let Cow::Borrowed(_) = exact::protect(text) {
         return None;
     }
     let tape = toolcrib_json::parse(text).ok()?;
-    let at = |[outer, inner]: &Place| tape.root().get(outer)?.get(inner);
+    let at = |[outer, inner]: &MemberPath| tape.root().get(outer)?.get(inner);
     let mut found: Vec<_> = places.iter().filter_map(at).collect();
     found.sort_unstable_by_key(|place| place.span().start);
     let (mut out, mut copied) = (String::new(), 0);
@@ -56,8 +58,8 @@ pub(crate) fn protected(message: &[u8], places: &[Place]) -> Option<String> {
     Some(out)
 }
 
-/// Gives each header that repeats an argument (`Mcp-Param-...`) the stand-in that its number has in the
-/// protected body, so that the library finds the same in both.
+/// Replaces the number in each header that repeats an argument (`Mcp-Param-...`) by its stand-in in
+/// the protected body, so that the library finds them equal.
 pub(crate) fn protect_headers(headers: &mut HeaderMap, body: &str) {
     for (name, value) in headers.iter_mut() {
         let number = value.to_str().ok().filter(|_| name.as_str().starts_with("mcp-param-"));
@@ -65,7 +67,7 @@ pub(crate) fn protect_headers(headers: &mut HeaderMap, body: &str) {
         if !body.contains(&stand_in) {
             continue;
         }
-        // As texts beyond ASCII are written into headers.
+        // Texts beyond ASCII are encoded in headers.
         let encoded = format!("=?base64?{}?=", BASE64.encode(stand_in));
         if let Ok(encoded) = HeaderValue::try_from(encoded) {
             *value = encoded;
@@ -73,7 +75,7 @@ pub(crate) fn protect_headers(headers: &mut HeaderMap, body: &str) {
     }
 }
 
-/// What the library has written, with the numbers in place of their stand-ins; `None` where there are none.
+/// The library's output with the numbers in place of their stand-ins; `None` if there are none.
 pub(crate) fn restored(written: &[u8]) -> Option<String> {
     match exact::restore(std::str::from_utf8(written).ok()?) {
         Cow::Borrowed(_) => None,
@@ -81,7 +83,7 @@ pub(crate) fn restored(written: &[u8]) -> Option<String> {
     }
 }
 
-/// The arguments of a call, as the library has them, as JSON text.
+/// The arguments of a call, in the library's type, as JSON text.
 pub(crate) fn arguments_text(arguments: &JsonObject) -> serde_json::Result<String> {
     let text = serde_json::to_string(arguments)?;
     Ok(match exact::restore(&text) {
@@ -90,12 +92,12 @@ pub(crate) fn arguments_text(arguments: &JsonObject) -> serde_json::Result<Strin
     })
 }
 
-/// A response of the library's, restored. Each event of a stream is one frame of its body.
+/// Restores a response of the library. Each event of a stream is one frame of its body.
 pub(crate) async fn restored_response(response: Response<McpBody>) -> Response<McpBody> {
     let restore = |data: Bytes| restored(&data).map_or(data, Bytes::from);
     let (parts, body) = response.into_parts();
     let body = if http_body::Body::size_hint(&body).exact().is_some() {
-        // It is there already.
+        // The whole body is already in memory.
         let Ok(whole) = body.collect().await;
         Full::new(restore(whole.to_bytes())).boxed()
     } else {
@@ -104,13 +106,13 @@ pub(crate) async fn restored_response(response: Response<McpBody>) -> Response<M
     Response::from_parts(parts, body)
 }
 
-/// What a server writes, line by line, with stand-ins in structured content.
+/// Reads a server's output line by line and puts stand-ins into structured content.
 #[derive(Debug)]
 pub(crate) struct ProtectedLines<R> {
     read: R,
-    /// Of what was read: the beginning of a line.
+    /// The start of a line that was read.
     line: Vec<u8>,
-    /// Whole lines, and how much of them was handed on.
+    /// Complete lines, and how much of them was handed on.
     out: Vec<u8>,
     handed_on: usize,
     ended: bool,
@@ -121,7 +123,7 @@ impl<R> ProtectedLines<R> {
         Self { read, line: Vec::new(), out: Vec::new(), handed_on: 0, ended: false }
     }
 
-    /// Takes what was read; nothing at the end.
+    /// Processes bytes that were read; none at the end of the stream.
     fn take(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -168,11 +170,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for ProtectedLines<R> {
     }
 }
 
-/// What is written to a server, restored. Its writer offers whole messages.
+/// Restores numbers in what is written to a server. The writer passes complete messages.
 #[derive(Debug)]
 pub(crate) struct RestoredLines<W> {
     write: W,
-    /// What was restored and is not yet written.
+    /// Restored bytes that are not written yet.
     waiting: Vec<u8>,
     written: usize,
 }
@@ -204,7 +206,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for RestoredLines<W> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_waiting(cx))?;
         match restored(bytes) {
-            // What follows a part that is written has no stand-in either.
+            // The rest of a message whose first part was written has no stand-ins either.
             None => Pin::new(&mut self.write).poll_write(cx, bytes),
             Some(restored) => {
                 self.waiting = restored.into_bytes();

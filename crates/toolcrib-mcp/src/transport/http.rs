@@ -24,7 +24,7 @@ use toolcrib_tool::BoxFuture;
 
 use crate::fast_path::HttpFastPath;
 use crate::handler::Handler;
-use crate::notify::stream::TellingStream;
+use crate::notify::stream::NotificationBody;
 use crate::session::http::{HttpSessions, RETRY, SESSION};
 use crate::transport::exact_numbers::{
     FROM_CLIENTS, protect_headers, protected, restored_response,
@@ -34,10 +34,10 @@ use crate::{McpServer, McpSessions};
 
 const JSON: &str = "application/json";
 
-/// The body of an answer.
+/// The body of a response.
 pub type McpBody = BoxBody<Bytes, Infallible>;
 
-/// How the HTTP service treats requests.
+/// Options of the HTTP service.
 #[derive(Debug, Clone)]
 pub struct McpHttpOptions {
     allowed_hosts: Vec<String>,
@@ -50,8 +50,8 @@ pub struct McpHttpOptions {
 }
 
 impl Default for McpHttpOptions {
-    /// Loopback names only, no origin, 4 MiB, streams until their answer, back after 3 s, sessions of one
-    /// client.
+    /// Loopback names only, no origin, 4 MiB, streams that stay open until their answer, reconnects
+    /// after 3 s, sessions of one client.
     fn default() -> Self {
         Self {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
@@ -66,54 +66,56 @@ impl Default for McpHttpOptions {
 }
 
 impl McpHttpOptions {
-    /// Sets the `Host` values that are served, `name` (any port) or `name:port`. An empty list
-    /// serves nobody.
+    /// Sets the allowed `Host` values, `name` (any port) or `name:port`. An empty list allows none.
     #[must_use]
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Serves every `Host`: whoever serves this service checks it before.
+    /// Allows every `Host`: the caller has to check it first.
     #[must_use]
     pub fn any_host(mut self) -> Self {
         self.any_host = true;
         self
     }
 
-    /// Sets the `Origin` values that are served, `scheme://name:port`, or `scheme://name:*` for
-    /// any port. Requests without an `Origin` do not come from a web page and are served.
+    /// Sets the allowed `Origin` values, `scheme://name:port`, or `scheme://name:*` for any port.
+    /// Requests without an `Origin` do not come from a web page and are allowed.
     #[must_use]
     pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed_origins = origins.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets how long the stream of events of a request is kept open in a session. One that ends before
-    /// its answer does not end the call: the client comes back for the rest, as after a connection
-    /// that broke. For requests of revision 2025-11-25 and later. Default: until the answer.
+    /// Sets how long the event stream of a request stays open in a session. A stream that ends
+    /// before its answer does not end the call: the client reconnects for the rest, as after a
+    /// broken connection. Applies to requests of revision 2025-11-25 and later. Default: until the
+    /// answer.
     #[must_use]
     pub fn open_for(mut self, time: Duration) -> Self {
         self.open_for = Some(time);
         self
     }
 
-    /// Sets after how long a client comes back whose stream has ended before its answer.
+    /// Sets how long a client waits before it reconnects to a stream that ended before its answer.
     #[must_use]
     pub fn retry(mut self, time: Duration) -> Self {
         self.retry = time;
         self
     }
 
-    /// Sets which sessions the service's are: give the services of one client the same, and each client
-    /// its own. Services that are made of clones of these options share their sessions' bound.
+    /// Sets the sessions of the service: use the same value for all services of one client, and
+    /// another value for each client. Services made from clones of these options share their
+    /// session limit.
     #[must_use]
     pub fn sessions(mut self, sessions: McpSessions) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// Sets the longest request body, in bytes. More is answered with status 413.
+    /// Sets the size of the largest request body in bytes. Larger bodies are answered with status
+    /// 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
@@ -124,38 +126,40 @@ impl McpHttpOptions {
 /// MCP over streamable HTTP: a `tower` service for one path of a router. Made by
 /// [`McpServer::http_service`].
 ///
-/// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
-/// can be asked and told things. Sessions are bounded, and end when they are not used ([`McpSessions`]):
-/// a client that names one that has ended gets status 404. Each request
-/// is answered with a stream of events there. A client whose connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
-/// and gets the rest; answers are kept for five minutes. All other
-/// requests stand alone and are answered with plain JSON, or with a stream of events where there is
-/// something to tell before the answer. It checks `Host` and `Origin` but knows no authentication: put
-/// that in front of it.
+/// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which
+/// the server can send it requests and notifications. Sessions are bounded and end when they are
+/// not used ([`McpSessions`]): a client that names a session that has ended gets status 404. Each
+/// request in a session is answered with an event stream. If the connection breaks, the client
+/// reconnects with the id of the last event it has seen (`Last-Event-ID`) and gets the rest;
+/// answers are kept for five minutes.
 ///
-/// A body that is no JSON, or no MCP message, is answered with status 400 and a JSON-RPC error.
-/// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body and no content type.
+/// All other requests stand alone and are answered with plain JSON, or with an event stream if
+/// there are messages before the answer. The service checks `Host` and `Origin` but has no
+/// authentication: put that in front of it.
+///
+/// A body that is not JSON or not an MCP message is answered with status 400 and a JSON-RPC error.
+/// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body without a content type.
 #[derive(Clone)]
 pub struct McpHttpService(Arc<Inner>);
 
-/// Behind one pointer: a router clones its services for each request.
+/// A single pointer, since a router clones its services for each request.
 struct Inner {
     fast: HttpFastPath,
     alone: StreamableHttpService<Handler, NeverSessionManager>,
     sessions: HttpSessions,
     body_limit: usize,
-    silent: CancellationToken,
+    notifications_ended: CancellationToken,
 }
 
 impl McpServer {
-    /// A service that serves this server's tools over streamable HTTP.
+    /// Creates a service that serves this server's tools over streamable HTTP.
     pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
         let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, .. } = options;
         let McpHttpOptions { open_for, retry, sessions, any_host, .. } = options;
         if any_host {
             allowed_hosts.clear();
         } else if allowed_hosts.is_empty() {
-            // To the transport an empty list means everybody; this name belongs to nobody.
+            // For the library an empty list allows every host, so use a name that cannot exist.
             allowed_hosts.push("nobody.invalid".to_owned());
         }
         let fast = HttpFastPath::new(self.clone(), allowed_hosts.clone());
@@ -175,8 +179,8 @@ impl McpServer {
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        let silent = self.silent().clone();
-        McpHttpService(Arc::new(Inner { fast, alone, sessions, body_limit, silent }))
+        let notifications_ended = self.notifications_ended().clone();
+        McpHttpService(Arc::new(Inner { fast, alone, sessions, body_limit, notifications_ended }))
     }
 }
 
@@ -187,7 +191,7 @@ impl Inner {
             + Send
             + 'static,
     {
-        // Only a POST has a body worth reading, and only JSON is worth parsing.
+        // Only a POST has a body to read, and only JSON is parsed.
         if request.method() != Method::POST || !is_json(request.headers()) {
             return self.by_library(request.map(|_| Full::default()), false).await;
         }
@@ -200,12 +204,12 @@ impl Inner {
             Ok(body) => self.message(parts, body.to_bytes()).await,
             Err(error) if error.is::<LengthLimitError>() => too_large(self.body_limit),
             Err(error) => {
-                bare_text(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+                bare_text(StatusCode::BAD_REQUEST, format!("the request body ended early: {error}"))
             }
         }
     }
 
-    /// Answers a POST of what should be JSON.
+    /// Answers a POST with a JSON content type.
     async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
         if !parts.headers.contains_key(SESSION)
             && let Some(response) = self.fast.answer(&parts, &body).await
@@ -226,10 +230,10 @@ impl Inner {
         let request = Request::from_parts(parts, Full::new(body));
         let response = self.by_library(request, begins).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // The media type was right and the JSON well-formed: it is the message that is not
+            // The media type is right and the JSON is well-formed: the message itself is not
             // understood.
             return json_rpc(ErrorData::invalid_request(
-                "the body is JSON but no single MCP message: send one JSON-RPC 2.0 request, \
+                "the body is JSON but not a single MCP message: send one JSON-RPC 2.0 request, \
                  notification or response with the parameters its method asks for",
                 None,
             ));
@@ -237,9 +241,9 @@ impl Inner {
         response
     }
 
-    /// Has the protocol library answer a request that belongs to a session, as it says itself or its
-    /// body does, or stands alone. Boxed: what the library needs is very much more than what plain
-    /// messages need, which would carry it along.
+    /// Has the protocol library answer a request that stands alone or belongs to a session,
+    /// according to its header or body. Boxed, because the library's future is much larger than the
+    /// fast path needs.
     fn by_library(
         &self,
         request: Request<Full<Bytes>>,
@@ -250,7 +254,8 @@ impl Inner {
                 let only_tells = request.method() == Method::GET;
                 let response = restored_response(self.sessions.handle(request).await).await;
                 if only_tells {
-                    return response.map(|body| TellingStream::until(&self.silent, body));
+                    return response
+                        .map(|body| NotificationBody::until(&self.notifications_ended, body));
                 }
                 response
             } else {
@@ -280,7 +285,7 @@ where
     }
 }
 
-/// Whether a message is the first of a handshake. What cannot be read is none.
+/// Whether a message is the first of a handshake. An unreadable message is not.
 fn begins_a_session(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Message<'a> {

@@ -1,4 +1,4 @@
-//! Lines between this server and one client over a pair of byte streams.
+//! Lines between this server and one client over two byte streams.
 
 use std::io;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::exact_numbers::restored;
 
-/// The longest line, in bytes: as long as the protocol library reads.
+/// The longest line in bytes, the same limit as in the protocol library.
 pub(crate) const LINE_MAX: usize = 16 * 1024 * 1024;
-/// Room that is kept once it is not needed any more, in bytes.
-const KEPT_MAX: usize = 1024 * 1024;
-/// The most that waits to be written, in bytes.
+/// Buffers larger than this, in bytes, are freed after use.
+const BUFFER_KEPT_MAX: usize = 1024 * 1024;
+/// The maximum number of bytes that wait to be written.
 const WAITING_MAX: u32 = 16 * 1024 * 1024;
-/// Lines that are written at once, at most.
-const LINES_AT_ONCE: usize = 64;
+/// The maximum number of lines that are written at once.
+const WRITE_BATCH: usize = 64;
 
-/// What a client sent.
+/// A line from a client.
 pub(crate) enum ClientLine {
-    /// A line; its end is included, unless it is the last.
+    /// A line with its line feed, which only the last line may lack.
     Whole(BytesMut),
-    /// A line that was longer than [`LINE_MAX`] and is lost.
+    /// A line longer than [`LINE_MAX`], which was discarded.
     TooLong,
 }
 
-/// Cuts what a client sends into lines.
+/// Splits a client's bytes into lines.
 #[derive(Default)]
 pub(crate) struct ClientLines {
-    /// How many bytes hold no end of a line.
+    /// How many bytes were searched without finding a line feed.
     searched: usize,
-    /// Whether the rest of a line that is too long is passed over.
+    /// Whether the rest of a line that is too long is being skipped.
     passing: bool,
 }
 
@@ -51,8 +51,9 @@ impl Decoder for ClientLines {
         self.searched = if end.is_some() { 0 } else { length };
         if !self.passing && length <= LINE_MAX {
             let line = end.map(|end| ClientLine::Whole(bytes.split_to(end)));
-            if length > KEPT_MAX && line.is_some() {
-                // A long line is not paid for as long as the client stays.
+            if length > BUFFER_KEPT_MAX && line.is_some() {
+                // Frees the buffer of a long line, so that it does not stay allocated for the whole
+                // connection.
                 *bytes = BytesMut::from(&bytes[..]);
             }
             return Ok(line);
@@ -67,7 +68,7 @@ impl Decoder for ClientLines {
         }
     }
 
-    /// The last line may have no end.
+    /// The last line may lack a line feed.
     fn decode_eof(&mut self, bytes: &mut BytesMut) -> io::Result<Option<ClientLine>> {
         let line = self.decode(bytes)?;
         if line.is_none() {
@@ -77,25 +78,24 @@ impl Decoder for ClientLines {
     }
 }
 
-/// Where lines for a client are left. Cloning it is cheap.
+/// Queues lines for a client. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    lines: UnboundedSender<Line>,
+    lines: UnboundedSender<QueuedLine>,
     room: Arc<Semaphore>,
 }
 
-/// A line that waits to be written, and the room that it takes.
-type Line = (Vec<u8>, OwnedSemaphorePermit);
+/// A line that waits to be written, with the permit for its space.
+type QueuedLine = (Vec<u8>, OwnedSemaphorePermit);
 
 impl Outbox {
-    /// An outbox, and what has to be [written](write_lines).
-    pub(crate) fn new() -> (Self, UnboundedReceiver<Line>) {
+    /// Creates an outbox and the queue to pass to [`write_lines`].
+    pub(crate) fn new() -> (Self, UnboundedReceiver<QueuedLine>) {
         let (lines, waiting) = unbounded_channel();
         (Self { lines, room: Arc::new(Semaphore::new(WAITING_MAX as usize)) }, waiting)
     }
 
-    /// Leaves a message to be written, as soon as there is room for it. One that nobody writes any more is
-    /// lost.
+    /// Queues a message as soon as there is space. The message is lost if the writer has ended.
     pub(crate) async fn send(&self, mut message: Vec<u8>) {
         if !message.ends_with(b"\n") {
             message.push(b'\n');
@@ -106,7 +106,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until there is room.
+    /// Waits until there is space.
     pub(crate) async fn has_room(&self) {
         let _ = self.room.acquire().await;
     }
@@ -122,15 +122,15 @@ impl Outbox {
     }
 }
 
-/// Writes what is left in an outbox until nobody can leave anything there. If the client closes its end
-/// before, `ended` is cancelled.
+/// Writes queued lines until all senders are gone. If the client closes its end first, `ended` is
+/// cancelled.
 pub(crate) async fn write_lines(
-    mut waiting: UnboundedReceiver<Line>,
+    mut waiting: UnboundedReceiver<QueuedLine>,
     client: impl AsyncWrite + Unpin,
     ended: CancellationToken,
 ) {
     let (mut client, mut lines) = (BufWriter::new(client), Vec::new());
-    while waiting.recv_many(&mut lines, LINES_AT_ONCE).await > 0 {
+    while waiting.recv_many(&mut lines, WRITE_BATCH).await > 0 {
         let written = async {
             for (line, _room) in lines.drain(..) {
                 client.write_all(&line).await?;
@@ -138,8 +138,8 @@ pub(crate) async fn write_lines(
             client.flush().await
         };
         if let Err(error) = written.await {
-            // Nobody reads answers any more: what was asked for ends, and nothing more is read.
-            tracing::info!(%error, "the client closed the stream of answers");
+            // Nobody reads answers any more: end running calls and stop reading.
+            tracing::info!(%error, "the client closed its end of the output stream");
             return ended.cancel();
         }
     }

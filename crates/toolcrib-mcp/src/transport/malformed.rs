@@ -1,4 +1,4 @@
-//! Why what a client sent is no message at all, not even a wrong one.
+//! Errors for input that is not a message at all.
 
 use std::fmt::Display;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a message is refused before anybody looks at what it asks for, and whom to answer.
+/// The error for an unreadable message, and the request to answer.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// The request, where its id can be made out.
+    /// The request's id, if it could be found.
     id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }
 
-/// Why nobody can read these bytes as JSON that means one thing; `None` where they can be read, whatever
-/// the protocol library makes of them.
+/// Why these bytes are not unambiguous JSON; `None` if they are, whatever the protocol library
+/// makes of them.
 ///
-/// JSON that could be understood in two ways, as with a key that is there twice, is refused like what is
-/// no JSON at all; its request is answered where it has an id, so that the client does not wait.
+/// Ambiguous JSON, for example with a duplicate key, is refused like invalid JSON. Its request is
+/// answered if it has an id, so that the client does not wait.
 pub(crate) fn unreadable(bytes: &[u8]) -> Option<Unreadable> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
@@ -34,7 +34,7 @@ pub(crate) fn unreadable(bytes: &[u8]) -> Option<Unreadable> {
             Ok(message) => Unreadable {
                 id: request_id(&message),
                 error: ErrorData::invalid_request(
-                    format!("this is no JSON message that means one thing: {error}"),
+                    format!("this is not an unambiguous JSON message: {error}"),
                     None,
                 ),
             },
@@ -42,7 +42,7 @@ pub(crate) fn unreadable(bytes: &[u8]) -> Option<Unreadable> {
     }
 }
 
-/// The id of a request, if it is one that an answer can carry.
+/// The id of a request, if an answer can carry it.
 fn request_id(message: &Value) -> Option<RequestId> {
     message.get("method")?;
     match message.get("id")? {
@@ -52,34 +52,34 @@ fn request_id(message: &Value) -> Option<RequestId> {
     }
 }
 
-/// The error for JSON that has one level more than the protocol library reads.
+/// The error for JSON that is nested more deeply than the protocol library reads.
 pub(crate) fn too_deep(text: &str) -> Option<Unreadable> {
     let mut opened = memchr2_iter(b'{', b'[', text.as_bytes());
     opened.nth(toolcrib_json::MAX_DEPTH - 1)?;
     serde_json::from_str::<Value>(text).err().map(parse_error)
 }
 
-/// The error for what is longer than `limit` bytes.
+/// The error for a message longer than `limit` bytes.
 pub(crate) fn too_long(limit: usize) -> Unreadable {
     parse_error(format_args!("it is longer than {limit} bytes: send less at once"))
 }
 
 fn parse_error(why: impl Display) -> Unreadable {
-    let error = ErrorData::parse_error(format!("this is no JSON message: {why}"), None);
+    let error = ErrorData::parse_error(format!("this is not a JSON message: {why}"), None);
     Unreadable { id: None, error }
 }
 
 impl From<ErrorData> for Unreadable {
-    /// An error of no request that could be made out.
+    /// An error without a known request.
     fn from(error: ErrorData) -> Self {
         Self { id: None, error }
     }
 }
 
 impl Unreadable {
-    /// The answer. Where no id could be made out it has none, as the specification of MCP wants it.
+    /// The answer. Without a known id it carries none, as the MCP specification requires.
     pub(crate) fn answer(self) -> Vec<u8> {
-        // A number and two texts always serialise.
+        // A number and two strings always serialise.
         serde_json::to_vec(&JsonRpcError::new(self.id, self.error)).unwrap_or_default()
     }
 }

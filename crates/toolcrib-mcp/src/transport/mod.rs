@@ -1,4 +1,4 @@
-//! From bytes to messages and back: stdio, HTTP, revisions, exact numbers.
+//! Transports, from bytes to messages and back: stdio, HTTP, revisions, exact numbers.
 
 pub(crate) mod exact_numbers;
 pub(crate) mod http;

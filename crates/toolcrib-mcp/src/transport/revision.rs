@@ -1,19 +1,19 @@
-//! The two families of protocol revisions, as far as answers differ between them.
+//! Differences between the two families of protocol revisions that affect answers.
 
 use rmcp::RoleServer;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use toolcrib_wire::McpData;
 
-/// Whether the revision knows answers that ask for input; before it, the client is asked itself.
+/// Whether answers in this revision can ask for input. In earlier ones, the client is sent
+/// requests.
 pub(crate) fn has_input_required(context: &RequestContext<RoleServer>) -> bool {
-    takes(context) == McpData::Any
+    data_form(context) == McpData::Any
 }
 
-/// What the revision that a request was sent under takes as structured data; objects where the
-/// request says nothing.
-pub(crate) fn takes(context: &RequestContext<RoleServer>) -> McpData {
-    // Revisions are ISO dates, so their text order is their order in time.
+/// The form of structured data in the revision of a request; objects if the request names none.
+pub(crate) fn data_form(context: &RequestContext<RoleServer>) -> McpData {
+    // Revisions are ISO dates, so their lexical order is chronological.
     match context.protocol_version() {
         Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => McpData::Any,
         _ => McpData::Objects,

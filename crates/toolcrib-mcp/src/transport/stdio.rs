@@ -1,4 +1,4 @@
-//! Serving one client over a pair of byte streams.
+//! Serves one client over two byte streams.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,35 +21,35 @@ use crate::transport::lines::{ClientLine, ClientLines, LINE_MAX, Outbox, write_l
 use crate::transport::malformed::{too_deep, too_long, unreadable};
 use crate::{McpError, McpServer};
 
-/// Room for what is read at once, and for what is passed on to the protocol library, in bytes.
-const ROOM: usize = 64 * 1024;
-/// How long calls that are running at the end of input have to be answered: as long as the protocol library
-/// waits for those that it has.
-const LAST_CALLS: Duration = Duration::from_secs(5);
-/// How long a client may take to read what it is told last.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The size of the read buffer and of the pipe to the protocol library, in bytes.
+const BUFFER_SIZE: usize = 64 * 1024;
+/// How long running calls may take after the end of input: as long as the protocol library waits
+/// for its own.
+const LAST_CALLS_LIMIT: Duration = Duration::from_secs(5);
+/// How long a client may take to read the last messages.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 impl McpServer {
-    /// Serves the client at the other end of standard input and output until it closes one of its ends
-    /// or `shutdown` completes.
+    /// Serves the client on standard input and output until it closes one of them or `shutdown`
+    /// completes.
     ///
-    /// Standard output carries protocol messages only: log to standard error. At the end of
-    /// input, calls that are running have 5 s to be answered; after `shutdown`, 2 s. Then they
-    /// are dropped. A client that no longer reads its answers is noticed when the next one is written:
-    /// calls that are running are cancelled, although its requests could still be read.
+    /// Standard output carries protocol messages only: log to standard error. Running calls have 5
+    /// s to finish after the end of input, and 2 s after `shutdown`; then they are dropped. A
+    /// client that closes standard output is noticed at the next write: running calls are then
+    /// cancelled, even if standard input is still open.
     ///
-    /// Where standard input is not a pipe (a terminal), a read stays behind on the runtime's
-    /// blocking pool: end the runtime with `shutdown_background` or by leaving the process.
+    /// If standard input is not a pipe (a terminal), a read stays behind on the runtime's blocking
+    /// pool: end the runtime with `shutdown_background` or exit the process.
     ///
-    /// Fails with [`McpError::Handshake`] if the client never opens a session. A client that
-    /// closes before it says anything is no failure.
+    /// Fails with [`McpError::Handshake`] if the client never opens a session. A client that closes
+    /// the connection without a message is not a failure.
     pub async fn serve_stdio(&self, shutdown: impl Future<Output = ()>) -> Result<(), McpError> {
         let (read, write) = stdio_pipes();
         self.serve_io(read, write, shutdown).await
     }
 
-    /// Like [`serve_stdio`](Self::serve_stdio), over any two byte streams: one JSON message a
-    /// line, 16 MiB at most.
+    /// Like [`serve_stdio`](Self::serve_stdio), over any two byte streams: one JSON message per
+    /// line of at most 16 MiB.
     pub async fn serve_io<R, W>(
         &self,
         read: R,
@@ -65,15 +65,16 @@ impl McpServer {
         let _ended = token.clone().drop_guard();
         let connection = Arc::new(Connection::new(self));
         let handler = Handler::of_connection(self.clone(), Arc::clone(&connection));
-        let (library, from_client) = tokio::io::duplex(ROOM);
+        let (library, from_client) = tokio::io::duplex(BUFFER_SIZE);
         let (outbox, waiting) = Outbox::new();
         let to_client = outbox.for_library();
         let fast = LineFastPath::new(self.clone(), connection, outbox.clone(), token.clone());
-        let lines = FramedRead::with_capacity(read, ClientLines::default(), ROOM);
+        let lines = FramedRead::with_capacity(read, ClientLines::default(), BUFFER_SIZE);
         let reader = Reader { lines, fast, outbox, library };
-        // Of its own: the library cancels it when it has ended, which is before calls are answered.
+        // A separate token: the library cancels its own when it ends, which is before calls are
+        // answered.
         let library_ends = token.child_token();
-        // Tasks of their own, which end with this future.
+        // Separate tasks, which end with this future.
         let reader = AbortOnDropHandle::new(tokio::spawn(reader.run(token.clone())));
         let writer = write_lines(waiting, write, token.clone());
         let writer = AbortOnDropHandle::new(tokio::spawn(writer));
@@ -111,16 +112,16 @@ impl McpServer {
             }
         };
         reader.await.map_err(|error| McpError::Task(error.into()))?;
-        // What was said last is still on its way to the client, if that reads it.
-        match tokio::time::timeout(LAST_WORDS, writer).await {
+        // The last messages are still on their way, if the client reads them.
+        match tokio::time::timeout(FLUSH_LIMIT, writer).await {
             Ok(Err(error)) => Err(McpError::Task(error.into())),
             Ok(Ok(())) | Err(_) => ended,
         }
     }
 }
 
-/// Reads the lines of a client: answers those that are plain requests and those that nobody can read, and
-/// passes the others on to the protocol library.
+/// Reads a client's lines: answers plain requests and unreadable messages itself, and passes the
+/// others to the protocol library.
 struct Reader<R> {
     lines: FramedRead<R, ClientLines>,
     fast: LineFastPath,
@@ -131,16 +132,16 @@ struct Reader<R> {
 impl<R: AsyncRead + Unpin> Reader<R> {
     async fn run(mut self, ended: CancellationToken) {
         if let Some(Err(error)) = ended.run_until_cancelled(self.read()).await {
-            tracing::error!(%error, "what a client sends can no longer be read or passed on");
+            tracing::error!(%error, "the client's input can no longer be read or passed on");
         }
-        // The end of its input.
+        // The end of the client's input.
         drop(self.library);
-        let _ = tokio::time::timeout(LAST_CALLS, self.fast.finish()).await;
+        let _ = tokio::time::timeout(LAST_CALLS_LIMIT, self.fast.finish()).await;
     }
 
     async fn read(&mut self) -> std::io::Result<()> {
         loop {
-            // Nothing is read of a client that does not read what it is told.
+            // Stop reading from a client that does not read its answers.
             self.outbox.has_room().await;
             let Some(line) = self.lines.next().await else { return Ok(()) };
             match line? {

@@ -1,4 +1,4 @@
-//! The tasks of one client: what each has come to, what it asks, and how long it is kept.
+//! The tasks of one client: their state, their open questions, and how long they are kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,63 +19,63 @@ use super::TaskOptions;
 use super::store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 use crate::call::questions::Questions;
 
-/// How often clients are asked to look, in milliseconds.
-const LOOK_EVERY_MS: u64 = 1_000;
+/// The poll interval that clients are told, in milliseconds.
+const POLL_INTERVAL_MS: u64 = 1_000;
 
-/// The tasks of one client. Cloning it is cheap; clones are the same tasks.
+/// The tasks of one client. Clones are cheap and share the tasks.
 #[derive(Clone)]
 pub(crate) struct Tasks(Arc<Inner>);
 
 struct Inner {
     options: TaskOptions,
-    kept: Mutex<HashMap<String, Kept>>,
-    keeping: Option<Keeping>,
+    kept: Mutex<HashMap<String, TaskEntry>>,
+    persistence: Option<TaskPersistence>,
 }
 
-/// Where tasks outlive the server, and whose these are.
-pub(crate) struct Keeping {
+/// The store in which tasks survive a restart, and the owner of these tasks.
+pub(crate) struct TaskPersistence {
     pub(crate) store: Arc<dyn TaskStore>,
     pub(crate) owner: String,
 }
 
-struct Kept {
+struct TaskEntry {
     created_at: String,
     updated_at: String,
-    /// What the tool said last of how far it is.
-    said: Option<String>,
-    state: State,
-    withdrawn: CancellationToken,
+    /// The latest status message of the tool.
+    status_message: Option<String>,
+    state: TaskState,
+    cancelled: CancellationToken,
 }
 
-enum State {
+enum TaskState {
     Working,
-    Asking(Asking),
+    OpenQuestions(OpenQuestions),
     Ended(TaskPayload),
 }
 
-/// Questions that are not all answered.
-struct Asking {
+/// Questions of which some are unanswered.
+struct OpenQuestions {
     questions: Arc<Questions>,
-    /// Which questions of the task these are: keys of a later round are others.
+    /// The round of questions of this task: keys of another round are not accepted.
     round: usize,
     given: InputResponses,
     answered: oneshot::Sender<InputResponses>,
 }
 
 impl Tasks {
-    pub(crate) fn new(options: TaskOptions, keeping: Option<Keeping>) -> Self {
-        Self(Arc::new(Inner { options, kept: Mutex::default(), keeping }))
+    pub(crate) fn new(options: TaskOptions, persistence: Option<TaskPersistence>) -> Self {
+        Self(Arc::new(Inner { options, kept: Mutex::default(), persistence }))
     }
 
     pub(crate) fn options(&self) -> &TaskOptions {
         &self.0.options
     }
 
-    /// A new task, which can be asked after from now on; `None` where there are as many as there may
-    /// be, it cannot be kept, or ids that nobody can guess cannot be made.
+    /// Opens a new task, which can be polled from now on. `None` if the client has too many tasks,
+    /// the task cannot be stored, or no random id can be generated.
     pub(crate) async fn open(&self) -> Option<NewTask> {
-        let new = self.noted()?;
-        let Some(Keeping { store, owner }) = &self.0.keeping else { return Some(new) };
+        let new = self.insert_new()?;
+        let Some(TaskPersistence { store, owner }) = &self.0.persistence else { return Some(new) };
         let stored = StoredTask {
             id: new.task.id.clone(),
             owner: owner.clone(),
@@ -86,22 +86,22 @@ impl Tasks {
             Ok(()) => Some(new),
             Err(TaskStoreError::Full) => None,
             Err(error) => {
-                tracing::warn!(%error, "a call becomes no task, which could not be kept");
+                tracing::warn!(%error, "a call does not become a task because the task could not be stored");
                 None
             }
         }
     }
 
-    fn noted(&self) -> Option<NewTask> {
+    fn insert_new(&self) -> Option<NewTask> {
         let id = format!("task_{}", toolcrib_core::unguessable::<16>().ok()?);
-        let withdrawn = CancellationToken::new();
+        let cancelled = CancellationToken::new();
         let now = current_timestamp();
-        let task = Kept {
+        let task = TaskEntry {
             created_at: now.clone(),
             updated_at: now,
-            said: None,
-            state: State::Working,
-            withdrawn: withdrawn.clone(),
+            status_message: None,
+            state: TaskState::Working,
+            cancelled: cancelled.clone(),
         };
         let mut kept = self.kept();
         if kept.len() >= self.0.options.max {
@@ -110,19 +110,19 @@ impl Tasks {
         let seed = self.shown(&id, &task);
         kept.insert(id.clone(), task);
         let expires = Instant::now().checked_add(self.0.options.ttl);
-        let task = KeptTask { tasks: self.clone(), id, withdrawn, expires };
+        let task = TaskHandle { tasks: self.clone(), id, cancelled, expires };
         Some(NewTask { task, seed, begun: false })
     }
 
-    /// What a task has come to, also one of before a restart.
+    /// The state of a task, including one from before a restart.
     pub(crate) async fn get(&self, id: &str) -> Result<DetailedTask, ErrorData> {
         if let Some(found) = self.get_own(id) {
             return found;
         }
-        let Keeping { store, owner } = self.0.keeping.as_ref().ok_or_else(unknown)?;
+        let TaskPersistence { store, owner } = self.0.persistence.as_ref().ok_or_else(unknown)?;
         let found = store.find(owner, id).await.map_err(|error| {
-            tracing::error!(%error, "a task could not be looked for");
-            ErrorData::internal_error("the task could not be looked for", None)
+            tracing::error!(%error, "a task could not be looked up");
+            ErrorData::internal_error("the task could not be looked up", None)
         })?;
         let FoundTask { created_at, state } = found.ok_or_else(unknown)?;
         let (updated, payload) = match state {
@@ -137,30 +137,30 @@ impl Tasks {
         let kept = self.kept();
         let task = kept.get(id)?;
         let payload = match &task.state {
-            State::Working => TaskPayload::Working,
-            State::Asking(asking) => match asking.requests() {
+            TaskState::Working => TaskPayload::Working,
+            TaskState::OpenQuestions(asking) => match asking.requests() {
                 Ok(input_requests) => TaskPayload::InputRequired { input_requests },
                 Err(error) => return Some(Err(error)),
             },
-            State::Ended(payload) => payload.clone(),
+            TaskState::Ended(payload) => payload.clone(),
         };
         Some(Ok(DetailedTask::new(self.shown(id, task), payload)))
     }
 
-    /// Keeps how a task ended.
-    async fn keep_end(&self, id: &str, payload: &TaskPayload) {
-        let Some(Keeping { store, owner }) = &self.0.keeping else { return };
+    /// Stores how a task ended.
+    async fn store_end(&self, id: &str, payload: &TaskPayload) {
+        let Some(TaskPersistence { store, owner }) = &self.0.persistence else { return };
         let ended = EndedTask { at: current_timestamp(), outcome: outcome(payload) };
         if let Err(error) = store.end(owner, id, &ended).await {
-            tracing::warn!(%error, "what came of a task will not outlive this server");
+            tracing::warn!(%error, "the outcome of a task could not be stored and is lost when this server ends");
         }
     }
 
-    /// Answers what a task asks, as far as these are answers to it.
+    /// Accepts responses to the open questions of a task; others are ignored.
     pub(crate) fn update(&self, id: &str, responses: InputResponses) -> Result<(), ErrorData> {
         let mut kept = self.kept();
         let task = kept.get_mut(id).ok_or_else(unknown)?;
-        let State::Asking(asking) = &mut task.state else { return Ok(()) };
+        let TaskState::OpenQuestions(asking) = &mut task.state else { return Ok(()) };
         for (key, response) in responses {
             if let Some(key) = asking.own_key(&key)
                 && asking.questions.is_answer(key, &response)
@@ -170,85 +170,85 @@ impl Tasks {
         }
         task.updated_at = current_timestamp();
         if asking.questions.keys().all(|key| asking.given.contains_key(key)) {
-            let state = std::mem::replace(&mut task.state, State::Working);
-            if let State::Asking(Asking { given, answered, .. }) = state {
-                // Nobody who waits any more has a task that goes on.
+            let state = std::mem::replace(&mut task.state, TaskState::Working);
+            if let TaskState::OpenQuestions(OpenQuestions { given, answered, .. }) = state {
+                // If the receiver is gone, the task has ended.
                 let _ = answered.send(given);
             }
         }
         Ok(())
     }
 
-    /// Withdraws a task: its work is ended. One that has ended stays as it is.
+    /// Cancels a task and its work. A task that has ended stays unchanged.
     pub(crate) async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
         {
             let mut kept = self.kept();
             let task = kept.get_mut(id).ok_or_else(unknown)?;
-            if matches!(task.state, State::Ended(_)) {
+            if matches!(task.state, TaskState::Ended(_)) {
                 return Ok(());
             }
             task.end(TaskPayload::Cancelled);
-            task.withdrawn.cancel();
+            task.cancelled.cancel();
         }
-        self.keep_end(id, &TaskPayload::Cancelled).await;
+        self.store_end(id, &TaskPayload::Cancelled).await;
         Ok(())
     }
 
-    fn shown(&self, id: &str, kept: &Kept) -> Task {
+    fn shown(&self, id: &str, kept: &TaskEntry) -> Task {
         let mut task = self.described(id, &kept.created_at, &kept.updated_at);
-        task.status_message.clone_from(&kept.said);
+        task.status_message.clone_from(&kept.status_message);
         task
     }
 
     fn described(&self, id: &str, created: &str, updated: &str) -> Task {
         let mut task = Task::new(id, TaskStatus::Working, created, updated)
-            .with_poll_interval_ms(LOOK_EVERY_MS);
+            .with_poll_interval_ms(POLL_INTERVAL_MS);
         task.ttl_ms = millis(self.0.options.ttl);
         task
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<String, TaskEntry>> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A time as the protocol says it; `None` for as good as ever.
+/// A duration as the protocol expresses it; `None` if it is too long to express.
 fn millis(time: Duration) -> Option<u64> {
     u64::try_from(time.as_millis()).ok()
 }
 
-impl Kept {
+impl TaskEntry {
     fn end(&mut self, payload: TaskPayload) {
-        self.state = State::Ended(payload);
+        self.state = TaskState::Ended(payload);
         self.updated_at = current_timestamp();
     }
 }
 
-impl Asking {
-    /// What is still to be answered.
+impl OpenQuestions {
+    /// The questions that are still to be answered.
     fn requests(&self) -> Result<InputRequests, ErrorData> {
         let requests = self.questions.requests()?.into_iter();
         let open = requests.filter(|(key, _)| !self.given.contains_key(key));
         Ok(open.map(|(key, request)| (format!("{}.{key}", self.round), request)).collect())
     }
 
-    /// The question's own key, of one that a client was told.
+    /// The question's own key, from the key that a client was told.
     fn own_key<'a>(&self, key: &'a str) -> Option<&'a str> {
         let (round, key) = key.split_once('.')?;
         (round == self.round.to_string()).then_some(key)
     }
 }
 
-/// A task of which nobody was told yet. Dropped, it has never been.
+/// A task that no client knows of yet. Dropping it removes it without a trace.
 pub(crate) struct NewTask {
-    task: KeptTask,
+    task: TaskHandle,
     seed: Task,
     begun: bool,
 }
 
 impl NewTask {
-    /// For whoever does its work, and as the client is told of it.
-    pub(crate) fn begin(mut self) -> (KeptTask, Task) {
+    /// Returns the handle for whoever does the work, and the task as the client is told of it.
+    pub(crate) fn begin(mut self) -> (TaskHandle, Task) {
         self.begun = true;
         (self.task.clone(), self.seed.clone())
     }
@@ -261,40 +261,42 @@ impl Drop for NewTask {
         }
         self.task.forget();
         let tasks = self.task.tasks.clone();
-        // Without a runtime the server ends, and the task with it.
-        if tasks.0.keeping.is_some()
+        // Without a runtime the server is ending, and the task with it.
+        if tasks.0.persistence.is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let id = self.task.id.clone();
             runtime.spawn(async move {
-                let Some(Keeping { store, owner }) = &tasks.0.keeping else { return };
-                // One that stays is lost once the server ends, and nobody asks after it.
+                let Some(TaskPersistence { store, owner }) = &tasks.0.persistence else { return };
+                // A record that stays becomes a lost task when the server ends; no client knows its
+                // id.
                 let _ = store.forget(owner, &id).await;
             });
         }
     }
 }
 
-/// One task, for whoever does its work.
+/// A handle to one task, for whoever does its work.
 #[derive(Clone)]
-pub(crate) struct KeptTask {
+pub(crate) struct TaskHandle {
     tasks: Tasks,
     id: String,
-    withdrawn: CancellationToken,
-    /// When its time is over; `None` for never.
+    cancelled: CancellationToken,
+    /// When its time to live is over; `None` for never.
     expires: Option<Instant>,
 }
 
-impl KeptTask {
-    /// Notes what the tool says of how far it is.
+impl TaskHandle {
+    /// Sets the status message of the tool.
     pub(crate) fn say(&self, text: &str) {
         self.change(|kept| {
-            kept.said = Some(text.to_owned());
+            kept.status_message = Some(text.to_owned());
             kept.updated_at = current_timestamp();
         });
     }
 
-    /// Asks; what comes back completes once all is answered. It fails where the task is over.
+    /// Asks questions; the receiver completes when all are answered, and fails if the task has
+    /// ended.
     pub(crate) fn ask(
         &self,
         round: usize,
@@ -303,13 +305,14 @@ impl KeptTask {
         let (answered, answers) = oneshot::channel();
         let given = InputResponses::new();
         self.change(|kept| {
-            kept.state = State::Asking(Asking { questions, round, given, answered });
+            kept.state =
+                TaskState::OpenQuestions(OpenQuestions { questions, round, given, answered });
             kept.updated_at = current_timestamp();
         });
         answers
     }
 
-    /// Says what has come of it.
+    /// Ends the task with this outcome.
     pub(crate) async fn end(&self, payload: TaskPayload) {
         let mut ended = false;
         self.change(|kept| {
@@ -317,19 +320,19 @@ impl KeptTask {
             ended = true;
         });
         if ended {
-            self.tasks.keep_end(&self.id, &payload).await;
+            self.tasks.store_end(&self.id, &payload).await;
         }
     }
 
-    /// Withdrawn, or its time is over.
-    pub(crate) async fn over(&self) {
+    /// Completes when the task is cancelled or has expired.
+    pub(crate) async fn ended(&self) {
         tokio::select! {
-            () = self.withdrawn.cancelled() => {}
+            () = self.cancelled.cancelled() => {}
             () = self.expired() => {}
         }
     }
 
-    /// Its time is over.
+    /// Completes when the task has expired.
     pub(crate) async fn expired(&self) {
         match self.expires {
             Some(expires) => tokio::time::sleep_until(expires).await,
@@ -337,23 +340,23 @@ impl KeptTask {
         }
     }
 
-    /// Forgets it.
+    /// Forgets the task.
     pub(crate) fn forget(&self) {
         self.tasks.kept().remove(&self.id);
     }
 
-    /// Changes it unless it has ended: of two who end it, the first does.
-    fn change(&self, change: impl FnOnce(&mut Kept)) {
+    /// Changes the task unless it has ended: the first end wins.
+    fn change(&self, change: impl FnOnce(&mut TaskEntry)) {
         let mut kept = self.tasks.kept();
         if let Some(kept) = kept.get_mut(&self.id)
-            && !matches!(kept.state, State::Ended(_))
+            && !matches!(kept.state, TaskState::Ended(_))
         {
             change(kept);
         }
     }
 }
 
-/// How a task ended, as it is kept.
+/// The outcome of a task as it is stored.
 fn outcome(payload: &TaskPayload) -> Value {
     match payload {
         TaskPayload::Completed { result } => json!({"result": result}),
@@ -362,7 +365,7 @@ fn outcome(payload: &TaskPayload) -> Value {
     }
 }
 
-/// The same as the protocol has it.
+/// The outcome of a task as the protocol expresses it.
 fn payload(outcome: Value) -> TaskPayload {
     let Value::Object(mut outcome) = outcome else { return TaskPayload::Cancelled };
     match (outcome.remove("result"), outcome.remove("error")) {
@@ -372,7 +375,7 @@ fn payload(outcome: Value) -> TaskPayload {
     }
 }
 
-/// What is known of a task whose server ended before it did.
+/// The outcome of a task whose server ended first.
 fn lost() -> TaskPayload {
     let kind = ErrorKind::OutcomeUnknown.as_str();
     let error = ErrorData::internal_error(
@@ -390,7 +393,7 @@ fn lost() -> TaskPayload {
 
 fn unknown() -> ErrorData {
     ErrorData::invalid_params(
-        "no task of this client has this id: its time is over, or this server never gave it out",
+        "this client has no task with this id: the task has expired, or the id is wrong",
         None,
     )
 }
@@ -423,7 +426,7 @@ mod tests {
         Arc::new(Questions::of(&suspension, None, &client).unwrap().ok().unwrap())
     }
 
-    fn said(text: &str) -> Value {
+    fn form_answer(text: &str) -> Value {
         json!({"action": "accept", "content": {"x": text}})
     }
 
@@ -441,16 +444,17 @@ mod tests {
         assert_eq!((seed.task_id.as_str(), seed.ttl_ms), (task.id.as_str(), Some(3_600_000)));
         let answers = task.ask(2, questions());
         assert_eq!(open_keys(&tasks, &task.id), ["2.a", "2.b"]);
-        // Of an earlier round, of no round, and no answer to a form.
-        let wrong = [("1.a", said("x")), ("a", said("x")), ("2.b", json!({"ignored": true}))];
+        // Responses for an earlier round, without a round, and not matching the form.
+        let wrong =
+            [("1.a", form_answer("x")), ("a", form_answer("x")), ("2.b", json!({"ignored": true}))];
         tasks.update(&task.id, wrong.map(|(key, one)| (key.to_owned(), one)).into()).unwrap();
         assert_eq!(open_keys(&tasks, &task.id), ["2.a", "2.b"]);
-        tasks.update(&task.id, [("2.a".to_owned(), said("one"))].into()).unwrap();
+        tasks.update(&task.id, [("2.a".to_owned(), form_answer("one"))].into()).unwrap();
         assert_eq!(open_keys(&tasks, &task.id), ["2.b"]);
-        tasks.update(&task.id, [("2.b".to_owned(), said("two"))].into()).unwrap();
+        tasks.update(&task.id, [("2.b".to_owned(), form_answer("two"))].into()).unwrap();
         assert_eq!(tasks.get(&task.id).await.unwrap().status(), TaskStatus::Working);
         let answers = answers.await.unwrap();
-        assert_eq!((&answers["a"], &answers["b"]), (&said("one"), &said("two")));
+        assert_eq!((&answers["a"], &answers["b"]), (&form_answer("one"), &form_answer("two")));
     }
 
     #[tokio::test]
@@ -465,11 +469,11 @@ mod tests {
         one.say("too late");
         let ended = tasks.get(&one.id).await.unwrap();
         assert_eq!((ended.status(), ended.task.status_message), (TaskStatus::Cancelled, None));
-        // What is done counts as long as it is kept.
+        // A finished task counts as long as it is kept.
         assert!(tasks.open().await.is_none());
         one.forget();
         assert!(tasks.open().await.is_some() && tasks.get(&one.id).await.is_err());
-        // That one began nothing.
+        // The dropped task was never begun.
         assert!(tasks.open().await.is_some());
     }
 }

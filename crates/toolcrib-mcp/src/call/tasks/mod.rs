@@ -1,9 +1,9 @@
-//! Calls that are answered with a task: the client asks after it until it is done, however long that
-//! takes (the extension `io.modelcontextprotocol/tasks`).
+//! Calls that are answered with a task, which the client polls until it is done (the extension
+//! `io.modelcontextprotocol/tasks`).
 //!
-//! A task is a call that goes on without its request. It is known to the client that made the call
-//! and to no other, ends with its time to live at the latest, and is withdrawn by `tasks/cancel` as a
-//! call is by its request's end.
+//! A task is a call that continues without its request. Only the client that made the call can see
+//! it. It ends when its time to live is over at the latest, and `tasks/cancel` cancels it as the
+//! end of a request cancels a call.
 
 mod client_tasks;
 mod driver;
@@ -14,25 +14,25 @@ use std::time::Duration;
 use rmcp::model::{ClientCapabilities, ErrorData};
 use toolcrib_tool::{TaskMode, ToolDefinition};
 
-pub(crate) use crate::call::tasks::client_tasks::{Keeping, KeptTask, NewTask, Tasks};
-pub(crate) use crate::call::tasks::driver::{Work, drive};
+pub(crate) use crate::call::tasks::client_tasks::{NewTask, TaskHandle, TaskPersistence, Tasks};
+pub(crate) use crate::call::tasks::driver::{CallFuture, drive};
 pub use store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 
-/// How long calls of a tool whose calls are all tasks may ask something at once: a question that comes
-/// first is asked before there is a task.
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// For a tool whose calls always become tasks, how long to wait for a first question: it is asked
+/// before there is a task.
+const FIRST_QUESTION_WAIT: Duration = Duration::from_millis(100);
 
-/// Which calls become tasks, and how long those are kept.
+/// Which calls become tasks, and how long tasks are kept.
 #[derive(Debug, Clone)]
 pub struct TaskOptions {
-    /// How long a call may take before it becomes a task, where the client knows tasks and the tool
-    /// says nothing else. Default 10 s.
+    /// How long a call may take before it becomes a task, if the client supports tasks and the tool
+    /// does not specify anything else. Default 10 s.
     pub after: Duration,
-    /// How long a task is kept, from its beginning on. One that is still at work then is ended. Default
-    /// one hour.
+    /// How long a task is kept from its creation on. A task that is still running then is
+    /// cancelled. Default one hour.
     pub ttl: Duration,
-    /// How many tasks one client may have at once, those that are done included. While there are as
-    /// many, calls are answered when they are done. 0: tasks are not offered at all. Default 100.
+    /// How many tasks one client may have at once, including finished ones. At the limit, calls are
+    /// answered when they are done. 0 disables tasks. Default 100.
     pub max: usize,
 }
 
@@ -52,46 +52,46 @@ impl TaskOptions {
         self.are_offered() && client.supports_tasks()
     }
 
-    /// What a call of this tool may become for that client. The error is for clients that cannot call
-    /// it.
-    pub(crate) fn fate(
+    /// How a call of this tool is answered for that client. The error is for clients that cannot
+    /// call it.
+    pub(crate) fn answer_mode(
         &self,
         definition: &ToolDefinition,
         client: &ClientCapabilities,
-    ) -> Result<Fate, ErrorData> {
+    ) -> Result<AnswerMode, ErrorData> {
         if !self.are_offered() {
-            return Ok(Fate::Answer);
+            return Ok(AnswerMode::Answer);
         }
         match definition.task() {
             TaskMode::Required if !client.supports_tasks() => {
                 let tasks = ClientCapabilities::builder().enable_tasks().build();
                 Err(ErrorData::missing_required_client_capability(tasks))
             }
-            TaskMode::Required => Ok(Fate::Task),
-            TaskMode::Auto if client.supports_tasks() => Ok(Fate::TaskAfter(self.after)),
-            _ => Ok(Fate::Answer),
+            TaskMode::Required => Ok(AnswerMode::Task),
+            TaskMode::Auto if client.supports_tasks() => Ok(AnswerMode::TaskAfter(self.after)),
+            _ => Ok(AnswerMode::Answer),
         }
     }
 }
 
-/// What a call may become.
+/// How a call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Its request waits for the answer.
+pub(crate) enum AnswerMode {
+    /// The request waits for the answer.
     Answer,
-    /// A task, once it has taken so long.
+    /// With a task, if the call takes this long.
     TaskAfter(Duration),
-    /// A task, unless it asks something first.
+    /// With a task, unless the call asks something first.
     Task,
 }
 
-impl Fate {
-    /// How long the request waits; `None`: as long as it takes.
-    pub(crate) fn patience(self) -> Option<Duration> {
+impl AnswerMode {
+    /// How long the request waits; `None` for as long as it takes.
+    pub(crate) fn wait_limit(self) -> Option<Duration> {
         match self {
             Self::Answer => None,
-            Self::TaskAfter(patience) => Some(patience),
-            Self::Task => Some(AT_ONCE),
+            Self::TaskAfter(wait_limit) => Some(wait_limit),
+            Self::Task => Some(FIRST_QUESTION_WAIT),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where tasks outlive the server.
+//! Storage in which tasks survive a restart.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_tool::BoxFuture;
 
-/// Keeps what came of tasks, so that their clients find it after a restart.
+/// Stores the outcomes of tasks, so that clients find them after a restart.
 ///
-/// Whoever begins a task claims it. A task whose server ended before it did is lost: whether its call had
-/// its effect is not known.
+/// The server that begins a task owns it. If that server ends before the task does, the task is
+/// lost: whether its call had an effect is unknown.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
-    /// Keeps a new task, at work. Fails where its owner has `most` of them already, in all servers.
+    /// Stores a new, running task. Fails if its owner already has `most` tasks, across all servers.
     fn begin<'a>(
         &'a self,
         task: &'a StoredTask,
         most: usize,
     ) -> BoxFuture<'a, Result<(), TaskStoreError>>;
 
-    /// Keeps how a task ended that this store has begun.
+    /// Stores how a task ended that this store has begun.
     fn end<'a>(
         &'a self,
         owner: &'a str,
@@ -26,14 +26,14 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
         ended: &'a EndedTask,
     ) -> BoxFuture<'a, Result<(), TaskStoreError>>;
 
-    /// Forgets a task that this store has begun: its client was never told of it.
+    /// Forgets a task that this store has begun and that no client was told of.
     fn forget<'a>(
         &'a self,
         owner: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<(), TaskStoreError>>;
 
-    /// What became of a task of an owner, unless its time is over.
+    /// Looks up a task of an owner that has not expired.
     fn find<'a>(
         &'a self,
         owner: &'a str,
@@ -41,63 +41,63 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<FoundTask>, TaskStoreError>>;
 }
 
-/// A task as it was begun.
+/// A new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTask {
-    /// Its id, which nobody can guess.
+    /// Its id, which cannot be guessed.
     pub id: String,
-    /// Whose it is: nobody else finds it.
+    /// Its owner: nobody else finds it.
     pub owner: String,
-    /// Since when, as the protocol writes it.
+    /// When it was created, in the protocol's format.
     pub created_at: String,
-    /// When its time is over.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedTask {
-    /// When, as the protocol writes it.
+    /// When it ended, in the protocol's format.
     pub at: String,
-    /// What came of it: an object with `result`, `error`, or, of one that was withdrawn, neither.
+    /// Its outcome: an object with `result` or `error`, or with neither if it was cancelled.
     pub outcome: Value,
 }
 
-/// A task that is kept.
+/// A stored task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundTask {
-    /// Since when, as the protocol writes it.
+    /// When it was created, in the protocol's format.
     pub created_at: String,
-    /// How far it has come.
+    /// Its state.
     pub state: FoundTaskState,
 }
 
-/// How far a task has come.
+/// The state of a stored task.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FoundTaskState {
     /// It has ended.
     Ended(EndedTask),
-    /// The server that began it works on it.
+    /// The server that began it is working on it.
     Working,
-    /// The server that began it ended first.
+    /// The server that began it ended before the task did.
     Lost,
 }
 
-/// Why a task could not be kept or found.
+/// Why a task could not be stored or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskStoreError {
-    /// Its owner has as many tasks as there may be.
+    /// Its owner has the maximum number of tasks.
     Full,
-    /// The store does not work; for the operator.
+    /// The store does not work; the text is for the operator.
     Failed(String),
 }
 
 impl fmt::Display for TaskStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => f.write_str("this client has as many tasks as it may have"),
+            Self::Full => f.write_str("this client has reached its limit of tasks"),
             Self::Failed(problem) => f.write_str(problem),
         }
     }

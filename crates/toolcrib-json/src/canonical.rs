@@ -32,7 +32,7 @@ pub enum Numbers {
 /// ```
 pub fn canonical_json(value: &Value) -> String {
     let mut out = String::new();
-    Writer { numbers: Numbers::AsWritten, out: &mut out }.value(value);
+    CanonicalWriter { numbers: Numbers::AsWritten, out: &mut out }.value(value);
     out
 }
 
@@ -50,15 +50,15 @@ pub fn canonical_json(value: &Value) -> String {
 /// assert_eq!(text(r#"{"b": 1.50, "a": 2e1}"#, Numbers::ByValue), r#"{"a":2e1,"b":15e-1}"#);
 /// ```
 pub fn write_canonical(value: Cursor<'_>, numbers: Numbers, out: &mut String) {
-    Writer { numbers, out }.cursor(value);
+    CanonicalWriter { numbers, out }.cursor(value);
 }
 
-struct Writer<'o> {
+struct CanonicalWriter<'o> {
     numbers: Numbers,
     out: &'o mut String,
 }
 
-impl Writer<'_> {
+impl CanonicalWriter<'_> {
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.out.push_str("null"),

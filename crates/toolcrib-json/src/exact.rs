@@ -49,7 +49,7 @@ static PREFIX: LazyLock<String> = LazyLock::new(|| {
 /// Whether a number, written as JSON, is the same after a way through a 64-bit integer or a double: it
 /// has the same value, and a whole number stays one. What is no JSON number is not.
 pub fn is_kept(number: &str) -> bool {
-    let Some(parts) = Parts::of(number) else { return false };
+    let Some(parts) = NumberParts::of(number) else { return false };
     if parts.is_integer() {
         return parts.whole.len() <= SAFE_DIGITS
             || number.parse::<i64>().is_ok()
@@ -62,7 +62,7 @@ pub fn is_kept(number: &str) -> bool {
     let Ok(double) = number.parse::<f64>() else { return false };
     let shortest = format!("{:e}", double.abs());
     double.is_finite()
-        && Parts::of(&shortest).and_then(|kept| kept.value()) == Some((digits, power))
+        && NumberParts::of(&shortest).and_then(|kept| kept.value()) == Some((digits, power))
 }
 
 /// The JSON text with a stand-in for every number that is not [kept](is_kept). A number beyond the range
@@ -108,7 +108,7 @@ pub fn restore(text: &str) -> Cow<'_, str> {
         let end = end_of_number(text.as_bytes(), begins);
         let is_number = text[..start].ends_with('"')
             && text[end..].starts_with('"')
-            && Parts::of(&text[begins..end]).is_some();
+            && NumberParts::of(&text[begins..end]).is_some();
         if is_number {
             out.push_str(&text[copied..start - 1]);
             out.push_str(&text[begins..end]);
@@ -125,7 +125,7 @@ pub fn restore(text: &str) -> Cow<'_, str> {
 
 /// The number that a string stands for; `None` for every other string.
 pub fn number(string: &str) -> Option<&str> {
-    string.strip_prefix(PREFIX.as_str()).filter(|number| Parts::of(number).is_some())
+    string.strip_prefix(PREFIX.as_str()).filter(|number| NumberParts::of(number).is_some())
 }
 
 /// What is left of a stand-in that was changed; every other string as it is.
@@ -149,7 +149,7 @@ pub fn stand_in(number: &str) -> Option<String> {
 /// assert_eq!(compare("-0.0", "0"), Some(Ordering::Equal));
 /// ```
 pub fn compare(one: &str, other: &str) -> Option<Ordering> {
-    let (one_parts, other_parts) = (Parts::of(one)?, Parts::of(other)?);
+    let (one_parts, other_parts) = (NumberParts::of(one)?, NumberParts::of(other)?);
     let (one_size, other_size) = (one_parts.magnitude(), other_parts.magnitude());
     let sign = |text: &str, (digits, _): &(String, i64)| match (digits.is_empty(), text) {
         (true, _) => 0,
@@ -168,14 +168,14 @@ pub fn compare(one: &str, other: &str) -> Option<Ordering> {
 
 /// Whether a number that is written in JSON is a whole number, however it is written.
 pub fn is_whole(number: &str) -> bool {
-    let value = Parts::of(number).and_then(|parts| parts.value());
+    let value = NumberParts::of(number).and_then(|parts| parts.value());
     value.is_some_and(|(_, power)| power >= 0)
 }
 
 fn needs_protection(number: &str) -> bool {
     // Most numbers are short: the first look is enough.
     (number.len() > SAFE_DIGITS || number.contains(['e', 'E']))
-        && Parts::of(number).is_some()
+        && NumberParts::of(number).is_some()
         && !is_kept(number)
         && number.parse::<f64>().is_ok_and(f64::is_finite)
 }
@@ -199,13 +199,13 @@ fn end_of_number(bytes: &[u8], start: usize) -> usize {
 }
 
 /// A number as it is written in JSON, without its sign.
-struct Parts<'a> {
+struct NumberParts<'a> {
     whole: &'a str,
     fraction: Option<&'a str>,
     exponent: Option<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> NumberParts<'a> {
     /// `None` for what is not a JSON number.
     fn of(number: &'a str) -> Option<Self> {
         let unsigned = number.strip_prefix('-').unwrap_or(number);
@@ -399,7 +399,7 @@ mod tests {
             let written = restore(&value.to_string()).into_owned();
             let means = |text: &str| -> Vec<_> {
                 let inside = text.trim_matches(['[', ']']);
-                inside.split(',').map(|number| Parts::of(number).unwrap().value()).collect()
+                inside.split(',').map(|number| NumberParts::of(number).unwrap().value()).collect()
             };
             prop_assert_eq!(means(&written), means(&text));
         }

@@ -9,16 +9,16 @@ use crate::admission::slots::ConcurrencySlot;
 use crate::call::batch::Barrier;
 use crate::call::nested::{RootCall, RunningCall};
 
-/// The calls that lead to a nested call, innermost first. Empty for a call of the host's own.
+/// The callers of a nested call, innermost first. Empty for a call that the host made.
 ///
-/// It does not keep slots taken: a context that a tool keeps beyond its call must not stop the
-/// tool for good.
+/// It does not keep slots occupied: a tool that keeps its context beyond the call must not block
+/// itself for good.
 #[derive(Debug, Clone)]
 pub(crate) struct Lineage {
     node: Option<Arc<LineageNode>>,
-    /// The calls of the same batch that are at work; `None` below a call that runs alone.
+    /// The running calls of the same batch; `None` below a call that runs alone.
     barrier: Option<Arc<Barrier>>,
-    /// The call of the host's own that all of them belong to.
+    /// The root call that all of them belong to.
     root: Arc<RootCall>,
 }
 
@@ -32,38 +32,38 @@ struct LineageNode {
     parent: Lineage,
 }
 
-/// A call as the origin of others: what it takes to make their [`Lineage`], which few calls ever
-/// need.
+/// A call as the caller of others: what is needed to build their [`Lineage`], which few calls ever
+/// do.
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
     call: Option<Arc<RunningCall>>,
-    /// Empty until the call has its permit, and where the tool states no limit.
+    /// Empty until the call has its permit, or if the tool states no limit.
     slot: OnceLock<Weak<ConcurrencySlot>>,
     /// Whether the call runs alone.
     alone: bool,
 }
 
 impl Descent {
-    /// Of a call of this definition that was made from the calls of `parent`.
+    /// For a call of this definition that was made below `parent`.
     pub(crate) fn new(parent: &Lineage, definition: &ToolDefinition) -> Self {
         let alone = parent.runs_alone(definition);
         Self { parent: parent.clone(), call: None, slot: OnceLock::new(), alone }
     }
 
-    /// The same of a call that is more than its definition.
+    /// Adds the running call.
     pub(crate) fn of_call(mut self, call: Arc<RunningCall>) -> Self {
         self.call = Some(call);
         self
     }
 
-    /// The call holds this slot, which those it makes may share.
+    /// Records the slot that the call holds, which its nested calls may share.
     pub(crate) fn hold(&self, slot: &Arc<ConcurrencySlot>) {
-        // A call takes one slot.
+        // A call takes only one slot.
         let _ = self.slot.set(Arc::downgrade(slot));
     }
 
-    /// What calls made from this one, a call of `tool`, are admitted with.
+    /// The lineage of the calls that this call of `tool` makes.
     pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
         let node = LineageNode {
             tool: tool.clone(),
@@ -78,32 +78,32 @@ impl Descent {
 }
 
 impl Lineage {
-    /// Of a call that no tool made, or of the calls of one batch.
+    /// The lineage of a call that no tool made, or of the calls of one batch.
     pub(crate) fn root() -> Self {
         Self { node: None, barrier: Some(Arc::default()), root: Arc::default() }
     }
 
-    /// The same of one call of the host's own.
+    /// Adds the root call.
     pub(crate) fn of_root(self, root: Arc<RootCall>) -> Self {
         Self { root, ..self }
     }
 
-    /// The call of the host's own that these calls belong to.
+    /// The root call that these calls belong to.
     pub(crate) fn outermost(&self) -> &Arc<RootCall> {
         &self.root
     }
 
-    /// The calls that lead here, the innermost first.
+    /// The callers, innermost first.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &Arc<RunningCall>> {
         self.nodes().filter_map(|node| node.call.as_ref())
     }
 
-    /// What the outermost call is answered with whatever came of it, if it is this one.
+    /// The answer of the root call if it was refused; `None` for nested calls.
     pub(crate) fn refusal(&self) -> Option<ToolError> {
         if self.depth() == 0 { self.root.refusal() } else { None }
     }
 
-    /// Whether these calls do nothing but hand a call of that tool on.
+    /// Whether all these calls only delegate to a call of that tool.
     pub(crate) fn hands_on(&self, tool: &str) -> bool {
         let mut next = tool;
         self.calls().all(|call| {
@@ -113,37 +113,37 @@ impl Lineage {
         })
     }
 
-    /// The tools of these calls, the outermost first.
+    /// The tools of these calls, outermost first.
     pub(crate) fn callers(&self) -> Vec<String> {
         let mut names: Vec<_> = self.nodes().map(|node| node.tool.as_str().to_owned()).collect();
         names.reverse();
         names
     }
 
-    /// When time ends a call that these calls lead to: the caller's deadline, or the limit of one of
-    /// them.
+    /// When a call below these calls is ended: at the caller's deadline, or at the time limit of
+    /// one of them.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let limits = self.calls().filter_map(|call| call.limit_end()).map(|(at, _)| at);
         limits.chain(self.root.deadline()).min()
     }
 
-    /// Where a call stands among those of its batch that are at work.
+    /// The barrier that the running calls of the batch share.
     pub(crate) fn barrier(&self) -> Option<Arc<Barrier>> {
         self.barrier.clone()
     }
 
-    /// Whether a call of this definition that these calls lead to waits until it can run alone. Calls
-    /// of the host's own are put in order by their batch.
+    /// Whether a nested call of this definition waits until it can run alone. Root calls are
+    /// ordered by their batch.
     pub(crate) fn runs_alone(&self, definition: &ToolDefinition) -> bool {
         self.depth() > 0 && !definition.parallel()
     }
 
-    /// How many calls lead here: 0 for a call of the host's own.
+    /// The nesting depth: 0 for a root call.
     pub(crate) fn depth(&self) -> usize {
         self.node.as_ref().map_or(0, |node| node.depth)
     }
 
-    /// The slot a call of this tool holds up the line; a nested call shares it.
+    /// The slot that a caller of the same tool holds; a nested call shares it.
     pub(super) fn slot_of(&self, tool: &ToolName) -> Option<Arc<ConcurrencySlot>> {
         self.nodes().filter(|node| node.tool == *tool).find_map(|node| node.slot.upgrade())
     }

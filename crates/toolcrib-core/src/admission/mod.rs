@@ -1,7 +1,7 @@
 //! Whether a checked call may start now: breaker, slots and rate, in this order, by tool name.
 //!
-//! What is kept here outlives turns and reloads; the limits themselves come from the definition
-//! each call holds, so that a reloaded definition counts from its first call on.
+//! This state outlives turns and reloads. The limits come from the definition that each call holds,
+//! so a reloaded definition applies from its first call on.
 
 mod breaker;
 mod fair_bucket;
@@ -26,15 +26,15 @@ use crate::admission::slots::{Admittance, Gate, Queued};
 pub(crate) use self::lineage::{Descent, Lineage};
 pub(crate) use crate::admission::slots::ConcurrencySlot;
 
-/// The deepest a call may lie within other calls; one deeper is `denied`.
+/// The maximum nesting depth of calls; a deeper one is `denied`.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Bounds that hold for every tool.
+/// Limits that apply to every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdmissionConfig {
-    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that none waits. When as many
-    /// wait, the newest call of the identity with the most waiting calls makes room for an identity that
-    /// has fewer.
+    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that no call waits. When
+    /// as many wait, the newest call of the identity with the most waiting calls makes room for an
+    /// identity that has fewer.
     pub(crate) max_queue: usize,
     /// How long a call waits for a slot at most. Default 30 s.
     pub(crate) queue_timeout: Duration,
@@ -55,18 +55,18 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// The door that every call passes before it runs.
+/// Admits calls: each one passes here before it runs.
 #[derive(Debug)]
 pub(crate) struct Admission {
     config: AdmissionConfig,
     breaker: Breaker,
-    /// Tools whose definitions have stated a limit, from the first such call on. The names are those
-    /// of definitions, never a model's; names that are no longer called are forgotten when the map is
-    /// full, because tools come and go.
+    /// Tools whose definitions state a limit, from the first such call on. The names come from
+    /// definitions, never from a model. Names that are no longer called are removed when the map is
+    /// full.
     tools: RwLock<HashMap<ToolName, Arc<ToolAdmission>>>,
 }
 
-/// What is counted for one tool.
+/// The counters of one tool.
 #[derive(Debug, Default)]
 struct ToolAdmission {
     gate: Arc<Gate>,
@@ -74,9 +74,9 @@ struct ToolAdmission {
 }
 
 impl ToolAdmission {
-    /// Whether forgetting it changes nothing: no call runs or waits, and no rate is used up.
+    /// Whether it can be forgotten: no call runs or waits, and all rate limits are full.
     fn is_idle(&self) -> bool {
-        // Slots and places in the queue hold the gate.
+        // Slots and waiting calls hold a reference to the gate.
         Arc::strong_count(&self.gate) == 1 && self.rates.are_full()
     }
 }
@@ -114,12 +114,13 @@ impl Admission {
                 None => self.slot(tool, identity, limit).await?,
             };
             permit.slot = Some(taken);
-            // Those in front may have timed out meanwhile; a whole queue must not follow them.
+            // Calls in front may have timed out in the meantime; a whole queue must not follow
+            // them.
             if waited && !permit.watch.is_trial() {
                 permit.watch = self.watch(tool, edition, identity)?;
             }
         }
-        // Last, so that a call that does not start uses up nothing.
+        // Last, so that a call that does not start uses no token.
         if let Some(limit) = definition.rate() {
             self.take_token(tool, identity, limit)?;
         }
@@ -136,18 +137,18 @@ impl Admission {
         checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
     }
 
-    /// Forgets the timeouts of a tool, for every identity: paused calls pass again. Says for how many
-    /// identities it was paused.
+    /// Forgets the timeouts of a tool for every identity, so that its calls pass again. Returns for
+    /// how many identities it was paused.
     pub(crate) fn reset_breaker(&self, tool: &str) -> usize {
         self.breaker.reset(tool)
     }
 
-    /// The tools that are paused for an identity, with the longest time left.
+    /// The paused tools, each with the longest time left for any identity.
     pub(crate) fn paused(&self) -> BTreeMap<String, Duration> {
         self.breaker.paused()
     }
 
-    /// A slot, and whether it had to be waited for.
+    /// A slot, and whether the call had to wait for it.
     async fn slot(
         &self,
         tool: &ToolName,
@@ -194,8 +195,8 @@ impl Admission {
     }
 }
 
-/// Takes lent slots back as soon as their tools have room, in the order of the tools' names: calls that
-/// take several back in one order cannot wait for each other in a circle.
+/// Takes lent slots back as soon as their tools have room. The order by tool name prevents
+/// deadlocks between calls that take several slots back.
 pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<ConcurrencySlot>)>) {
     slots.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     for (_, limit, slot) in &slots {
@@ -207,33 +208,33 @@ pub(crate) async fn take_back(mut slots: Vec<(ToolName, usize, Arc<ConcurrencySl
                     slot.take_over(&other);
                 }
             }
-            // The queue of those that come back has no end.
+            // The queue of returning calls is unbounded.
             Some(Admittance::Full) => slot.take_back_now(),
         }
     }
 }
 
-/// A call that may run. Keep it until the call has ended, then say how with [`finish`]; dropped
-/// instead, it counts as withdrawn.
+/// A call that may run. Keep it until the call has ended, then report how with [`finish`]. If it is
+/// dropped instead, the call counts as withdrawn.
 ///
 /// [`finish`]: Self::finish
 #[derive(Debug)]
-#[must_use = "dropped, the permit is given back"]
+#[must_use = "dropping it gives the permit back"]
 pub(crate) struct Permit<'a> {
     slot: Option<Arc<ConcurrencySlot>>,
     watch: Watch<'a>,
 }
 
 impl Permit<'_> {
-    /// The slot, for work that may go on after its call was answered, as on the blocking pool:
-    /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
+    /// The slot, for work that may outlive the answer to its call, as on the blocking pool: while a
+    /// clone exists, the slot stays occupied. `None` where the tool states no limit.
     pub(crate) fn slot(&self) -> Option<&Arc<ConcurrencySlot>> {
         self.slot.as_ref()
     }
 
-    /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts
-    /// towards a pause, a `cancelled` call says nothing, and everything else ends a row of
-    /// timeouts. Whether the tool is paused from now on.
+    /// Gives the permit back; `failure` is the error kind of a failed call. Only `timeout` counts
+    /// towards a pause, `cancelled` is ignored, and everything else resets the count. Returns
+    /// whether the tool is paused from now on.
     pub(crate) fn finish(self, failure: Option<ErrorKind>) -> bool {
         match failure {
             Some(ErrorKind::Timeout) => return self.watch.timed_out(),

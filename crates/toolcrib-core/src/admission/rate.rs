@@ -8,14 +8,14 @@ use toolcrib_tool::RateLimit;
 
 use super::fair_bucket::{FairBucket, Refused};
 
-/// Limits of one tool that are kept at once: that of the live definition, and those that turns
-/// begun before a reload still hold.
+/// How many buckets one tool has at once: for the current definition, and for those that turns from
+/// before a reload still hold.
 const KEPT: usize = 4;
 
 /// A period beyond which a limit is no limit.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// So many of something in so much time: a bucket of tokens that fills again evenly.
+/// A rate limiter: a bucket of tokens that refills evenly.
 ///
 /// ```
 /// use toolcrib_core::TokenBucket;
@@ -32,12 +32,12 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 pub struct TokenBucket(Mutex<Tokens>);
 
 impl TokenBucket {
-    /// A full bucket of as many tokens as the limit allows, which fill again evenly over its time.
+    /// A full bucket with as many tokens as the limit allows, which refill evenly over its period.
     pub fn new(limit: RateLimit) -> Self {
         Self(Mutex::new(Tokens::new(limit, Instant::now())))
     }
 
-    /// Takes a token, or says how long until there is one.
+    /// Takes a token, or returns the time until the next one.
     pub fn take(&self) -> Result<(), Duration> {
         // Nothing panics under the lock.
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,8 +104,8 @@ pub(super) fn nanoseconds(nanos: i128) -> Duration {
 
 /// The buckets of one tool.
 ///
-/// A bucket per limit, because turns begun before and after a reload call in any order, and a
-/// single bucket made anew at every change would always be full.
+/// One bucket per limit: turns from before and after a reload make calls in any order, and a single
+/// bucket that is recreated at every change would always be full.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     /// The most recently used is last.
@@ -140,7 +140,7 @@ impl Rates {
         known.bucket.take(identity, now)
     }
 
-    /// Whether every bucket is full again, so that a new one would be no different.
+    /// Whether every bucket is full again, so that a new one would behave the same.
     pub(super) fn are_full(&self) -> bool {
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.iter().all(|known| known.used.elapsed() >= known.limit.per())

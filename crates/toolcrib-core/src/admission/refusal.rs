@@ -1,4 +1,4 @@
-//! What a call that may not start is told: why, and when to try again.
+//! Errors for calls that may not start: why, and when to try again.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) fn paused(paused: Paused, timeouts: u32) -> ToolError {
     later(error, wait, format!("Use another tool, or call again in {}.", seconds(wait)))
 }
 
-/// Within the queue's own time limit, everyone who waits now has been answered.
+/// All calls that wait now are answered within the queue's time limit.
 pub(super) fn queue_full(limit: Duration) -> ToolError {
     busy("the tool is busy, and too many calls are waiting for it", limit)
 }
@@ -62,7 +62,7 @@ fn busy(message: &str, wait: Duration) -> ToolError {
     later(ToolError::unavailable(message), wait, hint)
 }
 
-/// The same call may succeed after `wait`. The hint tells a model, `retry_after` tells programs.
+/// The same call may succeed after `wait`. The hint is for models, `retry_after` for programs.
 fn later(error: ToolError, wait: Duration, hint: String) -> ToolError {
     let wait = Duration::from_secs(whole_seconds(wait));
     error.with_retryable(true).with_retry_after(wait).with_hint(hint)

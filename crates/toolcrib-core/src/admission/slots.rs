@@ -11,8 +11,9 @@ type Grant = oneshot::Sender<ConcurrencySlot>;
 
 /// The slots of one tool.
 ///
-/// Every caller brings the limit of the definition it holds, and all are counted together: a
-/// semaphore per limit would let the calls of an old and of a reloaded definition run side by side.
+/// Every caller brings the limit of the definition it holds, and all calls are counted together:
+/// with one semaphore per limit, calls of the old and the reloaded definition would run at the same
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     queue: Mutex<FairQueue<Grant>>,
@@ -79,11 +80,11 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, FairQueue<Grant>> {
-        // No code of others runs under the lock; what a panic could have left is whole.
+        // No foreign code runs under the lock, so a panic cannot leave the state inconsistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A running call is over, or lends its slot.
+    /// A running call has ended, or lends its slot.
     fn leave(self: &Arc<Self>, identity: &Arc<str>) {
         let started = {
             let mut queue = self.lock();
@@ -122,7 +123,7 @@ pub(crate) struct ConcurrencySlot {
     identity: Arc<str>,
     /// The place in the order of arrival, which a call keeps while its slot is lent.
     ticket: u64,
-    /// Others may run while it is lent.
+    /// Whether another call may run in its place.
     is_lent: AtomicBool,
 }
 
@@ -132,7 +133,7 @@ impl ConcurrencySlot {
         Self { gate, identity, ticket, is_lent: AtomicBool::new(false) }
     }
 
-    /// Lets another call run in its place, until it is taken back.
+    /// Lets another call run in its place until it is taken back.
     pub(crate) fn lend(&self) {
         if !self.is_lent.swap(true, Ordering::AcqRel) {
             self.gate.leave(&self.identity);
@@ -155,9 +156,9 @@ impl ConcurrencySlot {
         })
     }
 
-    /// Goes on in the place of another slot of the same tool.
+    /// Takes over another slot of the same tool.
     pub(super) fn take_over(&self, other: &ConcurrencySlot) {
-        // The other one gives nothing back; unless this one is not lent any more, and needs it not.
+        // If this slot is still lent, the other one now stands for it and must not be given back.
         if self.is_lent.swap(false, Ordering::AcqRel) {
             other.is_lent.store(true, Ordering::Release);
         }
@@ -193,7 +194,7 @@ impl Drop for Queued {
         let started = {
             let mut queue = self.gate.lock();
             if !queue.remove(&self.identity, self.ticket) {
-                // Granted; if nobody took the slot, it is dropped with the channel.
+                // Granted. If nobody took the slot, it is dropped with the channel.
                 return;
             }
             // Whoever comes next may have a wider limit.

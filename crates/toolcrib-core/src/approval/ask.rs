@@ -1,4 +1,4 @@
-//! One question, with a clock of its own: whatever happens, there is a decision.
+//! Asking an approver with a time limit: whatever happens, there is a decision.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use futures_util::FutureExt;
 use super::{ApprovalRequest, Approver, Decision};
 use crate::suspension::readable;
 
-/// How long a call waits for a decision, where the host does not say.
+/// How long a call waits for a decision by default.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Asks, and denies if there is no decision in time or the approver panics.
 ///
-/// `timeout` is the question's own: no time limit of the call runs meanwhile. `None` waits for as
-/// long as it takes. Needs a tokio runtime with its timer.
+/// `timeout` applies to the question only; the call's own time limit does not run meanwhile. `None`
+/// waits forever. Needs a tokio runtime with its timer.
 pub async fn ask(
     approver: &dyn Approver,
     request: &ApprovalRequest,

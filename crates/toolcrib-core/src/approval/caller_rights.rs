@@ -1,4 +1,4 @@
-//! What the client that made a waiting call may do now, at the time of the decision.
+//! What the client that made a waiting call may do at the time of the decision.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -10,13 +10,13 @@ use crate::approval::policy::Verdict;
 use crate::call::turn::TurnState;
 use crate::suspension::{Caller, Suspension};
 
-/// Tells what the client that made a suspended call may do now.
+/// Reports what the client that made a suspended call may do now.
 ///
-/// A host that manages clients implements this over its live table of them and hands it to
-/// [`Executor::add_caller_rights`](crate::Executor::add_caller_rights). A call can wait for days,
-/// and meanwhile its client can lose its token or its rights.
+/// A host that manages clients implements this on top of its current table of clients and passes it
+/// to [`Executor::add_caller_rights`](crate::Executor::add_caller_rights). A call can wait for
+/// days, and its client can lose its token or its rights in the meantime.
 pub trait CallerRights: Send + Sync {
-    /// The standing of this caller at this moment.
+    /// What this caller may do at this moment.
     fn standing(&self, caller: &Caller) -> Standing;
 }
 
@@ -24,18 +24,18 @@ pub trait CallerRights: Send + Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Standing {
-    /// The host does not manage this caller: the rights that were kept with the call hold.
+    /// The host does not manage this caller: the rights that were stored with the call apply.
     Unmanaged,
     /// The options that the client's turns are opened with now.
     Current(Box<TurnOptions>),
-    /// The client may make no calls any more.
+    /// The client may no longer make calls.
     Revoked {
         /// Why, in a few words.
         reason: String,
     },
 }
 
-/// Every table of clients over one executor. A table leaves with its server.
+/// All tables of clients of one executor. A table goes away with its server.
 #[derive(Default)]
 pub(crate) struct CallerTables(RwLock<Vec<Weak<dyn CallerRights>>>);
 
@@ -46,7 +46,7 @@ impl CallerTables {
         tables.push(rights);
     }
 
-    /// A client that any table knows is current. Otherwise it is revoked if any table says so.
+    /// A client that any table knows is current. Otherwise it is revoked if a table says so.
     fn standing(&self, caller: &Caller) -> Standing {
         let tables: Vec<_> = {
             let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +65,8 @@ impl CallerTables {
 }
 
 impl TurnState {
-    /// Whether what the caller of a suspended call may do now is known here: the host's own calls, and those
-    /// of clients that it manages.
+    /// Whether this process knows the current rights of a suspended call's caller: of the host
+    /// itself, and of clients that it manages.
     pub(crate) fn knows_caller(&self, suspension: &Suspension) -> bool {
         let caller = suspension.caller();
         caller.client_name().is_none()
@@ -87,15 +87,15 @@ impl TurnState {
             Standing::Revoked { reason } => return refused(&reason),
             Standing::Current(options) => options,
         };
-        // The values decide for whom the call runs and what the host fills in.
-        // A client without a toolset of its own may have chosen one for the call.
+        // The values decide for whom the call runs and what is injected into it. A client without
+        // its own toolset may have chosen one for the call.
         let chosen = caller.toolset().ok().flatten();
         let toolset = options.own_toolset().or(chosen.as_ref());
         if options.values_within(toolset) != caller.values() {
             return refused("its context values have changed");
         }
         let snapshot = self.shared.registry.snapshot();
-        // A tool that is gone is not the client's matter: the call's answer says it.
+        // If the tool is gone, the call's answer reports that.
         let Some(slot) = snapshot.slot(suspension.tool()) else { return Ok(Some(options)) };
         let in_toolset =
             |toolset: &crate::Toolset| toolset.view(&snapshot).slot(suspension.tool()).is_some();
@@ -119,12 +119,11 @@ impl fmt::Debug for CallerTables {
 }
 
 impl crate::Executor {
-    /// Adds a table of clients. Whenever a suspended call is decided on, the rights that its client
-    /// has at that moment decide whether it may still run; a call whose client may no longer make it
-    /// is `denied`.
+    /// Adds a table of clients. Whenever a suspended call is decided on, the current rights of its
+    /// client determine whether it may still run; if not, it is `denied`.
     ///
-    /// The table is held weakly: it counts as long as the host keeps `rights`. Without a table, the
-    /// rights that were kept with the call hold.
+    /// The table is held weakly: it is used for as long as the host keeps `rights`. Without a
+    /// table, the rights that were stored with the call apply.
     pub fn add_caller_rights(&self, rights: &Arc<impl CallerRights + 'static>) {
         let rights: Weak<dyn CallerRights> = Arc::<_>::downgrade(rights) as _;
         self.shared.callers.add(rights);

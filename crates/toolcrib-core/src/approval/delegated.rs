@@ -1,4 +1,4 @@
-//! Calls that others have let go on, and that are at work for their callers.
+//! Running calls that somebody other than their caller has decided on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::call::turn::Turn;
 use crate::suspension::{Suspension, SuspensionId};
 
-/// The calls that were decided on by somebody other than their caller and that are at work here, with
-/// the turns in which they go on. Nobody waits for them, so nobody but this can end them.
+/// The running calls that somebody other than their caller has decided on, each with the turn it
+/// runs in. No future waits for them, so only this table can end them.
 #[derive(Debug, Default)]
 pub(crate) struct DelegatedCalls(Mutex<HashMap<SuspensionId, (Suspension, Turn)>>);
 
-/// A call at work. Dropped, it is over.
+/// Registers a running call until it is dropped.
 #[derive(Debug)]
 pub(super) struct DelegatedCall {
     turn: Turn,
@@ -25,7 +25,7 @@ impl DelegatedCalls {
 }
 
 impl DelegatedCall {
-    /// Notes that a call goes on in a turn of its caller.
+    /// Registers a call that resumes in a turn of its caller.
     pub(super) fn begin(call: &Suspension, turn: &Turn) -> Self {
         let id = call.id().clone();
         turn.state.shared.delegated.calls().insert(id.clone(), (call.clone(), turn.clone()));
@@ -39,7 +39,7 @@ impl Drop for DelegatedCall {
     }
 }
 
-/// Ends the calls of these clients that are at work and that their client may no longer make.
+/// Ends the running calls that these clients may no longer make.
 pub(super) fn end_revoked(turn: &Turn, clients: &[Arc<str>]) {
     let calls: Vec<_> = turn.state.shared.delegated.calls().values().cloned().collect();
     for (call, own) in calls {

@@ -1,4 +1,4 @@
-//! Approval: asking a person, or whoever stands for one, before a call runs.
+//! Approval: asking a person, or a program on a person's behalf, before a call runs.
 
 mod ask;
 mod caller_rights;
@@ -21,9 +21,9 @@ pub use request::{ApprovalRequest, Asker, ShownCall};
 
 /// Decides on calls that wait for approval, while the caller waits.
 ///
-/// Where nobody can decide at once, a host keeps a
-/// [`SuspensionStore`](crate::suspension::SuspensionStore) instead: the call is put away, and a
-/// decision may come from anywhere at any time before it expires.
+/// If nobody can decide at once, a host uses a
+/// [`SuspensionStore`](crate::suspension::SuspensionStore) instead: the call is stored, and a
+/// decision can come from anywhere until it expires.
 ///
 /// Any `Fn(&ApprovalRequest) -> Decision` is an approver:
 ///
@@ -39,10 +39,11 @@ pub use request::{ApprovalRequest, Asker, ShownCall};
 /// let approver: &dyn Approver = &only_in_the_sandbox;
 /// ```
 pub trait Approver: Send + Sync {
-    /// Decides. Its time is limited by [`ask`]; dropped, it must take its question back.
+    /// Decides. [`ask`] limits the time. If the future is dropped, the approver must withdraw its
+    /// question.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
 
-    /// Who decides, as the audit log names it. Default: `the host`.
+    /// The name of the decider in the audit log. Default: `the host`.
     fn name(&self) -> &str {
         THE_HOST
     }
@@ -54,10 +55,10 @@ impl<F: Fn(&ApprovalRequest) -> Decision + Send + Sync> Approver for F {
     }
 }
 
-/// Who has decided, where the host named nobody.
+/// The name of the decider if the host gives none.
 pub(crate) const THE_HOST: &str = "the host";
 
-/// What was decided on a call.
+/// A decision on a call.
 ///
 /// ```
 /// use toolcrib_core::approval::{Decision, Remember};
@@ -74,7 +75,7 @@ pub enum Decision {
         /// What else is approved with it.
         remember: Remember,
     },
-    /// It runs with other arguments, which are checked like the first.
+    /// It runs with other arguments, which are checked like the original ones.
     ApproveChanged {
         /// The arguments, as JSON text.
         arguments: String,
@@ -86,7 +87,7 @@ pub enum Decision {
     },
 }
 
-/// What an approval holds for, as long as its session lasts and the tool does not change.
+/// How far an approval extends, as long as its session lasts and the tool does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Remember {
     /// This call.
@@ -109,12 +110,12 @@ impl Decision {
         Self::ApproveChanged { arguments: arguments.into() }
     }
 
-    /// The call does not run; the model is told why.
+    /// The call does not run; the message tells the model why.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny { message: message.into() }
     }
 
-    /// Lets an approval hold for more than this call. Nothing else is ever remembered.
+    /// Extends an approval beyond this call. Denials and changed arguments are never remembered.
     #[must_use]
     pub fn remembered(self, scope: Remember) -> Self {
         match self {
@@ -123,7 +124,7 @@ impl Decision {
         }
     }
 
-    /// What the decision holds for beyond its call.
+    /// How far the decision extends beyond its call.
     pub fn remember(&self) -> Remember {
         match self {
             Self::Approve { remember } => *remember,
@@ -132,7 +133,8 @@ impl Decision {
     }
 }
 
-/// The failure of a call that a rule, an approver or nobody at all has refused.
+/// The error of a call that was denied, by a rule or by an approver, or because nobody could
+/// approve it.
 pub(crate) fn refused(message: &str) -> ToolError {
     let message = if message.trim().is_empty() { "the call was not approved" } else { message };
     ToolError::denied(message)

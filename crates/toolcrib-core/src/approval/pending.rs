@@ -1,4 +1,4 @@
-//! Calls that wait for approval, as whoever may approve them sees them.
+//! Calls that wait for approval, as an approver sees them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,30 +18,29 @@ use crate::suspension::{
     SuspensionStore, Waiting, redeem_for_caller,
 };
 
-/// The calls that wait for approval and that a turn's approver may decide on: those of its tenant,
-/// of tools within its toolset, whoever made them.
+/// The waiting calls that a turn's approver may decide on: all calls of its tenant, by any user, of
+/// tools within its toolset.
 ///
-/// Made by [`Turn::approvals`], which hands it out only with the right to approve. After a decision
-/// the call goes on *as its caller*: with the caller's identity and kept values, and with the toolset
-/// and rules that the caller has at that moment ([`CallerRights`](super::CallerRights)). Its answer is
-/// the caller's: [`Turn::outcome`] has it, and so has the run that the call is part of.
+/// Made by [`Turn::approvals`], which requires the right to approve. After a decision the call
+/// resumes *as its caller*: with the caller's identity and stored values, and with the toolset and
+/// rules that the caller has at that moment ([`CallerRights`](super::CallerRights)). The caller
+/// gets the answer, from [`Turn::outcome`] or from the run that the call is part of.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     turn: Turn,
     all_tenants: bool,
 }
 
-/// Why a decision did not hold. The call still waits, if it did, unless its client was revoked.
+/// Why a decision failed. A waiting call keeps waiting unless its client was revoked.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// The approver's own arguments are not right, or a rule denies the call with them.
+    /// The approver's changed arguments are invalid, or a rule denies the call with them.
     Arguments(ToolError),
-    /// The client that made the call may no longer make it. The call was denied with this text and
-    /// waits no more.
+    /// The client may no longer make the call. The call was denied with this text.
     Revoked(String),
-    /// The call waits in another server, which alone knows what its client may do now, or in which the
-    /// call that made it is at work. It still waits.
+    /// The call waits in another server, which alone knows the client's current rights, or in which
+    /// its parent call is running. It still waits.
     Elsewhere {
         /// The other server's process.
         process: u32,
@@ -50,13 +49,13 @@ pub enum DecideError {
     Redeem(RedeemError),
 }
 
-/// A decision that holds. The call goes on, also when this is dropped.
+/// A decision that took effect. The call resumes even if this is dropped.
 #[derive(Debug)]
 pub struct Decided(oneshot::Receiver<Settled>);
 
 impl Decided {
-    /// What has become of the call, where it has an outcome or waits for something else within
-    /// `limit`; else `None`. Needs a tokio runtime with its timer.
+    /// The outcome of the call, or what it waits for next, if there is one within `limit`;
+    /// otherwise `None`. Needs a tokio runtime with its timer.
     pub async fn outcome(self, limit: Duration) -> Option<Settled> {
         tokio::time::timeout(limit, self.0).await.ok()?.ok()
     }
@@ -106,21 +105,21 @@ impl Approvals {
         Self { turn: turn.clone(), all_tenants: false }
     }
 
-    /// The same for an operator of the server, who sees the calls of every tenant.
+    /// The view of an operator of the server, who sees the calls of every tenant.
     #[must_use]
     pub fn of_all_tenants(mut self) -> Self {
         self.all_tenants = true;
         self
     }
 
-    /// The calls that wait, the oldest first. Those whose time is over are left out.
+    /// The waiting calls, oldest first, without expired ones.
     pub async fn list(&self) -> Result<Vec<ApprovalRequest>, StoreError> {
         let Some(store) = self.store() else { return Ok(Vec::new()) };
         let now = self.turn.state.shared.now();
         let waiting = store.all().await?;
         let mut requests = Vec::new();
         for one in waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one)) {
-            // Nobody is asked about a call that cannot be gone on with.
+            // A call that cannot be resumed is not listed.
             if self.turn.state.standing(one).await? != ResumeLocation::Nowhere {
                 requests.extend(self.request(one));
             }
@@ -135,21 +134,21 @@ impl Approvals {
         Ok(found.and_then(|one| self.request(&one)))
     }
 
-    /// Who did what with a call that waits no more, as far as that is still known.
+    /// How a call was resolved and by whom, if that is still recorded.
     pub async fn resolved(&self, id: &SuspensionId) -> Result<Option<Resolved>, StoreError> {
         let Some(store) = self.store() else { return Ok(None) };
         Ok(store.resolved(id).await?.filter(|first| self.saw(first)))
     }
 
-    /// Decides on a call, which then goes on as its caller, whether or not anybody waits for that.
-    /// Returns as soon as the decision holds; [`Decided::outcome`] tells what becomes of the call.
+    /// Decides on a call, which then resumes as its caller in the background. Returns as soon as
+    /// the decision takes effect; [`Decided::outcome`] waits for the outcome.
     ///
-    /// A call of a client that this executor does not manage and that waits in another server, which is
-    /// running, can only be approved there ([`DecideError::Elsewhere`]).
+    /// If this executor does not manage the client, and the call waits in another running server,
+    /// it can only be approved there ([`DecideError::Elsewhere`]).
     ///
-    /// Changed arguments are checked like a model's first; where they are refused, the call still
-    /// waits. A call whose client may no longer make it is denied, whatever is decided, and an
-    /// approval of it fails with [`DecideError::Revoked`].
+    /// Changed arguments are first checked like a model's; if they are refused, the call still
+    /// waits. If the client may no longer make the call, it is denied, whatever the decision, and
+    /// an approval fails with [`DecideError::Revoked`].
     ///
     /// # Panics
     ///
@@ -190,7 +189,7 @@ impl Approvals {
         }
     }
 
-    /// Resolves a call and lets it go on as its caller, whether or not anybody waits for that.
+    /// Resolves a call and resumes it as its caller, in the background.
     async fn go_on(
         &self,
         found: Suspension,
@@ -201,7 +200,8 @@ impl Approvals {
         let now = self.turn.state.shared.now();
         let (id, by) = (found.id(), self.turn.name());
         let grant = redeem_for_caller(&*store, id, found.identity(), now, resolution, by).await?;
-        // Before the work begins, so that whoever revokes the client finds the call here or is heard there.
+        // Before the work begins, so that a revocation of the client either finds the call here or
+        // is seen when it starts.
         let worked = DelegatedCall::begin(&found, &caller);
         let settled = Settled::running(found, now);
         let (tell, told) = oneshot::channel();
@@ -210,15 +210,15 @@ impl Approvals {
             drop(worked);
             keep(&*store, &settled).await;
             caller.state.shared.settled.notify_waiters();
-            // Nobody may want to know.
+            // The receiver may be gone.
             drop(tell.send(settled));
         });
         Ok(Decided(told))
     }
 
-    /// Ends the calls of these clients that their client may no longer make: those that wait are denied,
-    /// and those that somebody else has approved and that are at work here are cancelled. Hosts call this
-    /// after they have revoked clients, or changed what they may do.
+    /// Ends the calls that these clients may no longer make: waiting calls are denied, and running
+    /// calls that somebody else approved are cancelled. Hosts call this after they revoke clients
+    /// or change their rights.
     ///
     /// # Panics
     ///
@@ -235,12 +235,12 @@ impl Approvals {
             if !self.turn.state.knows_caller(one)
                 && store.waits_elsewhere(one.id()).await?.is_some()
             {
-                // The server in which it waits decides what its client may do.
+                // The server in which it waits checks the client's rights.
                 continue;
             }
             let caller = self.turn.as_caller(one).map_err(DecideError::Arguments)?;
             match self.go_on(one.clone(), caller, Resolution::Revoke { reason }).await {
-                // Somebody else was faster.
+                // It was resolved in the meantime.
                 Ok(_)
                 | Err(DecideError::Redeem(
                     RedeemError::Unknown | RedeemError::AlreadyResolved(_),
@@ -255,7 +255,7 @@ impl Approvals {
         self.turn.state.shared.suspensions.as_ref()
     }
 
-    /// A call that waits; the error says who has resolved it, where that is known.
+    /// A waiting call; the error names who resolved it, if that is recorded.
     async fn waiting(&self, id: &SuspensionId) -> Result<Suspension, RedeemError> {
         let store = self.store().ok_or(RedeemError::Unknown)?;
         if let Some(found) = store.find(id).await? {
@@ -271,7 +271,8 @@ impl Approvals {
         Ok(store.find(id).await?.filter(|one| self.sees(one)))
     }
 
-    /// Calls of another tenant, and of tools beyond the approver's toolset, are not there.
+    /// Whether the approver may see the call: not if it is of another tenant or of a tool outside
+    /// the toolset.
     fn sees(&self, suspension: &Suspension) -> bool {
         let state = &self.turn.state;
         let tenant = self.all_tenants || suspension.caller().tenant() == state.values.tenant();
@@ -291,17 +292,17 @@ impl Approvals {
         let definition = self.turn.describe(suspension.tool()).map(Arc::clone);
         let mask = self.turn.state.shared.mask.load();
         let mut request = ApprovalRequest::of(suspension, definition)?;
-        // Both are the caller's own words, shown to somebody else.
+        // The caller chose both texts, and another person sees them.
         request.call_id = CallId::new(mask.text(request.call_id.as_str()).into_owned());
         request.session = request.session.map(|session| mask.text(&session).into());
         Some(request)
     }
 }
 
-/// A store that fails now costs the caller its answer, not the decision.
+/// If the store fails now, the caller loses its answer, but the decision stands.
 async fn keep(store: &dyn SuspensionStore, settled: &Settled) {
     if let Err(error) = store.settle(settled).await {
         let call_id = settled.suspension().call_id();
-        tracing::error!(%error, call_id, "what became of a decided call could not be kept");
+        tracing::error!(%error, call_id, "the outcome of a decided call could not be stored");
     }
 }

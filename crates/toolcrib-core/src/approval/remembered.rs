@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use super::Remember;
 use crate::identity::fingerprint::Fingerprint;
 
-/// Approvals kept at once, over all sessions. The oldest are forgotten first: then somebody is
-/// asked once more.
+/// How many approvals are stored, over all sessions. The oldest are evicted first: the user is then
+/// asked again.
 const MAX_APPROVALS: usize = 10_000;
 
-/// What has been approved for the rest of a session.
+/// The approvals that apply for the rest of a session.
 ///
-/// An approval holds for one session, one identity, one definition and one set of injected values:
-/// a tool that changed is asked about again, and so is a call with, say, another `project_id`.
+/// An approval applies to one session, one identity, one definition and one set of injected values.
+/// A changed tool needs a new approval, and so does a call with, for example, another `project_id`.
 /// Without a session nothing is remembered.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub struct SessionApprovals(Mutex<ApprovalTable>);
 #[derive(Debug, Default)]
 struct ApprovalTable {
     sessions: HashMap<Box<str>, HashSet<RememberedApproval>>,
-    /// The same, oldest first.
+    /// All of them, oldest first.
     order: VecDeque<(Box<str>, RememberedApproval)>,
 }
 
@@ -54,12 +54,11 @@ struct RememberedApproval {
     definition: Fingerprint,
     injected: Fingerprint,
     own: bool,
-    /// `None`: whatever the arguments.
+    /// `None` means any arguments.
     arguments: Option<Fingerprint>,
 }
 
-/// Whose calls of which tool an approval is about: by whom, of what definition, and with which
-/// values from the context.
+/// Which calls an approval covers: by whom, of which definition, and with which context values.
 #[derive(Debug, Clone, Copy)]
 pub struct Approved<'a> {
     /// The session.
@@ -70,8 +69,8 @@ pub struct Approved<'a> {
     pub definition: Fingerprint,
     /// The fingerprint of the injected values ([`Fingerprint::of_injected`]).
     pub injected: Fingerprint,
-    /// Whether the caller itself gave the approval, or somebody for it: then it holds only as long as the
-    /// caller has the right to approve.
+    /// Whether the caller itself approved, or its approver did. Such an approval applies only as
+    /// long as the caller has the right to approve.
     pub own: bool,
 }
 
@@ -83,12 +82,12 @@ impl Approved<'_> {
 }
 
 impl SessionApprovals {
-    /// Nothing approved.
+    /// A store without approvals.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps an approval as far as `scope` says.
+    /// Stores an approval with this scope.
     pub fn remember(&self, approved: Approved<'_>, arguments: Fingerprint, scope: Remember) {
         let arguments = match scope {
             Remember::Nothing => return,
@@ -105,8 +104,8 @@ impl SessionApprovals {
         }
     }
 
-    /// Whether a call is approved already. The fingerprint of its arguments is made only if there
-    /// is something to compare it with.
+    /// Whether a call is approved already. The fingerprint of its arguments is computed only if
+    /// there is something to compare it with.
     pub fn holds(&self, approved: Approved<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(session) = kept.sessions.get(approved.session) else { return false };
@@ -114,7 +113,7 @@ impl SessionApprovals {
             || session.contains(&approved.entry(Some(arguments())))
     }
 
-    /// Forgets what was approved in a session that is over.
+    /// Removes the approvals of a session that has ended.
     pub fn forget_session(&self, session: &str) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.sessions.remove(session).is_some() {

@@ -1,4 +1,4 @@
-//! The question that whoever approves a call is asked.
+//! The question that an approver is asked.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{Caller, Suspension, SuspensionId, Waiting};
 
-/// A call that waits for a decision, with all that whoever decides should know.
+/// A call that waits for a decision, with everything that the approver should know.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
-    /// The id under which the call waits, where it is suspended.
+    /// The suspension's id, if the call is suspended.
     pub id: Option<SuspensionId>,
     /// The caller's id of the call.
     pub call_id: CallId,
     /// The tool's name.
     pub tool: String,
-    /// The tool as it is defined now, where this process has it.
+    /// The tool's current definition, if this process has the tool.
     pub definition: Option<Arc<ToolDefinition>>,
     /// The arguments that the tool will get: checked and complete, and not masked.
     pub arguments: Arguments,
-    /// What may be shown of the call.
+    /// What the approver may see of the call.
     pub shown: ShownCall,
-    /// On whose behalf the call was made.
+    /// The user on whose behalf the call was made.
     pub asker: Asker,
     /// The caller's tenant and user as one text; empty where the host named neither.
     pub identity: Arc<str>,
@@ -36,44 +36,44 @@ pub struct ApprovalRequest {
     pub rule: String,
     /// Why it asks.
     pub reason: String,
-    /// Since when the question stands.
+    /// When the question was asked.
     pub created_at: Timestamp,
-    /// When the question lapses, which denies the call.
+    /// When the question expires, which denies the call.
     pub expires_at: Timestamp,
 }
 
-/// What a person is shown of a call: secrets and sensitive values are masked.
+/// What an approver sees of a call: secrets and sensitive values are masked.
 ///
-/// Nothing is cut short: what is approved is what was shown.
+/// Nothing is truncated: what is approved is what was shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShownCall {
     /// The arguments.
     pub arguments: Value,
-    /// What the host fills in, by the parameters' names.
+    /// The values that the host injects, by parameter name.
     #[serde(default)]
     pub injected: Map<String, Value>,
-    /// What the tool would do, as far as it can say: [`Plan::to_value`](toolcrib_tool::Plan::to_value).
+    /// The tool's plan, if it can make one: [`Plan::to_value`](toolcrib_tool::Plan::to_value).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Value>,
-    /// The digest of the code that would run, where it can change behind the definition's back
-    /// ([`Tool::code`](toolcrib_tool::Tool::code)): the approval is for this code.
+    /// The digest of the code that would run, if the code can change while the definition stays the
+    /// same ([`Tool::code`](toolcrib_tool::Tool::code)). The approval covers only this code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The tools whose running calls make this call, the outermost first. Empty for a call that the
-    /// caller makes itself.
+    /// The tools whose running calls make this call, outermost first. Empty if the caller makes the
+    /// call directly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_by: Vec<String>,
 }
 
-/// On whose behalf a call was made, as far as the host said it.
+/// On whose behalf a call was made, as far as the host states it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asker {
     /// The tenant, as the host's context states it.
     pub tenant: Option<Value>,
     /// The user, as the host's context states it.
     pub user: Option<Value>,
-    /// The client that the call came from, by the name that the host gave it.
+    /// The name that the host gave the client.
     pub client: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Asker {
 }
 
 impl ApprovalRequest {
-    /// The question about a suspended call; `None` where it does not wait for approval.
+    /// The question about a suspended call; `None` if it does not wait for approval.
     pub fn of(suspension: &Suspension, definition: Option<Arc<ToolDefinition>>) -> Option<Self> {
         let Waiting::Approval { reason, rule } = suspension.waiting() else { return None };
         Some(Self {
@@ -109,9 +109,9 @@ impl ApprovalRequest {
         })
     }
 
-    /// The question as text, the same on every surface: the tool, why it is asked about, the tools
-    /// that call it, the arguments, what the host fills in, what would run, and on whose behalf. It has a line for
-    /// each; nothing in the call can add a line, or a character that a terminal obeys.
+    /// The question as text, the same everywhere: the tool, why approval is needed, the tools that
+    /// call it, the arguments, the injected values, what would run, and on whose behalf. Each has a
+    /// line of its own. Nothing in the call can add a line or a terminal control character.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {} ({})", self.tool, line(&self.reason), line(&self.rule));
         let mut add = |name: &str, value: String| {
@@ -141,9 +141,9 @@ impl ApprovalRequest {
         text
     }
 
-    /// The digest of what whoever decides is shown: the tool, the rule and its reason, the tools that call it, the arguments,
-    /// the injected values, the plan and the code that would run. The audit log has it beside the decision. Equal digests,
-    /// equal questions.
+    /// The digest of what the approver sees: the tool, the rule and its reason, the tools that call
+    /// it, the arguments, the injected values, the plan and the code that would run. The audit log
+    /// stores it beside the decision. Equal digests mean equal questions.
     pub fn digest(&self) -> Fingerprint {
         question_digest(&self.tool, &self.shown, &self.rule, &self.reason)
     }
@@ -176,7 +176,7 @@ impl ApprovalRequest {
     }
 }
 
-/// [`ApprovalRequest::digest`], before or without a request.
+/// Computes [`ApprovalRequest::digest`] without a request.
 pub(crate) fn question_digest(
     tool: &str,
     shown: &ShownCall,
@@ -236,7 +236,7 @@ fn json_line(value: &Value) -> String {
     line(&value.to_string())
 }
 
-/// A text as one line in which nothing is invisible.
+/// A text on one line, with invisible characters escaped.
 fn line(text: &str) -> String {
     fully_visible(text).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Gives a value the type its schema asks for, where the value plainly says what is meant.
+//! Converts a value to the type that its schema requires if the meaning is unambiguous.
 //!
-//! Runs only on arguments that failed validation, and touches only the places the validator
-//! complained about: a string where a string is wanted stays a string, whatever it spells.
+//! Runs only on arguments that failed validation, and changes only the values that the validator
+//! rejected: a string that is expected to be a string stays one, whatever it contains.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,12 +14,12 @@ use toolcrib_json::{Cursor, Kind, Tape, exact, parse};
 
 use super::json_view::{Reported, reported};
 
-/// One value that was given another type.
+/// A value that was converted to another type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Coercion {
     /// Where: a JSON pointer.
     pub(crate) pointer: String,
-    /// What it became: a type's name, or `absent`.
+    /// The new type's name, or `absent`.
     pub(crate) to: &'static str,
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for Coercion {
     }
 }
 
-/// Rewrites what the validator complained about, as far as that is plainly possible. `None` if
-/// nothing is. The result may still be invalid: in other places, or one level deeper.
+/// Converts the values that the validator rejected, where that is unambiguous. `None` if nothing
+/// could be converted. The result may still be invalid, elsewhere or one level deeper.
 ///
 /// One pass over the errors and one over the tape, however many errors there are.
 pub(crate) fn coerce(
@@ -61,16 +61,16 @@ pub(crate) fn coerce(
     (!writer.coercions.is_empty()).then_some((writer.out, writer.coercions))
 }
 
-/// What is wanted in one place.
+/// The errors about one value.
 struct Demand<'e> {
     index: u32,
     pointer: &'e str,
     wants: Vec<Want<'e>>,
-    /// Whether the schema that complains lets the property be absent.
+    /// Whether the schema allows the property to be absent.
     optional: bool,
 }
 
-/// What would satisfy a complaint.
+/// What would satisfy one error.
 #[derive(Clone, Copy)]
 enum Want<'e> {
     Type(JsonType),
@@ -119,15 +119,14 @@ impl<'e> Demand<'e> {
         }
     }
 
-    /// The text to write for what stands there, and what it became.
+    /// The text to write in place of the value, and what the value became.
     fn change(&self, place: Cursor<'_>) -> Option<(String, &'static str)> {
         let text = SpelledText::of(place);
         self.wants.iter().find_map(|want| change(place, &text, *want))
     }
 }
 
-/// Whether the object that holds the place may do without it, as far as the schema beside the
-/// complaint says.
+/// Whether the property is optional in its object, according to the schema next to the error.
 fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
     let mut steps = error.schema_path().as_str().rsplitn(4, '/');
     let name = error.instance_path().as_str().rsplit_once('/').map(|(_, name)| name);
@@ -141,7 +140,7 @@ fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
     !required.and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| *it == name))
 }
 
-/// A text in place of a value, and what JSON it spells; read once for all that is wanted.
+/// A string value, and the JSON that its text contains, parsed once for all attempts.
 struct SpelledText<'a> {
     text: Option<Cow<'a, str>>,
     spells: Option<Kind>,
@@ -154,14 +153,14 @@ impl<'a> SpelledText<'a> {
         Self { text, spells }
     }
 
-    /// The JSON, if it is of a kind that is wanted.
+    /// The JSON, if it is of a wanted kind.
     fn json(&self, wanted: impl Fn(Kind) -> bool) -> Option<String> {
         let kind = self.spells.filter(|kind| wanted(*kind));
         kind.and(self.text.as_ref()).map(|text| text.trim().to_owned())
     }
 }
 
-/// The one table of coercions.
+/// The table of coercions.
 fn change(
     place: Cursor<'_>,
     text: &SpelledText<'_>,
@@ -190,7 +189,7 @@ fn change(
         }
         (Want::OneOf(options), Kind::String) => {
             let json = text.json(|_| true)?;
-            // A number that a value would round is not the listed one.
+            // A number that a `Value` would round does not equal a listed one.
             let Cow::Borrowed(kept) = exact::protect(&json) else { return None };
             let value: Value = serde_json::from_str(kept).ok()?;
             let found = options.iter().find(|option| **option == value && !option.is_string())?;
@@ -208,9 +207,10 @@ fn wrapped(place: Cursor<'_>) -> String {
     format!("[{}]", place.source())
 }
 
-/// Copies a value with the demands met. Values in which nothing is demanded are copied whole.
+/// Copies a value and replaces what has to be converted. Values without conversions inside are
+/// copied as a whole.
 struct CoercedWriter<'w> {
-    /// Those that are still ahead, by place.
+    /// The remaining demands, in order.
     demands: &'w [Demand<'w>],
     out: String,
     coercions: Vec<Coercion>,
@@ -263,7 +263,7 @@ impl<'w> CoercedWriter<'w> {
 
     fn array(&mut self, array: Cursor<'_>) {
         self.out.push('[');
-        // What lies between items in which something is demanded is copied as it stands.
+        // The text between changed items is copied unchanged.
         let text = array.text();
         let (mut copied, end) = (array.span().start + 1, array.places().end);
         for item in array.items() {
@@ -282,7 +282,7 @@ impl<'w> CoercedWriter<'w> {
     }
 
     fn demand_at(&mut self, place: Cursor<'_>) -> Option<&'w Demand<'w>> {
-        // A key may have been passed that nothing can be demanded of.
+        // Skips keys, which are never converted.
         self.skip_to(place.index());
         self.demands.first().filter(|demand| demand.index == place.index())
     }

@@ -1,4 +1,4 @@
-//! What was done to a model's text before it was accepted or refused; mostly nothing.
+//! Corrections made to a model's text before it was accepted or refused; usually none.
 
 use serde_json::Value;
 use toolcrib_tool::{ToolError, ToolOutput};
@@ -10,11 +10,11 @@ use crate::output::excerpt::shorten;
 /// How many items of one kind a note lists; the rest are counted.
 const LISTED: usize = 20;
 
-/// How much of a place or a name a note shows, in characters.
+/// How many characters of a pointer or a name a note shows.
 const SHOWN: usize = 200;
 
-/// What was done to a model's text. It is told in the notes of the call's result, of a failure too:
-/// the model meant something else than it wrote.
+/// Corrections made to a model's text. They are listed in the notes of the result, even if the call
+/// failed, because the model's text differs from what was run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Corrections(Option<Box<AppliedCorrections>>);
 
@@ -26,19 +26,19 @@ struct AppliedCorrections {
 }
 
 impl Corrections {
-    /// The text was no JSON and was repaired.
+    /// The text was not valid JSON and was repaired.
     pub(crate) fn repaired(&mut self, repairs: &[Repair]) {
         let repairs = list(repairs.len(), repairs.iter().map(ToString::to_string));
         self.note(|mended| &mut mended.repaired, repairs);
     }
 
-    /// Members were taken out that a model may not set.
+    /// Members that a model may not set were removed.
     pub(crate) fn stripped(&mut self, names: Vec<String>) {
         let names = list(names.len(), names.into_iter());
         self.note(|mended| &mut mended.stripped, names);
     }
 
-    /// Values were given another type.
+    /// Values were converted to another type.
     pub(crate) fn coerced(&mut self, coercions: &[Coercion]) {
         let coercions = list(coercions.len(), coercions.iter().map(ToString::to_string));
         self.note(|mended| &mut mended.coerced, coercions);
@@ -54,7 +54,7 @@ impl Corrections {
         }
     }
 
-    /// What was mended, one clause each.
+    /// The corrections, one clause each.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let Self(Some(mended)) = self else { return Vec::new() };
         let stripped = mended.stripped.iter().map(|name| format!("took out `{name}`"));
@@ -62,7 +62,7 @@ impl Corrections {
         repaired.chain(stripped).chain(mended.coerced.iter().cloned()).collect()
     }
 
-    /// Notes it in what a call came to.
+    /// Adds the corrections to a call's outcome.
     pub(crate) fn noted(
         &self,
         outcome: Result<ToolOutput, ToolError>,
@@ -77,7 +77,7 @@ impl Corrections {
         }
     }
 
-    /// Notes it in a failure.
+    /// Adds the corrections to an error.
     pub(crate) fn noted_in(&self, error: ToolError) -> ToolError {
         self.notes().fold(error, |error, (key, note)| error.with_note(key, note))
     }

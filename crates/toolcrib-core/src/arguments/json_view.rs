@@ -18,29 +18,29 @@ use crate::arguments::number_view::{NumberView, SchemaNumbers};
 #[derive(Debug)]
 pub struct TapeJson;
 
-/// How much work one validation may do, and how much it has done.
+/// The work budget of one validation, and what it has used.
 ///
 /// A schema can make a validator look at the same place again and again: alternatives within
-/// alternatives do so exponentially. Each look at a place costs a step here. When the steps are
-/// used up, or enough problems have been found, arrays and objects appear to be empty and the
-/// validator comes to its end. Its verdict then means nothing, and [`ran_out`](Self::ran_out) says so.
+/// alternatives do so exponentially. Each visit of a place costs one step. When the steps are used
+/// up, or enough problems were found, arrays and objects appear to be empty, so that the validator
+/// ends. Its verdict is then meaningless, and [`ran_out`](Self::ran_out) is true.
 #[derive(Debug)]
 pub struct Bounds {
     steps: Cell<u64>,
     problems: Cell<u32>,
     numbers: Arc<SchemaNumbers>,
-    /// The first number that the validator looked at and that no double can stand for.
+    /// The first number the validator visited that no double can represent.
     inexact: Cell<Option<u32>>,
 }
 
-/// Steps for each place of a tape. Every keyword of a schema that looks at a place takes about one.
+/// Steps per place of a tape. Every schema keyword that visits a place takes about one.
 const STEPS_PER_PLACE: u64 = 100;
-/// Steps that any tape has.
+/// Steps that every tape gets.
 const STEPS: u64 = 100_000;
 
 impl Bounds {
-    /// Bounds in proportion to the size of a tape; `problems` is how many may be found, and `numbers`
-    /// are those of the schema.
+    /// A budget in proportion to the size of a tape. `problems` limits how many may be found, and
+    /// `numbers` are those of the schema.
     pub fn of(tape: &Tape<'_>, problems: u32, numbers: Arc<SchemaNumbers>) -> Self {
         let places = u64::try_from(tape.places()).unwrap_or(u64::MAX);
         let steps = places.saturating_mul(STEPS_PER_PLACE).saturating_add(STEPS);
@@ -52,8 +52,8 @@ impl Bounds {
         }
     }
 
-    /// The place of a number that the validator could not compare exactly. Its verdict then means
-    /// nothing.
+    /// The place of a number that the validator could not compare exactly. Its verdict is then
+    /// meaningless.
     pub fn inexact(&self) -> Option<u32> {
         self.inexact.get()
     }
@@ -73,7 +73,7 @@ impl Bounds {
         self.steps.get() == 0
     }
 
-    /// Whether as many problems were found as may be.
+    /// Whether the maximum number of problems was found.
     pub fn is_full(&self) -> bool {
         self.problems.get() == 0
     }
@@ -83,7 +83,7 @@ impl Bounds {
         self.ran_out() || self.is_full()
     }
 
-    /// Takes steps; `false` if the validator is to come to its end.
+    /// Takes steps; `false` if the validator has to end.
     #[inline]
     pub(super) fn take(&self, steps: u32) -> bool {
         self.steps.set(self.steps.get().saturating_sub(u64::from(steps)));
@@ -100,8 +100,8 @@ pub enum View<'a> {
     Name(&'a str),
 }
 
-/// The instance that a problem reports: not the value, which could be large and would be copied for
-/// each problem, but the number of its place, from which [`reported`] finds it.
+/// The instance that a problem reports: not the value, which would be copied for each problem, but
+/// the index of its place, from which [`reported`] finds it.
 fn report(place: Cursor<'_>, bounds: &Bounds) -> Value {
     let left = bounds.problems.get();
     bounds.problems.set(left.saturating_sub(1));
@@ -114,7 +114,7 @@ fn report(place: Cursor<'_>, bounds: &Bounds) -> Value {
 pub(crate) enum Reported<'a> {
     /// At this place.
     At(Cursor<'a>),
-    /// At this place, but the [`Bounds`] had been reached: the problem may not be one.
+    /// At this place, but after the [`Bounds`] were reached: the problem may not be real.
     Late(Cursor<'a>),
     /// In a property's name.
     Name,
@@ -229,7 +229,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             (_, Value::Number(expected)) => {
                 self.as_number().is_some_and(|number| cmp::equal_numbers(&number, expected))
             }
-            // Nothing is looked at where the kind and the size tell already.
+            // If kind or size differ, the contents are not visited.
             (Self::At(cursor, bounds), Value::Array(items)) => {
                 cursor.kind() == Kind::Array
                     && cursor.len() == items.len()
@@ -257,7 +257,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             Self::At(cursor, bounds) => {
                 let places = cursor.places();
                 bounds.take(places.end - places.start);
-                // The tape is read without a type's demands, so that nothing can fail.
+                // Reading into a `Value` cannot fail.
                 Value::deserialize(*cursor).unwrap_or_default()
             }
             Self::Name(name) => Value::from(*name),
@@ -282,7 +282,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
     }
 }
 
-/// The steps that looking at each item or member of a value takes.
+/// The steps that visiting each item or member of a value takes.
 fn places(value: Cursor<'_>) -> u32 {
     u32::try_from(value.len()).unwrap_or(u32::MAX).saturating_add(1)
 }
@@ -339,7 +339,7 @@ impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
         ItemViews(self.0.items(), self.1)
     }
 
-    /// Compares the items in their canonical spelling, in one pass whatever they are.
+    /// Compares the items by their canonical text, in one pass.
     fn is_unique(&self) -> bool {
         let places = self.0.places();
         if self.0.len() < 2 || !self.1.take(places.end - places.start) {

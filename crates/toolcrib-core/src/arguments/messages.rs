@@ -1,4 +1,4 @@
-//! Why arguments are refused after some of them were coerced: only what could not be coerced is wrong.
+//! The refusal of arguments of which some were coerced: it lists only what could not be coerced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::coerce::Coercion;
 use crate::arguments::validators::Problems;
 use crate::arguments::violation::{Violations, child};
 
-/// What was coerced in all rounds, each place once.
+/// All coercions, each place once.
 #[derive(Debug, Default)]
 pub(crate) struct Coerced {
     list: Vec<Coercion>,
@@ -20,7 +20,7 @@ pub(crate) struct Coerced {
 }
 
 impl Coerced {
-    /// Adds a round. A place that is coerced again becomes what the later round says.
+    /// Adds a round. If a place is coerced again, the later round counts.
     pub(crate) fn add(&mut self, round: Vec<Coercion>) {
         for coercion in round {
             if let Some(earlier) = self.places.get(&coercion.pointer) {
@@ -36,17 +36,17 @@ impl Coerced {
         &self.list
     }
 
-    /// The outermost coerced place that a place is or lies in.
+    /// The outermost coerced place that is or contains this one.
     fn holder<'p>(&self, pointer: &'p str) -> Option<&'p str> {
         let ends = pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]);
         ends.map(|end| &pointer[..end]).find(|outer| self.places.contains_key(*outer))
     }
 }
 
-/// What is wrong with the `original` arguments, and the coercions that helped.
+/// The violations of the `original` arguments, and the coercions that helped.
 ///
-/// `last` is what coercion made of them. Where something in a coerced place is still wrong, the
-/// coercion was no help and the first complaint about that place stands.
+/// `last` is the result of the coercions. If a coerced place is still invalid, the coercion did not
+/// help, and the original error about that place is reported.
 pub(crate) fn refusal(
     original: &Tape<'_>,
     first: &Problems<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn refusal(
     (violations, helped.cloned().collect())
 }
 
-/// The JSON pointer of what is wrong; that of the property where one is missing.
+/// The JSON pointer of the error; for a missing property, that of the property.
 fn place(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().as_str();
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Arguments from text to a validated value: parsed once, checked where they lie. The parser and its
+//! Arguments from text to a validated value: parsed once, validated in place. The parser and its
 //! tape are `toolcrib-json`.
 
 pub(crate) mod coerce;

@@ -1,8 +1,8 @@
 //! Lets the validator compare the numbers of a tape exactly.
 //!
-//! The validator compares doubles, and a written number may lie between two of them. It only ever
-//! compares with the numbers of the schema, so that any double does which is to each of those as the
-//! written number is: less, equal or greater.
+//! The validator compares doubles, and a written number may lie between two of them. It only
+//! compares with the numbers of the schema, so any double will do that has the same order relation
+//! to each of them as the written number.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,10 +13,11 @@ use toolcrib_json::{Cursor, Kind, Number, exact};
 
 use crate::arguments::json_view::Bounds;
 
-/// A number of at most so many bytes and without an exponent has no more digits than a double keeps.
+/// A number of at most this many bytes and without an exponent has no more digits than a double
+/// holds.
 const SHORT: usize = 15;
 
-/// The bytes of a number that looking at it closely covers with one step of [`Bounds`].
+/// How many bytes of a number one step of [`Bounds`] pays for.
 const BYTES_PER_STEP: usize = 1024;
 
 /// The largest whole number up to which every whole number is a double: 2^53.
@@ -25,7 +26,7 @@ const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
 /// The numbers that a schema compares others with.
 #[derive(Debug, Default)]
 pub struct SchemaNumbers {
-    /// Each as the nearest double and exactly, in ascending order.
+    /// Each as the nearest double and as the exact number, in ascending order.
     sorted: Vec<(f64, serde_json::Number)>,
     /// Whether there is a `multipleOf` somewhere: it calculates, and does not only compare.
     divides: bool,
@@ -35,7 +36,7 @@ impl SchemaNumbers {
     /// Collects every number of a schema, whichever keyword it belongs to.
     pub fn of(schema: &Value) -> Self {
         let mut numbers = Self::default();
-        // The schemas of JSON Schema itself, which any schema may refer to, compare with 0.
+        // The meta-schemas, which any schema may refer to, compare with 0.
         numbers.sorted.push((0.0, 0.into()));
         numbers.collect(schema);
         numbers.sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -45,7 +46,7 @@ impl SchemaNumbers {
     fn collect(&mut self, schema: &Value) {
         match schema {
             Value::Number(number) => {
-                // Adding 0 makes -0 the zero it equals.
+                // Adding 0 turns -0 into 0.
                 let nearest = number.as_f64().unwrap_or_default() + 0.0;
                 self.sorted.push((nearest, number.clone()));
             }
@@ -58,8 +59,8 @@ impl SchemaNumbers {
         }
     }
 
-    /// A double that is to every number of the schema as the written number is, `nearest` being the
-    /// nearest one. `None` if there is none, or if that would not do.
+    /// A double with the same order relation to every number of the schema as the written number;
+    /// `nearest` is the nearest double. `None` if there is none, or if comparing is not enough.
     fn stand_in(&self, written: &str, nearest: f64) -> Option<f64> {
         if self.divides && !is_exact(written, nearest) {
             return None;
@@ -75,8 +76,8 @@ impl SchemaNumbers {
     }
 }
 
-/// Whether calculating with the double is calculating with the written number: the validator takes a
-/// double below 2^53 for the shortest decimal it is nearest to, and any other for its own value.
+/// Whether calculating with the double gives the same result as with the written number: the
+/// validator reads a double below 2^53 as its shortest decimal, and any other as its exact value.
 fn is_exact(written: &str, nearest: f64) -> bool {
     if nearest.abs() < EXACT_WHOLE {
         exact::is_kept(written)
@@ -109,7 +110,7 @@ impl<'a> NumberView<'a> {
         cursor.number().map(|number| Self { number, cursor, bounds })
     }
 
-    /// A double to compare in place of the written number, of which `nearest` is the nearest one.
+    /// The double to compare instead of the written number; `nearest` is the nearest double.
     fn stand_in(&self, nearest: f64) -> f64 {
         let written = self.cursor.source();
         if written.len() <= SHORT && !written.contains(['e', 'E']) {
@@ -158,14 +159,14 @@ impl JsonNumber for NumberView<'_> {
         Cow::Owned(match self.number {
             Number::Unsigned(value) => value.into(),
             Number::Negative(value) => value.into(),
-            // The parser has refused what is not finite.
+            // The parser refuses numbers that are not finite.
             Number::Float(value) => serde_json::Number::from_f64(value).unwrap_or_else(|| 0.into()),
         })
     }
 
     fn is_integer(&self) -> bool {
         match (self.number, self.cursor.kind()) {
-            // The double may be whole where the number is not.
+            // The double may be whole although the number is not.
             (Number::Float(value), Kind::Float) => {
                 value.fract() == 0.0 && exact::is_whole(self.cursor.source())
             }

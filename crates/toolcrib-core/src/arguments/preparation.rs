@@ -1,5 +1,5 @@
-//! From a model's text to arguments a tool may rely on: parse or repair, strip, fill in, validate or
-//! coerce and validate again.
+//! From a model's text to arguments that a tool can rely on: parse or repair, strip, fill in
+//! defaults, validate, or coerce and validate again.
 
 use std::collections::HashSet;
 
@@ -17,22 +17,22 @@ use crate::arguments::violation::Violations;
 use crate::output::excerpt::shorten;
 use crate::registry::ToolSlot;
 
-/// Coercing an outer value may bring an inner one to light: text that holds a list of texts that
-/// should be numbers takes two rounds.
+/// Coercing an outer value may reveal an inner one: text that contains a list of texts that should
+/// be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// Arguments of more bytes are not repaired, and are coerced in one round and only if that can solve
-/// every problem: each attempt costs as much as reading them.
+/// Larger arguments are not repaired, and are coerced only if one round can solve every problem:
+/// each attempt costs as much as parsing them.
 const LARGE: usize = 1024 * 1024;
 
-/// How much of a parser's complaint a message shows, in characters. It may quote a name.
+/// How many characters of a parser error a message shows. The error may quote a name.
 const SHOWN_PROBLEM: usize = 200;
 
 /// Text → arguments. `may_close` lets text that was cut off be closed.
 ///
-/// A text that is accepted as it came is parsed once and never copied: the tool gets the tape that
-/// was validated. What had to be mended is noted in `mending`, also where the arguments are refused.
-/// However wrong they are, it takes time in proportion to their size.
+/// A text that is accepted unchanged is parsed once and never copied: the tool gets the tape that
+/// was validated. Corrections are recorded in `mending`, even if the arguments are refused. It
+/// takes linear time, however invalid the arguments are.
 pub(crate) fn checked_arguments(
     slot: &ToolSlot,
     schemas: &SchemaCache,
@@ -77,7 +77,7 @@ fn prepared(
     }
 }
 
-/// The arguments with the types the schema asks for, or why they are refused.
+/// The arguments with the types that the schema requires, or why they are refused.
 fn coerced(
     preparation: &Preparation,
     validator: &SchemaValidator,
@@ -92,7 +92,8 @@ fn coerced(
     for round in 1.. {
         let Some((text, coercions)) = next else { break };
         if rounds == 1 && places(&first.errors) > coercions.len() {
-            // Something stays wrong. Reading all of it once more to say so costs as much as a call.
+            // Something stays invalid. Another pass over large arguments would cost as much as the
+            // call.
             break;
         }
         done.add(coercions);
@@ -115,14 +116,14 @@ fn coerced(
     Err(refused(&Violations::of(&first.errors, original, validator.schema(), first.stopped)))
 }
 
-/// In how many places something is wrong.
+/// The number of places with errors.
 fn places(errors: &[ValidationError<'_>]) -> usize {
     let places: HashSet<_> = errors.iter().map(|error| error.instance_path().as_str()).collect();
     places.len()
 }
 
-/// What the next round of coercion makes of the arguments. Where there are more problems than were
-/// looked for, it could not solve them all.
+/// The result of the next round of coercion. If the search for problems was cut off, it cannot
+/// solve them all.
 fn next_round(
     tape: &Tape<'_>,
     found: &Problems<'_>,
@@ -142,8 +143,7 @@ fn refused(violations: &Violations) -> ToolError {
         .with_hint("Nothing was run. Correct the arguments and call again.")
 }
 
-/// Parses what we have written ourselves, which is made of checked pieces: if it does not parse,
-/// the fault is ours.
+/// Parses text that we wrote ourselves from checked pieces. A failure is an internal error.
 fn rewritten(text: String) -> Result<Tape<'static>, ToolError> {
     parse_owned(text).map_err(|(error, _)| {
         ToolError::internal(format!("rewriting the arguments failed: {error}"))
@@ -167,7 +167,7 @@ fn invalid_json(text: &str, error: &ParseError, unrepairable: Unrepairable) -> T
     .with_hint("Nothing was run. Send one complete JSON object.")
 }
 
-/// Adds a line per violation, and how many more there are.
+/// Adds one hint per violation, and the number of those left out.
 pub(crate) fn listed(mut error: ToolError, violations: &Violations) -> ToolError {
     for violation in &violations.kept {
         error = error.with_hint(format!("- {violation}"));

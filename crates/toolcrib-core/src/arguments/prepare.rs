@@ -1,9 +1,9 @@
-//! What happens to arguments between parsing and validation: what a model may not set is taken
-//! out, empty strings that mean "not given" are dropped, defaults are filled in, and whole numbers
-//! written as floats are respelt.
+//! Prepares arguments between parsing and validation: removes what a model may not set, drops empty
+//! strings that mean "not given", fills in defaults, and rewrites whole numbers that are written as
+//! floats.
 //!
-//! A text that needs none of this is used as it came; any other is written anew and parsed again,
-//! so that there is always one text that is both validated and handed to the tool.
+//! A text that needs none of this is used unchanged; any other is rewritten and parsed again, so
+//! that the validated text is always the one that the tool gets.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use toolcrib_json::{Cursor, Kind, Number, Tape, parse};
 use toolcrib_tool::{ToolDefinition, canonical_json};
 
-/// What to do with the arguments of one tool; made once per tool.
+/// How to prepare the arguments of one tool; computed once per tool.
 #[derive(Debug, Clone, Default)]
 pub struct Preparation {
     injected: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Preparation {
 struct Defaults {
     /// Property → JSON text of its default.
     own: Vec<(String, String)>,
-    /// Property → defaults inside it, where it is present.
+    /// Property → defaults inside it, if it is present.
     nested: Vec<(String, Defaults)>,
 }
 
@@ -35,8 +35,8 @@ impl Defaults {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flat_map(Map::iter) {
             let nested = Self::of(property);
-            // `default: null` is how generators write "no default", also where null is no value
-            // the property may have: left out it stays.
+            // Generators write `default: null` for "no default", even if the property cannot be
+            // null: it stays absent.
             if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
                 defaults.own.push((name.clone(), nested.complete(&canonical_json(value))));
             }
@@ -47,7 +47,7 @@ impl Defaults {
         defaults
     }
 
-    /// A default's own text, with what is to be filled in inside it, spelt as any argument is.
+    /// A default's text with the defaults inside it filled in, normalized like any argument.
     fn complete(&self, text: &str) -> String {
         let Ok(tape) = parse(text) else { return text.to_owned() };
         let mut out = String::with_capacity(text.len());
@@ -95,11 +95,11 @@ impl Preparation {
         }
     }
 
-    /// The text to validate: `None` if the tape's own text will do.
+    /// The text to validate; `None` if the tape's own text needs no change.
     pub fn rewrite(&self, tape: &Tape<'_>) -> Option<String> {
         let root = tape.root();
         if root.kind() != Kind::Object {
-            // Not an object of arguments: the validator says so.
+            // Not an object: the validator will report that.
             return None;
         }
         let changes = tape.has_integral_float()
@@ -113,8 +113,8 @@ impl Preparation {
         Some(out)
     }
 
-    /// The names among the members that a model may not set, and that [`rewrite`](Self::rewrite)
-    /// therefore takes out.
+    /// The names of the members that a model may not set and that [`rewrite`](Self::rewrite)
+    /// removes.
     pub(crate) fn stripped(&self, tape: &Tape<'_>) -> Vec<String> {
         let root = tape.root();
         if root.kind() != Kind::Object || !self.may_drop(root) {
@@ -124,8 +124,8 @@ impl Preparation {
         names.map(|name| name.key_text().into_owned()).collect()
     }
 
-    /// Whether a closer look at each member is called for: mostly no name is removed by its own, and
-    /// none begins like a private one.
+    /// Whether members have to be checked one by one. Usually no name is stripped and none looks
+    /// private.
     fn may_drop(&self, root: Cursor<'_>) -> bool {
         let may_be_private =
             |name: Cursor<'_>| matches!(name.raw_bytes().first(), Some(b'_' | b'\\'));
@@ -134,9 +134,9 @@ impl Preparation {
             || root.members().any(|(name, _)| may_be_private(name))
     }
 
-    /// Whether a member is taken out because of its name.
+    /// Whether a member is removed because of its name.
     fn strips(&self, name: Cursor<'_>) -> bool {
-        // An escape may spell an underscore; anything else is told by its first byte.
+        // An escape may stand for an underscore; otherwise the first byte decides.
         let is_private = match name.raw_bytes().first() {
             Some(b'_') => true,
             Some(b'\\') => name.key_text().starts_with('_'),
@@ -145,7 +145,7 @@ impl Preparation {
         is_private && !is_among(name, &self.declared_private) || is_among(name, &self.injected)
     }
 
-    /// Whether a member is taken out.
+    /// Whether a member is removed.
     fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {
         self.strips(name)
             || !self.empty_as_absent.is_empty()
@@ -201,7 +201,7 @@ fn write_value(value: Cursor<'_>, defaults: Option<&Defaults>, out: &mut String)
         }
         Kind::IntegralFloat => {
             if let Some(Number::Float(whole)) = value.number() {
-                // Writing to a String cannot fail. Adding 0 makes -0 the zero it equals.
+                // Writing to a String cannot fail. Adding 0 turns -0 into 0.
                 let _ = write!(out, "{:.0}", whole + 0.0);
             }
         }

@@ -1,24 +1,24 @@
-//! Mends JSON text that models get wrong in the same few ways. Runs only on text that does not
-//! parse, and what it returns parses.
+//! Repairs JSON text with the mistakes that models commonly make. Runs only on text that does not
+//! parse; the result parses.
 //!
-//! Mended: a code fence round the text, pairs without their braces, trailing commas, escapes JSON
-//! does not have (`\d`), and raw control characters in strings. Text that was cut off is closed
-//! only where the caller allows it: half an argument is worse than none for a tool that writes.
+//! It repairs a code fence around the text, pairs without braces, trailing commas, invalid escapes
+//! (`\d`), and raw control characters in strings. Truncated text is closed only if the caller
+//! allows it: for a tool that writes, half an argument is worse than none.
 
 use std::fmt::{self, Write as _};
 
 use toolcrib_json::parse;
 
-/// One kind of mending.
+/// A kind of repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Repair {
-    /// A code fence round the text was taken off.
+    /// A code fence around the text was removed.
     CodeFence,
-    /// Braces were put round bare pairs.
+    /// Braces were added around bare pairs.
     BarePairs,
-    /// A comma before a closing bracket was taken out.
+    /// A comma before a closing bracket was removed.
     TrailingComma,
-    /// A backslash that begins no escape was doubled.
+    /// A backslash that does not begin a valid escape was doubled.
     IllegalEscape,
     /// A raw control character in a string was escaped.
     RawControl,
@@ -39,7 +39,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Why a text could not be mended.
+/// Why a text could not be repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unrepairable {
     /// It ends inside a string or bracket, and closing it was not allowed.
@@ -48,7 +48,7 @@ pub(crate) enum Unrepairable {
     Other,
 }
 
-/// Mends a text that does not parse. `may_close` allows closing what was left open.
+/// Repairs a text that does not parse. `may_close` allows closing open strings and brackets.
 pub(crate) fn repair(text: &str, may_close: bool) -> Result<(String, Vec<Repair>), Unrepairable> {
     let mut repairs = Vec::new();
     let mut text = text.trim();
@@ -86,7 +86,7 @@ fn without_fence(text: &str) -> Option<&str> {
     language.trim().chars().all(|c| c.is_ascii_alphanumeric()).then(|| body.trim())
 }
 
-/// One pass over the text that copies it with the small mendings. What needs none is copied in runs.
+/// One pass that copies the text with the small repairs. Correct text is copied in runs.
 struct Scan {
     out: String,
     open: Vec<char>,
@@ -108,7 +108,7 @@ impl Scan {
                 self.out.push_str(rest);
                 return in_string;
             };
-            // All marks are ASCII, so that the text can be cut around them.
+            // All marks are ASCII, so the text can be split at them.
             self.out.push_str(&rest[..at]);
             let mark = rest.as_bytes()[at];
             rest = &rest[at + 1..];
@@ -128,7 +128,7 @@ impl Scan {
         }
     }
 
-    /// Copies an escape, of which `rest` is what follows its backslash; returns what is left.
+    /// Copies an escape; `rest` follows its backslash. Returns the remaining text.
     fn escape<'t>(&mut self, rest: &'t str) -> &'t str {
         let bytes = rest.as_bytes();
         match bytes.first() {
@@ -138,7 +138,7 @@ impl Scan {
                 self.out.push_str(&rest[..1]);
                 return &rest[1..];
             }
-            // Cut off in the middle of an escape: the backslash says nothing.
+            // The text ends inside an escape: the backslash is dropped.
             None => {}
             Some(_) => {
                 self.out.push_str("\\\\");

@@ -17,12 +17,12 @@ use crate::output::excerpt::shorten;
 /// How many compiled schemas are kept. One that was evicted is compiled again when it is next needed.
 const CAPACITY: usize = 1_000;
 
-/// How many problems a validator looks for. More than that are not worth mending one by one, and each
-/// costs far more than a value that is right.
+/// How many problems a validator looks for. More are not worth correcting one by one, and each
+/// costs far more than a valid value.
 const MAX_PROBLEMS: u32 = 10_000;
 
-/// How many bytes the paths of all problems may take together, as far as that leaves [`MIN_PROBLEMS`]:
-/// each problem has its whole path, whose names may be of any length.
+/// How many bytes the paths of all problems may take together, but at least [`MIN_PROBLEMS`] are
+/// reported: each problem holds its whole path, whose names may have any length.
 const PATH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many problems a validator looks for at least.
@@ -36,11 +36,11 @@ pub(crate) struct SchemaValidator {
     numbers: Arc<SchemaNumbers>,
 }
 
-/// What a validator has found wrong with a tape.
+/// The problems that a validator found in a tape.
 #[derive(Debug)]
 pub(crate) struct Problems<'a> {
     pub(crate) errors: Vec<ValidationError<'a>>,
-    /// Whether the validator stopped before it had found all.
+    /// Whether the validator stopped before it found all problems.
     pub(crate) stopped: bool,
 }
 
@@ -66,7 +66,7 @@ impl SchemaValidator {
         &self.schema
     }
 
-    /// Whether the value fits; builds no message.
+    /// Whether the value is valid, without building messages.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl SchemaValidator {
         means_something(tape, &bounds).map(|()| valid)
     }
 
-    /// The validator's own errors, as far as it looks for them. `bounds` are those of the tape
+    /// The validator's own errors, up to the limit. `bounds` are those of the tape
     /// ([`bounds`](Self::bounds)).
     ///
     /// # Errors
@@ -94,7 +94,8 @@ impl SchemaValidator {
             self.validator.iter_errors(View::At(tape.root(), bounds)).collect();
         means_something(tape, bounds)?;
         if bounds.is_full() {
-            // Late ones may come of the end of the search. Those that hold earlier ones do not.
+            // Problems found after the limit may be artifacts of the cut-off search, unless they
+            // contain earlier ones.
             errors.retain(|error| match error.kind() {
                 ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
                     true
@@ -105,7 +106,7 @@ impl SchemaValidator {
         Ok(Problems { errors, stopped: bounds.is_full() })
     }
 
-    /// What one search for problems in a tape may take.
+    /// The budget of one search for problems in a tape.
     pub(crate) fn bounds(&self, tape: &Tape<'_>) -> Bounds {
         let fitting = PATH_BYTES / longest_path(tape.root()).max(1);
         let fitting = u32::try_from(fitting).unwrap_or(MAX_PROBLEMS);
@@ -113,7 +114,7 @@ impl SchemaValidator {
         Bounds::of(tape, problems, Arc::clone(&self.numbers))
     }
 
-    /// Everything that is wrong with a tool's data.
+    /// All violations in a tool's data.
     pub(crate) fn violations_of(&self, data: &Data) -> Violations {
         if data.is_rounded() {
             return self.violations_in(data.to_json());
@@ -121,7 +122,7 @@ impl SchemaValidator {
         self.violations(data.value())
     }
 
-    /// Everything that is wrong with a value that is no argument.
+    /// All violations in a value that is not an argument.
     pub(crate) fn violations(&self, data: &Value) -> Violations {
         self.violations_in(data.to_string())
     }
@@ -143,8 +144,8 @@ impl SchemaValidator {
     }
 }
 
-/// The most bytes that names take on the way from the outermost value to one inside it. Arrays count
-/// a few bytes for the position.
+/// The largest total length of names on a path from the root to a value. Array positions count a
+/// few bytes.
 fn longest_path(value: Cursor<'_>) -> usize {
     const POSITION: usize = 4;
 
@@ -157,8 +158,8 @@ fn longest_path(value: Cursor<'_>) -> usize {
     members.chain(items).max().unwrap_or(0)
 }
 
-/// Whether the verdict of a validation counts: it came to its end, and every number it compared was
-/// compared exactly.
+/// Fails if the verdict of a validation is meaningless: it ran out of steps, or could not compare a
+/// number exactly.
 fn means_something(tape: &Tape<'_>, bounds: &Bounds) -> Result<(), ToolError> {
     if bounds.ran_out() {
         return Err(too_many_steps());
@@ -205,9 +206,9 @@ pub(crate) struct SchemaCache {
 
 #[derive(Debug)]
 struct Compiled {
-    /// A schema that cannot be compiled fails every call alike.
+    /// If the schema cannot be compiled, every call fails with this error.
     validator: Result<Arc<SchemaValidator>, ToolError>,
-    /// Held so that no other schema can be allocated at the same address.
+    /// Kept alive so that no other schema can be allocated at the same address.
     _schema: Arc<Value>,
 }
 
@@ -257,8 +258,9 @@ impl SchemaCache {
         if let Some(known) = lock().get(&key) {
             return known.validator.clone();
         }
-        // Compiled outside the lock: a slow schema must not hold up the calls of other tools. Two
-        // first calls at once may both compile it; the later result replaces the equal earlier one.
+        // Compiled outside the lock: a slow schema must not block calls of other tools. Two
+        // concurrent first calls may both compile it; the later result replaces the equal earlier
+        // one.
         let validator = SchemaValidator::compile(schema, assert_formats).map(Arc::new);
         let mut entries = lock();
         let compiled = Compiled { validator: validator.clone(), _schema: Arc::clone(schema) };
@@ -266,7 +268,7 @@ impl SchemaCache {
         while entries.len() > self.capacity {
             evicted.push(entries.pop_oldest().map(|(_, compiled)| compiled));
         }
-        // Freed outside the lock, too.
+        // Freed outside the lock.
         drop(entries);
         drop(evicted);
         validator
@@ -329,7 +331,7 @@ mod tests {
 
     #[test]
     fn alternatives_that_multiply_are_given_up() {
-        // Each level is looked at twice by each alternative of the level above.
+        // Each alternative of the level above visits each level twice.
         let either = json!({"anyOf": [
             {"properties": {"a": {"$ref": "#/$defs/either"}}, "required": ["b"]},
             {"properties": {"a": {"$ref": "#/$defs/either"}}, "required": ["c"]},

@@ -1,5 +1,5 @@
-//! What is wrong with a value, said so that a model can mend it: where, what was expected, what
-//! came, and the nearest right spelling.
+//! Validation errors that a model can act on: where, what was expected, what was given, and the
+//! closest valid spelling.
 
 use std::fmt;
 
@@ -13,17 +13,16 @@ use toolcrib_tool::canonical_json;
 use crate::arguments::json_view::{Reported, reported};
 use crate::output::excerpt::{excerpt, shorten};
 
-/// How much of a given value a message shows, in characters.
+/// How many characters of a given value a message shows.
 const SHOWN_VALUE: usize = 80;
 
-/// How much of a place's JSON pointer a message shows, in characters. It is made of names that the
-/// model chose.
+/// How many characters of a JSON pointer a message shows. The model chose the names in it.
 const SHOWN_POINTER: usize = 200;
 
-/// How many violations are kept; the rest are only counted.
+/// How many violations are listed; the rest are only counted.
 const KEPT_VIOLATIONS: usize = 20;
 
-/// One thing that is wrong with a value.
+/// One violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pointer: String,
@@ -38,17 +37,17 @@ impl Violation {
         &self.pointer
     }
 
-    /// What should stand there.
+    /// What was expected.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// What stands there, as shortened JSON; `None` if nothing does.
+    /// The value that was given, as shortened JSON; `None` if there is none.
     pub fn given(&self) -> Option<&str> {
         self.given.as_deref()
     }
 
-    /// The nearest name or value that would be right.
+    /// The closest valid name or value.
     pub fn suggestion(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
@@ -67,7 +66,7 @@ impl Violation {
         Value::Object(object)
     }
 
-    /// What an error says, and what stands where it is.
+    /// The violation for an error, with the value it is about.
     fn new(error: &ValidationError<'_>, tape: &Tape<'_>, expected: impl Into<String>) -> Self {
         let given = match reported(tape, error.instance()) {
             Reported::At(place) | Reported::Late(place) => excerpt(place, SHOWN_VALUE),
@@ -82,20 +81,20 @@ impl Violation {
     }
 }
 
-/// What is wrong with a value: the first violations, and how many more there are.
+/// The first violations of a value, and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Violations {
-    /// At most [`KEPT_VIOLATIONS`], each once, sorted by place.
+    /// At most [`KEPT_VIOLATIONS`], without duplicates, sorted by pointer.
     pub(crate) kept: Vec<Violation>,
-    /// How many there are beyond those.
+    /// How many more there are.
     pub(crate) more: usize,
-    /// Whether the validator stopped before it had found all.
+    /// Whether the validator stopped before it found all problems.
     pub(crate) stopped: bool,
 }
 
 impl Violations {
-    /// Turns a validator's errors about a tape into violations. The work does not grow with the number
-    /// of errors beyond what it takes to count them.
+    /// Converts a validator's errors about a tape into violations. Errors beyond the limit are only
+    /// counted.
     pub(crate) fn of<'e>(
         errors: impl IntoIterator<Item = &'e ValidationError<'e>>,
         tape: &Tape<'_>,
@@ -111,7 +110,7 @@ impl Violations {
         violations
     }
 
-    /// One violation that no validator has found.
+    /// A single violation that does not come from a validator.
     pub(crate) fn one(pointer: &str, expected: &str) -> Self {
         let (pointer, expected) = (pointer.to_owned(), expected.to_owned());
         let violation = Violation { pointer, expected, given: None, suggestion: None };
@@ -122,12 +121,12 @@ impl Violations {
         self.kept.is_empty()
     }
 
-    /// How many there are, as far as they were counted.
+    /// How many violations were counted.
     pub(crate) fn count(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// Joins others to these, which keep their places.
+    /// Appends other violations.
     pub(crate) fn and(mut self, others: Self) -> Self {
         for violation in others.kept {
             self.add(|| violation);
@@ -168,7 +167,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Turns errors into violations until enough are kept.
+/// Converts errors into violations until there are enough.
 struct Collector<'c> {
     tape: &'c Tape<'c>,
     schema: &'c Value,
@@ -222,7 +221,7 @@ impl Collector<'_> {
         }
     }
 
-    /// One violation for each name, with the value that stands there.
+    /// One violation per name, with its value.
     fn unknown_properties(&mut self, error: &ValidationError<'_>, names: &[String]) {
         let room = KEPT_VIOLATIONS - self.violations.kept.len();
         let (shown, counted) = names.split_at(room.min(names.len()));
@@ -231,7 +230,7 @@ impl Collector<'_> {
             Reported::At(place) | Reported::Late(place) if place.kind() == Kind::Object => place,
             _ => self.tape.root(),
         };
-        // The names are in the order of the members, so that one pass finds all that are shown.
+        // The names are in member order, so one pass finds all that are shown.
         let mut members = object.members();
         for name in shown {
             let value = members.find(|(key, _)| key.equals(name)).map(|(_, value)| value);
@@ -287,8 +286,8 @@ fn required(error: &ValidationError<'_>, name: &str, schema: &Value) -> String {
     }
 }
 
-/// Of several alternatives, the one the value was plainly meant for: the one whose errors lie
-/// deepest, if it is the only one that deep and deeper than the value itself.
+/// The alternative that the value was probably meant for: the one with the deepest errors, if it is
+/// unique and its errors are below the value itself.
 fn telling_branch<'c>(
     context: &'c [Vec<ValidationError<'static>>],
 ) -> Option<&'c [ValidationError<'static>]> {
@@ -323,7 +322,7 @@ fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
     format!("expected {}", shorten_list(&parts, parts.len(), ", or "))
 }
 
-/// What a keyword asks for, as "expected …".
+/// What a keyword requires, as "expected …".
 fn expectation(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as Kind;
     match error.kind() {
@@ -364,7 +363,7 @@ fn expectation(error: &ValidationError<'_>) -> String {
         Kind::Contains => "expected at least one item of the required kind".to_owned(),
         Kind::AdditionalItems { limit } => format!("expected at most {limit} items"),
         Kind::UnevaluatedItems { .. } => "expected no items beyond those described".to_owned(),
-        // The error knows the instance by its number only.
+        // The error holds only the index of the instance.
         _ => error.masked_with("the value").to_string(),
     }
 }
@@ -379,20 +378,20 @@ fn article(kind: &str) -> String {
     }
 }
 
-/// One more step of a JSON pointer.
+/// A JSON pointer extended by one step.
 pub(crate) fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A value of the schema. It is shown in full where it is no longer than a value may well be.
+/// A value from the schema, shortened if it is unusually long.
 fn constant(value: &Value) -> String {
     shorten(&canonical_json(value), SHOWN_CONSTANT).into_owned()
 }
 
-/// How many of the values that a schema lists a message shows.
+/// How many of a schema's listed values a message shows.
 const SHOWN_OPTIONS: usize = 20;
 
-/// How much of each it shows, in characters.
+/// How many characters of each it shows.
 const SHOWN_CONSTANT: usize = 200;
 
 fn shorten_list(options: &[String], count: usize, separator: &str) -> String {

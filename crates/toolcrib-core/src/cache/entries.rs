@@ -1,5 +1,5 @@
-//! Answers kept across calls and sessions: bounded, for a time, and only until somebody writes
-//! what they were read from.
+//! The answer cache across calls and sessions: bounded, with a time to live, and invalidated when a
+//! resource that was read is written.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use super::size;
 use super::spill_memo::SpillMemo;
 use crate::cache::resource_versions::{ResourceLedger, ResourceVersion};
 
-/// How much is kept, and how long.
+/// Limits of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CacheLimits {
-    /// Answers. Default 10,000; 0 keeps none.
+    /// Number of answers. Default 10,000; 0 disables the cache.
     pub(crate) max_entries: usize,
-    /// Bytes of keys and outputs. Default 64 MiB; a larger output is not kept.
+    /// Bytes of keys and outputs. Default 64 MiB; a larger output is not cached.
     pub(crate) max_bytes: usize,
-    /// How long, for tools that do not say. Default 300 s.
+    /// Time to live for tools that state none. Default 300 s.
     pub(crate) ttl: Duration,
 }
 
@@ -30,14 +30,14 @@ impl Default for CacheLimits {
     }
 }
 
-/// What the cache holds and has done.
+/// Statistics of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// Look-ups that found an answer.
+    /// Cache hits.
     pub hits: u64,
-    /// Look-ups that found none, or one whose time was over.
+    /// Cache misses, including expired entries.
     pub misses: u64,
-    /// Answers kept now, those among them whose time is over and that nobody asked for since.
+    /// Current entries, including expired ones that were not looked up since.
     pub entries: usize,
     /// Bytes of their keys and outputs.
     pub bytes: usize,
@@ -46,10 +46,10 @@ pub struct CacheStats {
 /// Reads the time.
 type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
 
-/// Successful answers of the tools whose definitions allow it, the least recently used evicted first.
+/// An LRU cache of successful answers, for tools whose definitions allow it.
 ///
-/// One lock over plain maps, so that both bounds are exact and a write is never overtaken by the
-/// answer of an earlier read.
+/// One lock over plain maps, so that both bounds are exact and the answer of an earlier read is
+/// never stored after a write.
 pub(crate) struct AnswerCache {
     limits: CacheLimits,
     clock: Clock,
@@ -64,23 +64,23 @@ struct CacheState {
     misses: u64,
 }
 
-/// An answer that is kept. Cloning it is cheap.
+/// A cached answer. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedAnswer {
     pub(crate) output: Arc<ToolOutput>,
-    /// Where its text was spilled, if it was too long for its callers.
+    /// Where its text was spilled, if it was too long.
     pub(crate) spilled: Arc<SpillMemo>,
 }
 
 #[cfg(test)]
 impl CachedAnswer {
-    /// An answer that was not spilled so far.
+    /// An answer that was not spilled yet.
     pub(super) fn new(output: Arc<ToolOutput>) -> Self {
         Self { output, spilled: Arc::default() }
     }
 }
 
-/// Until when an answer is used; `None`: later than the clock can say.
+/// When an answer expires; `None` if that is beyond the range of the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expiry(Option<Instant>);
 
@@ -90,7 +90,7 @@ impl Expiry {
     }
 }
 
-/// One answer in the cache.
+/// An entry of the cache.
 #[derive(Debug)]
 struct CacheEntry {
     kept: CachedAnswer,
@@ -100,12 +100,12 @@ struct CacheEntry {
 }
 
 impl AnswerCache {
-    /// An empty cache that reads the clock of the calls.
+    /// An empty cache on tokio's clock.
     pub(crate) fn new(limits: CacheLimits) -> Self {
         Self::with_clock(limits, || tokio::time::Instant::now().into_std())
     }
 
-    /// An empty cache with a clock of the caller's.
+    /// An empty cache with a custom clock.
     pub(crate) fn with_clock(
         limits: CacheLimits,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
@@ -120,17 +120,17 @@ impl AnswerCache {
         Self { limits, clock: Box::new(clock), state: Mutex::new(state) }
     }
 
-    /// Whether anything is ever kept.
+    /// Whether the cache stores anything.
     pub(crate) fn is_enabled(&self) -> bool {
         self.limits.max_entries > 0 && self.limits.max_bytes > 0
     }
 
-    /// The state of what a call would read; to be taken before the tool starts.
+    /// The version of the resources that a call reads; get it before the tool starts.
     pub(crate) fn version(&self, key: &CacheKey) -> ResourceVersion {
         self.lock().ledger.version(key)
     }
 
-    /// The answer kept for a call.
+    /// The cached answer of a call.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<CachedAnswer> {
         let mut state = self.lock();
         let found = state.find(key, self.now());
@@ -141,12 +141,13 @@ impl AnswerCache {
         found
     }
 
-    /// Whether an answer is kept for a call; not counted as a look-up.
+    /// Whether a call has a cached answer; not counted as a lookup.
     pub(super) fn holds(&self, key: &CacheKey) -> bool {
         self.lock().find(key, (self.clock)()).is_some()
     }
 
-    /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
+    /// Like [`get`](Self::get), for the second lookup of one call, whose miss has been counted
+    /// already.
     pub(super) fn get_again(&self, key: &CacheKey) -> Option<CachedAnswer> {
         let mut state = self.lock();
         let found = state.find(key, self.now());
@@ -157,9 +158,9 @@ impl AnswerCache {
         found
     }
 
-    /// Keeps the answer to a call that started when `started` was the version of what it reads, as
-    /// long as the tool's policy says. Returns whether it is kept: not if the tool has no such
-    /// policy, if key and output are over the bound, or if a writer came between.
+    /// Stores the answer to a call that started at version `started` of what it reads, for the
+    /// tool's time to live. Returns whether it was stored: not if the tool has no cache policy, if
+    /// key and output exceed the bound, or if a resource was written in between.
     pub(crate) fn insert(
         &self,
         key: &CacheKey,
@@ -179,13 +180,13 @@ impl AnswerCache {
         let replaced = state.remove(key);
         let evicted = state.make_room(&self.limits, size);
         state.insert(key, answer);
-        // Outputs may be large: freed when others can get on.
+        // Outputs may be large: freed outside the lock.
         drop(state);
         drop((replaced, evicted));
         true
     }
 
-    /// Until when an answer that is given now may be used again; `None`: not at all.
+    /// When an answer stored now expires; `None` if it must not be cached.
     pub(super) fn expiry(&self, key: &CacheKey) -> Option<Expiry> {
         let own = key.definition().cache().and_then(CachePolicy::ttl);
         let ttl = own.unwrap_or(self.limits.ttl);
@@ -197,25 +198,25 @@ impl AnswerCache {
         (self.clock)()
     }
 
-    /// A resource has changed: drops what was read from it, now and from calls under way.
+    /// Invalidates the answers that were read from a resource, including those of running calls.
     pub(crate) fn invalidate_resource(&self, name: &str) {
         let mut state = self.lock();
         let outdated = state.ledger.write(name);
         let dropped: Vec<_> = outdated.iter().filter_map(|key| state.remove(key)).collect();
-        // Outputs may be large: freed when others can get on.
+        // Outputs may be large: freed outside the lock.
         drop(state);
         drop(dropped);
     }
 
-    /// To be held while a tool that writes these resources runs; what was read from them is
-    /// dropped when the hold ends, however that comes about. `None` if it writes none.
+    /// A guard to hold while a tool that writes these resources runs. Dropping it invalidates what
+    /// was read from them. `None` if the tool writes none.
     pub(crate) fn writing(self: &Arc<Self>, resources: &Resources) -> Option<PendingWrite> {
         let written = resources.written();
         (!written.is_empty())
             .then(|| PendingWrite { cache: Arc::clone(self), resources: written.into() })
     }
 
-    /// Drops everything, the answers of calls under way too.
+    /// Invalidates everything, including the answers of running calls.
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
         let dropped = state.entries.drain();
@@ -225,7 +226,7 @@ impl AnswerCache {
         drop(dropped);
     }
 
-    /// What the cache holds and has done.
+    /// Statistics of the cache.
     pub(crate) fn stats(&self) -> CacheStats {
         let state = self.lock();
         CacheStats {
@@ -236,13 +237,13 @@ impl AnswerCache {
         }
     }
 
-    /// How many resources the ledger knows of.
+    /// The number of resources in the ledger.
     #[cfg(test)]
     pub(super) fn known_resources(&self) -> usize {
         self.lock().ledger.known()
     }
 
-    /// A panic under the lock can only come from running out of memory; what is kept stays right.
+    /// A panic under the lock can only come from running out of memory; the state stays consistent.
     fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,7 +259,7 @@ impl fmt::Debug for AnswerCache {
 }
 
 impl CacheState {
-    /// The answer of a key, which is the most recently used from now on; removed if it has expired.
+    /// The answer of a key, which becomes the most recently used; removed if it has expired.
     fn find(&mut self, key: &CacheKey, now: Instant) -> Option<CachedAnswer> {
         let answer = self.entries.get(key)?;
         if !answer.expires.is_over(now) {
@@ -268,7 +269,7 @@ impl CacheState {
         None
     }
 
-    /// Keeps an answer; there is none of its key, and there is room.
+    /// Inserts an answer. The key must be absent, and there must be room.
     fn insert(&mut self, key: &CacheKey, answer: CacheEntry) {
         self.bytes += answer.size;
         self.ledger.add_reader(key);
@@ -281,7 +282,7 @@ impl CacheState {
         Some(answer)
     }
 
-    /// Evicts answers until one of that size can come in and the bounds are kept.
+    /// Evicts answers until there is room for one of this size.
     fn make_room(&mut self, limits: &CacheLimits, size: usize) -> Vec<CacheEntry> {
         let mut evicted = Vec::new();
         while self.entries.len() >= limits.max_entries || self.bytes + size > limits.max_bytes {
@@ -292,19 +293,19 @@ impl CacheState {
         evicted
     }
 
-    /// An entry was taken out.
+    /// Updates the counters after an entry was removed.
     fn taken(&mut self, key: &CacheKey, answer: &CacheEntry) {
         self.bytes -= answer.size;
         self.ledger.remove_reader(key);
     }
 }
 
-/// Says that a writer is at work; see [`AnswerCache::writing`].
+/// A write in progress; see [`AnswerCache::writing`].
 ///
-/// Every clone that is dropped counts as a write: work that outlives its call, such as a blocking
-/// tool past its time limit, holds one of its own.
+/// Dropping any clone counts as a write: work that outlives its call, such as a blocking tool past
+/// its time limit, holds its own clone.
 #[derive(Debug, Clone)]
-#[must_use = "what was read is dropped when this is"]
+#[must_use = "dropping it invalidates cached answers"]
 pub(crate) struct PendingWrite {
     cache: Arc<AnswerCache>,
     resources: Arc<[String]>,

@@ -1,4 +1,4 @@
-//! When two calls are the same call.
+//! Cache keys: when two calls are the same.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -10,10 +10,10 @@ use toolcrib_tool::{ContextValues, Layer, ToolDefinition, ToolEntry, canonical_j
 
 use crate::identity::fingerprint::Fingerprint;
 
-/// The tool a call is for, made once per registry entry; cloning it is cheap.
+/// The tool that a call is for, created once per registry entry; cloning it is cheap.
 ///
-/// Equal by value and not by place, so that a reload that changes nothing forgets nothing; all of
-/// the definition counts, and who declares it.
+/// Compared by value, so that a reload without changes invalidates nothing. The whole definition
+/// and its source count.
 #[derive(Debug, Clone)]
 pub(crate) struct Callee(Arc<CalleeParts>);
 
@@ -26,9 +26,9 @@ struct CalleeParts {
 }
 
 impl Callee {
-    /// `revision` tells apart bodies that the definition does not: whatever changes when the tool
-    /// would do something else, for example a digest of a manifest's command. Empty for bodies
-    /// that live as long as the process.
+    /// `revision` distinguishes bodies with the same definition: it changes whenever the tool would
+    /// do something else, for example a digest of a manifest's command. Empty for bodies that live
+    /// as long as the process.
     pub(crate) fn of(entry: &ToolEntry, revision: impl Into<String>) -> Self {
         Self(Arc::new(CalleeParts {
             definition: Arc::clone(&entry.definition),
@@ -49,54 +49,53 @@ impl PartialEq for Callee {
     }
 }
 
-/// One for the process, so that a key is hashed once and fits every map.
+/// One hasher for the process, so that a key is hashed once for all maps.
 static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
-/// Everything an answer depends on: the tool, its arguments, the values the host injects, and who
-/// asks. Cloning it is cheap.
+/// Everything an answer depends on: the tool, its arguments, the injected values, and the identity.
+/// Cloning it is cheap.
 ///
-/// Compared in full: the hash only picks the bucket, so that no choice of arguments can make a
-/// model see the answer to another call.
+/// Compared in full: the hash only selects the bucket, so a hash collision never yields the answer
+/// to another call.
 #[derive(Debug, Clone)]
 pub(crate) struct CacheKey {
     hash: u64,
-    /// Arguments, injected values and identity, one after another. It reads in one way only: a
-    /// comma ends every value but the last, the definition says how many there are, and in JSON a
-    /// comma stands between brackets or quotes.
+    /// Arguments, injected values and identity, concatenated. The text is unambiguous: a comma ends
+    /// every value but the last, the definition determines how many there are, and in canonical
+    /// JSON a comma occurs only inside brackets or quotes.
     text: Arc<str>,
     callee: Callee,
 }
 
 thread_local! {
-    /// Where texts are written before their length is known, so that a key is one allocation of
-    /// just its size.
+    /// A buffer for building the text, so that a key is one allocation of exactly its size.
     static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// Bytes a thread holds on to for the next text.
+/// Bytes that a thread keeps for the next text.
 const SCRATCH_KEPT: usize = 16 * 1024;
 
 impl CacheKey {
     /// The key of a call.
     ///
-    /// `arguments` are those the tool would get: stripped, completed, valid. Of `values` those
-    /// count that the definition injects. `identity` is whose answer it is, in one spelling per
-    /// identity: everything else an answer may depend on belongs in it.
+    /// `arguments` are those the tool gets: stripped, completed, valid. Of `values`, only those
+    /// that the definition injects count. `identity` identifies the caller and has to include
+    /// everything else that an answer may depend on.
     pub(crate) fn of(
         callee: &Callee,
         arguments: Cursor<'_>,
         values: &ContextValues,
         identity: &str,
     ) -> Self {
-        // A thread that ends has none any more.
+        // A thread that is ending has no buffer any more.
         let mut text = SCRATCH.try_with(Cell::take).unwrap_or_default();
         text.clear();
         text.reserve(arguments.source().len() + identity.len() + 64);
         write_canonical(arguments, Numbers::ByValue, &mut text);
         text.push(',');
         for injection in callee.definition().injections() {
-            // In the definition's order and without names: the definition is part of the key. An
-            // absent value is empty, which no JSON text is.
+            // In the definition's order and without names, because the definition is part of the
+            // key. An absent value is empty, which is not a JSON text.
             if let Some(value) = values.get(injection.context_key()) {
                 text.push_str(&canonical_json(value));
             }
@@ -107,7 +106,7 @@ impl CacheKey {
         let hash = SEED.hash_one((callee.definition().name(), text.as_str()));
         let key = Self { hash, text: text.as_str().into(), callee: callee.clone() };
         if text.capacity() <= SCRATCH_KEPT {
-            // If the thread ends, the text is dropped here.
+            // If the thread is ending, the buffer is dropped here.
             let _ = SCRATCH.try_with(|scratch| scratch.set(text));
         }
         key
@@ -118,12 +117,12 @@ impl CacheKey {
         self.callee.definition()
     }
 
-    /// Stands for the key outside of this process; `callee` is the fingerprint of its tool.
+    /// The key's fingerprint for use outside this process; `callee` is the fingerprint of its tool.
     pub(crate) fn fingerprint(&self, callee: Fingerprint) -> Fingerprint {
         callee.with(self.text.as_bytes())
     }
 
-    /// The bytes it takes beyond a fixed size.
+    /// Its heap size in bytes.
     pub(super) fn size(&self) -> usize {
         self.text.len()
     }
@@ -202,7 +201,7 @@ mod tests {
             key(&callee, "{}", &values(&[("tenant", json!(null))]), ""),
             key(&callee, "{}", &values(&[("tenant", json!("x,\"y"))]), ""),
             key(&callee, "{}", &values(&[("tenant", json!("x")), ("project", json!("y"))]), ""),
-            // Spelt like an injected value, or like the end of the arguments.
+            // Looks like an injected value, or like the end of the arguments.
             key(&callee, "{}", &values(&[]), ","),
             key(&callee, "{}", &values(&[]), "\"x\",,"),
         ];
@@ -211,7 +210,7 @@ mod tests {
                 assert_ne!(one, other);
             }
         }
-        // Nothing the tool does not take from the context counts.
+        // Context values that the tool does not use do not count.
         let noise = values(&[("trace", json!("4bf9"))]);
         assert_eq!(keys[0], key(&callee, "{}", &noise, ""));
     }

@@ -1,4 +1,4 @@
-//! A map that knows which of its entries was used least recently.
+//! A map in LRU order.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -9,8 +9,8 @@ const NONE: usize = usize::MAX;
 
 /// A map in order of use. Everything but [`drain`](Self::drain) takes constant time.
 ///
-/// The nodes lie densely in one vector and are linked by position, newest to oldest; the index
-/// holds positions only, so that a key is stored once.
+/// The nodes are stored in one vector and linked by position, newest to oldest; the index holds
+/// only positions, so each key is stored once.
 #[derive(Debug)]
 pub(crate) struct Lru<K, V> {
     nodes: Vec<LruNode<K, V>>,
@@ -49,7 +49,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         self.nodes.is_empty()
     }
 
-    /// The value of a key, which now is the newest.
+    /// The value of a key, which becomes the newest.
     pub(crate) fn get<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
         let at = self.position(key)?;
         if at != self.newest {
@@ -59,7 +59,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         Some(&mut self.nodes[at].value)
     }
 
-    /// Puts a value in as the newest; returns the one it replaces.
+    /// Inserts a value as the newest; returns the one it replaces.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(known) = self.get(&key) {
             return Some(std::mem::replace(known, value));
@@ -73,22 +73,22 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         None
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(crate) fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         self.position(key).map(|at| self.take(at))
     }
 
-    /// Takes the entry out that was used least recently.
+    /// Removes the least recently used entry.
     pub(crate) fn pop_oldest(&mut self) -> Option<(K, V)> {
         (self.oldest != NONE).then(|| self.take(self.oldest))
     }
 
-    /// The value that was used least recently; looking does not count as a use.
+    /// The least recently used value; peeking does not count as a use.
     pub(crate) fn oldest(&mut self) -> Option<&mut V> {
         self.nodes.get_mut(self.oldest).map(|node| &mut node.value)
     }
 
-    /// Takes everything out, in no particular order.
+    /// Removes all entries, in no particular order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let emptied = std::mem::replace(self, Self::new());
         emptied.nodes.into_iter().map(|node| (node.key, node.value))
@@ -99,7 +99,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         self.index.find(hash, |&at| key.equivalent(&self.nodes[at].key)).copied()
     }
 
-    /// Puts an unlinked node before the newest.
+    /// Links a node in front of the newest.
     fn link(&mut self, at: usize) {
         self.nodes[at].newer = NONE;
         self.nodes[at].older = self.newest;
@@ -110,7 +110,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         self.newest = at;
     }
 
-    /// Makes a node's neighbours each other's; where there is none, the list ends.
+    /// Removes a node from the list.
     fn unlink(&mut self, at: usize) {
         let (newer, older) = (self.nodes[at].newer, self.nodes[at].older);
         match self.nodes.get_mut(newer) {
@@ -130,7 +130,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         }
         let last = self.nodes.len() - 1;
         if at != last {
-            // The last node moves into the gap, and whoever knew its place must hear of it.
+            // The last node moves into the gap, so links to it have to be updated.
             let (hash, newer, older) =
                 (self.nodes[last].hash, self.nodes[last].newer, self.nodes[last].older);
             if let Some(place) = self.index.find_mut(hash, |&known| known == last) {

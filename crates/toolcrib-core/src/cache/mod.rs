@@ -1,15 +1,15 @@
-//! Calls that need not run: the same call answered before, or being answered now.
+//! Calls that need not run because the same call was answered before, or is running now.
 //!
-//! [`Answers::ask`] is the one door: it says whether there is an answer already, waits for the one
-//! that is on its way, or tells the caller to run the tool and, when it has,
-//! [`publish`](Answers::publish) what came of it. In the order it looks:
+//! [`Answers::ask`] is the only entry point: it returns an existing answer, waits for a running
+//! call, or tells the caller to run the tool and then [`publish`](Answers::publish) the outcome. It
+//! looks in this order:
 //!
 //! 1. the batch: the same call in one batch runs once (`dedupe: batch` and `session`, and `cache`);
-//! 2. the session: it has had this answer (`dedupe: session`);
-//! 3. the cache: somebody has, not long ago (`cache`);
-//! 4. calls under way anywhere in the process (`cache`).
+//! 2. the session history (`dedupe: session`);
+//! 3. the cache (`cache`);
+//! 4. running calls anywhere in the process (`cache`).
 //!
-//! A tool that has declared neither goes straight through.
+//! Tools that declare neither skip all of this.
 
 mod entries;
 mod key;
@@ -36,7 +36,7 @@ pub(crate) use spill_memo::SpillMemo;
 #[cfg(test)]
 mod tests;
 
-/// Everything an executor keeps of earlier calls, and of those under way.
+/// All answers that an executor keeps, of earlier and of running calls.
 #[derive(Debug)]
 pub(crate) struct Answers {
     cache: Arc<AnswerCache>,
@@ -44,43 +44,42 @@ pub(crate) struct Answers {
     history: SessionHistory,
 }
 
-/// From where a call comes.
+/// Where a call comes from.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LookupScope<'a> {
     /// The session it belongs to.
     pub(crate) session: Option<&'a str>,
-    /// The flights of the batch it is part of.
+    /// The single-flight table of the batch that the call is part of.
     pub(crate) batch: Option<&'a Flights>,
-    /// Whether a running tool has made it. Such a call waits for no call outside its batch: the
-    /// other may be waiting for a tool that waits for this one.
+    /// Whether a running tool made the call. Such a call never waits for calls outside its batch:
+    /// they may be waiting for the tool that waits for this one.
     pub(crate) nested: bool,
 }
 
-/// What is to be done about a call.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) enum Lookup {
-    /// Nothing: this is the answer to an earlier call (`cached`).
+    /// The answer to an earlier call (`cached`).
     Hit(CachedAnswer),
-    /// Nothing: the same call ran for this one too (`skipped`). With where its text was spilled.
+    /// The answer of the same concurrent call (`skipped`), and where its text was spilled.
     Shared(SharedOutcome, Arc<SpillMemo>),
-    /// To run it, and to publish what comes of it.
+    /// The call has to run and to publish its outcome.
     Miss(LeaderDuty),
 }
 
-/// A call that must run. Dropped, it is as if it had not been asked, and one of those that wait
-/// for the same runs instead.
+/// The duty to run a call. If it is dropped, one of the waiting followers runs instead.
 #[derive(Debug)]
 #[must_use = "others may wait for this call"]
 pub(crate) struct LeaderDuty {
     key: CacheKey,
     version: ResourceVersion,
-    /// Those who wait for the call, in the batch and in the process.
+    /// The followers of the call, in the batch and in the process.
     in_batch: Option<Leader>,
     in_process: Option<Leader>,
 }
 
 impl Answers {
-    /// Keeps nothing yet. The clock is the cache's.
+    /// Starts empty, with the cache's clock.
     pub(crate) fn new(cache: AnswerCache, history: HistoryLimits) -> Self {
         Self {
             cache: Arc::new(cache),
@@ -89,12 +88,12 @@ impl Answers {
         }
     }
 
-    /// Finds out what is to be done about a call, waiting for the same call elsewhere if need be.
+    /// Looks a call up; waits if the same call is running.
     ///
-    /// The wait is part of the caller's time: it sets the limit and drops the future.
+    /// The caller limits the wait by dropping the future.
     pub(crate) async fn ask(&self, key: &CacheKey, scope: LookupScope<'_>) -> Lookup {
         let definition = key.definition();
-        // Switching the cache off does not end this: within a batch nothing grows old.
+        // Applies even if the cache is disabled: within a batch nothing becomes stale.
         let once = definition.dedupe() != Dedupe::None || definition.cache().is_some();
         let batch = scope.batch.filter(|_| once);
         let session = self.session(definition, scope.session);
@@ -137,7 +136,7 @@ impl Answers {
                     FollowerResult::Lead(leader) => run.in_process = Some(leader),
                     FollowerResult::Alone => return Lookup::Miss(run),
                 }
-                // The one before may have landed between the look and the join.
+                // The previous flight may have ended between the lookup and the join.
                 if let Some(found) = self.cache.get_again(key) {
                     return kept(run, found);
                 }
@@ -146,7 +145,7 @@ impl Answers {
         Lookup::Miss(run)
     }
 
-    /// Whether an answer is there; counts nothing.
+    /// Whether an answer exists; not counted as a lookup.
     pub(crate) fn is_there(&self, key: &CacheKey, session: Option<&str>) -> bool {
         let definition = key.definition();
         let version = self.cache.version(key);
@@ -156,12 +155,12 @@ impl Answers {
         told || definition.cache().is_some() && self.cache.is_enabled() && self.cache.holds(key)
     }
 
-    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success. Returns
-    /// where all who get it remember that it was spilled. The output is the whole one, before any
-    /// budget has cut it.
+    /// Gives the outcome of a call to its followers, and stores it if it is a success. Returns the
+    /// memo in which all who get the answer record its spill. The output is complete, before any
+    /// budget cuts it.
     ///
-    /// An outcome that depends on more than its key (`shareable` is false) is neither kept nor given
-    /// to other turns, unless the definition says that it may be; the calls of one batch share it.
+    /// An outcome that depends on more than its key (`shareable` is false) is neither stored nor
+    /// given to other turns, unless the definition allows it; the calls of one batch share it.
     pub(crate) fn publish(
         &self,
         run: LeaderDuty,
@@ -176,7 +175,7 @@ impl Answers {
             run.publish_in_batch(outcome, &spilled);
             return spilled;
         }
-        // Before those who wait are told, so that whoever comes after them finds it.
+        // Before the followers wake, so that later calls find it.
         if let Ok(output) = outcome {
             let kept = CachedAnswer { output: Arc::clone(output), spilled: Arc::clone(&spilled) };
             self.cache.insert(&run.key, run.version, &kept);
@@ -186,34 +185,34 @@ impl Answers {
         spilled
     }
 
-    /// To be held while a tool runs, by the call and by whatever may outlive it; see
+    /// A guard to hold while a tool runs, by the call and by anything that may outlive it; see
     /// [`AnswerCache::writing`].
     pub(crate) fn writing(&self, resources: &Resources) -> Option<PendingWrite> {
         self.cache.writing(resources)
     }
 
-    /// A resource has changed by other ways than a call.
+    /// A resource has changed other than by a call.
     pub(crate) fn invalidate_resource(&self, name: &str) {
         self.cache.invalidate_resource(name);
     }
 
-    /// A session is over.
+    /// A session has ended.
     pub(crate) fn forget_session(&self, session: &str) {
         self.history.forget(session);
     }
 
-    /// Forgets all answers, those of calls under way too.
+    /// Invalidates all answers, including those of running calls.
     pub(crate) fn clear(&self) {
         self.cache.clear();
         self.history.clear();
     }
 
-    /// What the cache holds and has done.
+    /// Statistics of the cache.
     pub(crate) fn stats(&self) -> CacheStats {
         self.cache.stats()
     }
 
-    /// Keeps a success for the session, from wherever it came.
+    /// Stores a success in the session's history, wherever it came from.
     fn remember(&self, run: &LeaderDuty, scope: LookupScope<'_>, kept: &CachedAnswer) {
         if let Some(session) = self.session(run.key.definition(), scope.session)
             && let Some(expires) = self.cache.expiry(&run.key)
@@ -222,7 +221,8 @@ impl Answers {
         }
     }
 
-    /// The session, if the tool's answers are kept for it. Switching the cache off ends that too.
+    /// The session, if the tool's answers are stored for it. Disabling the cache also disables
+    /// this.
     fn session<'s>(
         &self,
         definition: &ToolDefinition,
@@ -239,7 +239,7 @@ impl LeaderDuty {
         }
     }
 
-    /// Shares the outcome with calls of the same batch; others that wait run for themselves.
+    /// Shares the outcome with calls of the same batch; other followers run for themselves.
     fn publish_in_batch(self, outcome: &SharedOutcome, spilled: &Arc<SpillMemo>) {
         if let Some(leader) = self.in_process {
             leader.keep_to_itself();

@@ -1,19 +1,19 @@
-//! Which resource was written when, and which kept answers have read it.
+//! When each resource was written, and which cached answers have read it.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::key::CacheKey;
 
-/// The state of everything a tool reads, as far as writers have told: as long as it stays the
-/// same, so does the answer to the same call.
+/// The version of everything a tool reads: as long as it stays the same, so does the answer to the
+/// same call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ResourceVersion(u64);
 
-/// The writes so far, and the readers to tell of the next.
+/// The last write of a resource, and the cached answers that read it.
 #[derive(Debug, Default)]
 pub(super) struct ResourceLedger {
     writes: u64,
-    /// No version is older: the time of the last write that is not in `resources` any more.
+    /// The minimum version: the time of the last write that was evicted from `resources`.
     floor: u64,
     resources: HashMap<String, Resource>,
 }
@@ -25,9 +25,10 @@ struct Resource {
 }
 
 impl ResourceLedger {
-    /// The state of what the key's tool reads.
+    /// The version of what the key's tool reads.
     ///
-    /// What it writes itself does not count: its own first call would make the second one another.
+    /// Resources that the tool itself writes do not count: otherwise its first call would
+    /// invalidate its own answer.
     pub(super) fn version(&self, key: &CacheKey) -> ResourceVersion {
         let resources = key.definition().resources();
         let last = resources
@@ -40,14 +41,14 @@ impl ResourceLedger {
         ResourceVersion(last.unwrap_or(0).max(self.floor))
     }
 
-    /// Takes note of a kept answer.
+    /// Registers a cached answer.
     pub(super) fn add_reader(&mut self, key: &CacheKey) {
         for name in key.definition().resources().read() {
             self.resource(name).readers.insert(key.clone());
         }
     }
 
-    /// Forgets an answer that is not kept any more.
+    /// Unregisters an evicted answer.
     pub(super) fn remove_reader(&mut self, key: &CacheKey) {
         for name in key.definition().resources().read() {
             if let Some(resource) = self.resources.get_mut(name.as_str()) {
@@ -56,7 +57,7 @@ impl ResourceLedger {
         }
     }
 
-    /// A write; returns the answers that are out of date now.
+    /// Records a write; returns the answers that it invalidates.
     pub(super) fn write(&mut self, name: &str) -> HashSet<CacheKey> {
         self.writes += 1;
         let written = self.writes;
@@ -65,14 +66,14 @@ impl ResourceLedger {
         std::mem::take(&mut resource.readers)
     }
 
-    /// Everything is out of date, and nothing is kept.
+    /// Records a write of everything.
     pub(super) fn write_all(&mut self) {
         self.writes += 1;
         self.floor = self.writes;
         self.resources.clear();
     }
 
-    /// How many names are known.
+    /// The number of tracked names.
     #[cfg(test)]
     pub(super) fn known(&self) -> usize {
         self.resources.len()
@@ -80,9 +81,9 @@ impl ResourceLedger {
 
     fn resource(&mut self, name: &str) -> &mut Resource {
         if !self.resources.contains_key(name) && self.resources.len() == self.resources.capacity() {
-            // Names come and go with definitions. Looked over only when the map is full, which it
-            // is again only after as many new names as were kept. Forgetting a write makes
-            // everything look written: a call too many, never an old answer.
+            // Names come and go with definitions. Unused ones are removed only when the map is
+            // full, so the cost is amortized. Forgetting a write makes everything look written: a
+            // superfluous call, never a stale answer.
             let before = self.resources.len();
             self.resources.retain(|_, resource| !resource.readers.is_empty());
             if self.resources.len() < before {

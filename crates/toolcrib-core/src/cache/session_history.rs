@@ -1,4 +1,4 @@
-//! What each session has been answered already, for tools that need not be asked twice in one.
+//! The session history: answers that a session has already got, for `dedupe: session`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,12 +9,12 @@ use super::size;
 use crate::cache::entries::{CachedAnswer, Expiry};
 use crate::cache::resource_versions::ResourceVersion;
 
-/// How much is remembered.
+/// Limits of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryLimits {
     /// Sessions. Default 10,000.
     pub(crate) sessions: usize,
-    /// Answers of one session. Default 1,000.
+    /// Answers per session. Default 1,000.
     pub(crate) entries: usize,
     /// Bytes of keys and outputs of all sessions together. Default 64 MiB.
     pub(crate) bytes: usize,
@@ -26,9 +26,8 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Successful answers per session. What was used least recently is forgotten first: within a
-/// session its answers, and among sessions the whole one, or, for the bound on bytes, its answers
-/// one by one.
+/// Successful answers per session, evicted in LRU order: within a session its answers, and among
+/// sessions the whole session, or, for the bound on bytes, its answers one by one.
 #[derive(Debug)]
 pub(crate) struct SessionHistory {
     limits: HistoryLimits,
@@ -54,8 +53,8 @@ impl SessionHistory {
         Self { limits, state: Mutex::new(HistoryState { sessions: Lru::new(), bytes: 0 }) }
     }
 
-    /// The answer the session had to the same call, if it has not expired by `now` and nobody has
-    /// written since what it was read from: `version` is the state of that now.
+    /// The answer that the session got to the same call, if it has not expired by `now` and nothing
+    /// that it read was written since: `version` is the current version.
     pub(crate) fn get(
         &self,
         session: &str,
@@ -74,7 +73,7 @@ impl SessionHistory {
         None
     }
 
-    /// Remembers a successful answer to a call that started at `version`.
+    /// Stores a successful answer to a call that started at `version`.
     pub(crate) fn insert(
         &self,
         session: &str,
@@ -92,7 +91,7 @@ impl SessionHistory {
         if sessions.get(session).is_none() {
             sessions.insert(session.into(), Lru::new());
         }
-        // The session is the newest now, and is the last to be forgotten.
+        // The session is now the most recently used.
         if let Some(answers) = sessions.get(session) {
             let replaced =
                 answers.insert(key.clone(), RememberedAnswer { kept, version, expires, size });
@@ -109,14 +108,14 @@ impl SessionHistory {
         }
     }
 
-    /// The session is over.
+    /// Removes a session.
     pub(crate) fn forget(&self, session: &str) {
         let mut state = self.lock();
         let forgotten = state.sessions.remove(session);
         state.account_for(forgotten);
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
         let forgotten = state.sessions.drain();
@@ -141,7 +140,7 @@ impl HistoryState {
         self.bytes -= answers.drain().map(|(_, answer)| answer.size).sum::<usize>();
     }
 
-    /// Ends because each step takes out an answer or a session without any, and without sessions
+    /// Terminates because each step removes an answer or an empty session, and without sessions
     /// there are no bytes.
     fn forget_oldest_answer(&mut self) {
         match self.sessions.oldest().and_then(Lru::pop_oldest) {

@@ -1,11 +1,11 @@
-//! One run for all who ask the same at the same time.
+//! Single flight: one run for all concurrent calls with the same key.
 //!
-//! The first call leads, the others follow and get its answer. A leader that ends without an
-//! answer of use to others (cancelled, out of time, refused a permit) hands over to the follower
-//! that has waited longest, so that one call's bad luck is never another's.
+//! The first call is the leader, the others follow and get its answer. A leader that ends without a
+//! usable answer (cancelled, timed out, no permit) hands over to the follower that has waited
+//! longest, so that its failure does not affect the others.
 //!
-//! Who leads one flight of a table must not follow in the same table, or two could wait for each
-//! other: calls made from inside a running tool do not join.
+//! A leader must not follow another flight of the same table, or two could wait for each other:
+//! nested calls do not join.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,13 +20,13 @@ use super::key::CacheKey;
 use super::spill_memo::SpillMemo;
 use crate::cache::resource_versions::ResourceVersion;
 
-/// How a call ended, for all who asked.
+/// The outcome of a call, shared by all its followers.
 pub(crate) type SharedOutcome = Result<Arc<ToolOutput>, Arc<ToolError>>;
 
-/// Whether those who already wait get the outcome of the one that ran.
+/// Whether waiting followers get the leader's outcome.
 ///
-/// What the tool itself did with these arguments, yes. What befell the one call on its way, or may
-/// not befall the next, no.
+/// Yes for what the tool itself did with these arguments. No for failures of this one call that
+/// another call may not have.
 pub(crate) fn is_shared(outcome: &SharedOutcome) -> bool {
     match outcome {
         Ok(_) => true,
@@ -42,7 +42,7 @@ pub(crate) fn is_shared(outcome: &SharedOutcome) -> bool {
     }
 }
 
-/// The calls under way. Cloning it is cheap; clones share them.
+/// The running flights. Cloning it is cheap; clones share the table.
 #[derive(Clone)]
 pub(crate) struct Flights(Arc<FlightTable>);
 
@@ -51,8 +51,8 @@ struct FlightTable {
     keeps_landed: bool,
 }
 
-/// Who asks after a write must not get the answer of a read that began before it: calls share a
-/// flight only if what they read was in the same state when they began.
+/// A call after a write must not get the answer of a read that began before it: calls share a
+/// flight only if the resources they read had the same version when they began.
 type FlightKey = (CacheKey, ResourceVersion);
 
 struct Flight {
@@ -69,40 +69,39 @@ struct FlightState {
     outcome: Option<FlightResult>,
     /// The leader has an outcome that depends on more than the call: each follower runs for itself.
     unshared: bool,
-    /// Followers by their ticket, and so in the order they came; the waker of those that wait to
-    /// be woken.
+    /// Followers by ticket, which is the order of arrival, each with its waker if it is waiting.
     followers: BTreeMap<u64, Option<Waker>>,
     next_ticket: u64,
 }
 
-/// What part a call has.
+/// The role of a call in its flight.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// It runs, and owes the others an answer.
+    /// It runs, and has to publish its outcome.
     Leader(Leader),
-    /// It waits for the one that runs.
+    /// It waits for the leader.
     Follower(Follower),
 }
 
-/// What a follower's wait ends with.
+/// How a follower's wait ends.
 #[derive(Debug)]
 pub(crate) enum FollowerResult {
     /// The leader's outcome, and where its text was spilled if it was too long for its callers.
     Answer(SharedOutcome, Arc<SpillMemo>),
-    /// There is none to be had: this call runs in the leader's place.
+    /// The leader had no usable outcome: this call takes its place.
     Lead(Leader),
-    /// There is one, which is the leader's alone: this call runs for itself, beside the others.
+    /// The outcome cannot be shared: this call runs for itself.
     Alone,
 }
 
 impl Flights {
-    /// Flights that are forgotten when they land.
+    /// A table that forgets flights when they end.
     pub(crate) fn new() -> Self {
         Self::with(false)
     }
 
-    /// Flights whose outcome is there for whoever asks later, as long as this table lives: for one
-    /// batch, all of whose calls were asked at once, in whatever order they come to run.
+    /// A table that keeps outcomes for later calls as long as it lives: for one batch, whose calls
+    /// count as concurrent in whatever order they run.
     pub(crate) fn for_batch() -> Self {
         Self::with(true)
     }
@@ -111,7 +110,7 @@ impl Flights {
         Self(Arc::new(FlightTable { open: Mutex::default(), keeps_landed }))
     }
 
-    /// Joins the flight of a call, or starts it. `version` is the state of what the call reads.
+    /// Joins the flight of a call, or starts it. `version` is that of the resources the call reads.
     pub(crate) fn join(&self, key: &CacheKey, version: ResourceVersion) -> Role {
         let key = (key.clone(), version);
         let mut open = lock(&self.0.open);
@@ -129,7 +128,7 @@ impl Flights {
                     ticket,
                 })));
             }
-            // The one that was woken to lead has not got to it yet; this call is awake.
+            // The follower that was woken to lead has not run yet; this call leads instead.
             state.is_led = true;
             drop(state);
             return Role::Leader(Leader(Some((self.clone(), flight))));
@@ -140,13 +139,13 @@ impl Flights {
         Role::Leader(Leader(Some((self.clone(), flight))))
     }
 
-    /// How many flights are known: those under way, and those kept.
+    /// The number of flights in the table.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         lock(&self.0.open).len()
     }
 
-    /// Ends a flight with an outcome for everybody, or with none that could be shared.
+    /// Ends a flight with an outcome for all followers, or with none that can be shared.
     fn land(&self, flight: &Flight, outcome: Option<FlightResult>) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
@@ -165,8 +164,8 @@ impl Flights {
         }
     }
 
-    /// Somebody has left: `leave` says who. If nobody leads and there is no outcome, the follower
-    /// that has waited longest is woken to lead; if there is none, the flight is over.
+    /// Removes a leader or follower with `leave`. If there is neither a leader nor an outcome, the
+    /// follower that has waited longest is woken to lead; without followers the flight ends.
     fn hand_over(&self, flight: &Flight, leave: impl FnOnce(&mut FlightState)) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
@@ -174,7 +173,7 @@ impl Flights {
         if state.is_led || state.outcome.is_some() || state.unshared {
             return;
         }
-        // Those that have not been asked yet whether they are ready will see for themselves.
+        // Followers that were not polled yet check for themselves.
         let heir = state.followers.values_mut().find_map(Option::take);
         let is_over = state.followers.is_empty();
         drop(state);
@@ -194,19 +193,20 @@ impl fmt::Debug for Flights {
     }
 }
 
-/// Always the table before a flight. Nothing of the caller's runs under either: neither a waker
-/// nor a destructor of an outcome.
+/// Lock order: the table before a flight. No foreign code runs under either lock, neither a waker
+/// nor a destructor.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The duty to run the call. Dropped without [`publish`](Self::publish), it goes to a follower.
-#[must_use = "the others wait for what this call comes to"]
+/// The duty to run the call. If it is dropped without [`publish`](Self::publish), a follower takes
+/// over.
+#[must_use = "followers wait for this call's outcome"]
 pub(crate) struct Leader(Option<(Flights, Arc<Flight>)>);
 
 impl Leader {
-    /// Gives the outcome to all who wait, unless it is this call's alone: then one of them runs. All
-    /// share what is remembered of its spill.
+    /// Gives the outcome to all followers, or hands over to one of them if the outcome is not
+    /// shared. All share the spill memo.
     pub(crate) fn publish(mut self, outcome: &SharedOutcome, spilled: &Arc<SpillMemo>) {
         if is_shared(outcome)
             && let Some((flights, flight)) = self.0.take()
@@ -215,7 +215,7 @@ impl Leader {
         }
     }
 
-    /// Says that the outcome is this call's alone: those who wait run for themselves.
+    /// Ends the flight without a shared outcome: each follower runs for itself.
     pub(crate) fn keep_to_itself(mut self) {
         if let Some((flights, flight)) = self.0.take() {
             flights.land(&flight, None);
@@ -252,7 +252,7 @@ impl Future for Follower {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FollowerResult> {
         let Some(seat) = self.0.take() else {
-            // Asked again after the answer, as a future must not be: there is nothing to wait for.
+            // Polled again after completion, which futures must not be.
             return Poll::Pending;
         };
         let mut state = lock(&seat.flight.state);
@@ -282,7 +282,7 @@ impl Future for Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         if let Some(FollowerTicket { table, flight, ticket }) = self.0.take() {
-            // It may have been woken to lead, which then falls to the next.
+            // It may have been woken to lead; then the next follower leads.
             let mut own = None;
             table.hand_over(&flight, |state| own = state.followers.remove(&ticket));
         }

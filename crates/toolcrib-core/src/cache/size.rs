@@ -1,10 +1,10 @@
-//! What an output takes in memory, roughly.
+//! The approximate memory size of an output.
 
 use serde_json::{Map, Value};
 use toolcrib_tool::{Content, Link, ToolOutput};
 
-/// Bytes of text, of binary parts and of structured data: the strings, and for every value the
-/// room it takes itself, which for small values is most of it.
+/// Bytes of text, of binary parts and of structured data: the strings, plus the size of every value
+/// itself, which dominates for small values.
 pub(super) fn of(output: &ToolOutput) -> usize {
     let content: usize = output.content().iter().map(of_part).sum();
     content
@@ -30,7 +30,7 @@ pub(crate) fn of_part(part: &Content) -> usize {
                 uri.len() + text.len() + mime_type.as_ref().map_or(0, String::len)
             }
             Content::Blob { uri, data, mime_type } => uri.len() + data.len() + mime_type.len(),
-            // A part this version does not know has a transcript at least.
+            // A part of an unknown kind has at least a transcript.
             other => other.as_text().len(),
         }
 }

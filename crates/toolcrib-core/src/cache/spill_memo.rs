@@ -1,15 +1,15 @@
-//! Where the texts of one answer were spilled, so that all who get the answer are told of one spill.
+//! Where the texts of one answer were spilled, so that all who get the answer share one spill.
 
 use tokio::sync::Mutex;
 
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::spill::{Handle, Owner, SpillError, SpillStore, Spilled};
 
-/// Texts remembered for one answer: one, or the text and the data of a failure, for each session.
+/// Texts per answer: one, or the text and the data of a failure, for each session.
 const MAX_TEXTS: usize = 64;
 
-/// The handles under which the texts of one answer are kept in the spill, by owner and text. The text
-/// of an answer is not always the same: secrets that are masked meanwhile change it.
+/// The spill handles of one answer, by owner and text. The text can change over time, because
+/// secrets may be added to the mask.
 #[derive(Debug, Default)]
 pub(crate) struct SpillMemo(Mutex<Vec<SpilledText>>);
 
@@ -21,9 +21,9 @@ struct SpilledText {
 }
 
 impl SpillMemo {
-    /// The handle of a text: the one it has already if the store still has the text, or else a new one.
+    /// The handle of a text: the existing one if the store still has the text, otherwise a new one.
     ///
-    /// Of several who ask at the same time, one writes the text and the others wait for it.
+    /// Of several concurrent callers, one writes the text and the others wait.
     pub(crate) async fn put(
         &self,
         store: &dyn SpillStore,
@@ -37,7 +37,7 @@ impl SpillMemo {
             && store.read(owner, &known.handle, 0, 1).await.is_ok()
         {
             let handle = known.handle;
-            // Those that were used last stay longest.
+            // Keeps the most recently used ones.
             all.push(known);
             return Ok(handle);
         }

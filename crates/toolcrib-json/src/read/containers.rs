@@ -2,7 +2,7 @@
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess};
 
-use super::key::Key;
+use super::key::MapKey;
 use crate::error::ReadError;
 use crate::tape::{Cursor, Items, Members};
 
@@ -54,7 +54,7 @@ impl<'de> MapAccess<'de> for &mut MemberReader<'de> {
     ) -> Result<Option<K::Value>, ReadError> {
         let Some((name, value)) = self.members.next() else { return Ok(None) };
         self.value = Some(value);
-        seed.deserialize(Key(name)).map(Some)
+        seed.deserialize(MapKey(name)).map(Some)
     }
 
     #[inline]

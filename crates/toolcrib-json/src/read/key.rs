@@ -10,9 +10,9 @@ use crate::parse::parse;
 use crate::tape::{Cursor, Number};
 
 /// A key, as the type of a map's keys is read from it.
-pub(super) struct Key<'de>(pub(super) Cursor<'de>);
+pub(super) struct MapKey<'de>(pub(super) Cursor<'de>);
 
-impl<'de> Key<'de> {
+impl<'de> MapKey<'de> {
     /// The number that the key spells, as JSON spells numbers.
     fn number(&self) -> Option<Number> {
         let text = self.0.plain()?;
@@ -53,7 +53,7 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Key<'de> {
+impl<'de> Deserializer<'de> for MapKey<'de> {
     type Error = ReadError;
 
     #[inline]

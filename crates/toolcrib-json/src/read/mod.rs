@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::tape::{Cursor, Kind, Number};
 
 use containers::{ItemReader, MemberReader};
-use variant::{Named, Tagged};
+use variant::{UnitVariant, TaggedVariant};
 
 /// Methods for what a JSON number is read into; serde converts between them.
 macro_rules! numbers {
@@ -191,8 +191,8 @@ impl<'de> Deserializer<'de> for Cursor<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let read = match self.kind() {
-            Kind::String | Kind::EscapedString => visitor.visit_enum(Named(self)),
-            Kind::Object => Tagged::of(self).and_then(|tagged| visitor.visit_enum(tagged)),
+            Kind::String | Kind::EscapedString => visitor.visit_enum(UnitVariant(self)),
+            Kind::Object => TaggedVariant::of(self).and_then(|tagged| visitor.visit_enum(tagged)),
             _ => {
                 Err(self.wrong_type(&"the name of a variant, or an object with it as the only key"))
             }

@@ -5,27 +5,27 @@ use serde::de::{
     DeserializeSeed, Deserializer as _, EnumAccess, Error as _, Unexpected, VariantAccess, Visitor,
 };
 
-use super::key::Key;
+use super::key::MapKey;
 use crate::error::ReadError;
 use crate::tape::Cursor;
 
 /// `"Variant"`
-pub(super) struct Named<'de>(pub(super) Cursor<'de>);
+pub(super) struct UnitVariant<'de>(pub(super) Cursor<'de>);
 
-impl<'de> EnumAccess<'de> for Named<'de> {
+impl<'de> EnumAccess<'de> for UnitVariant<'de> {
     type Error = ReadError;
-    type Variant = Bare;
+    type Variant = VariantName;
 
     #[inline]
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Bare), ReadError> {
-        Ok((seed.deserialize(self.0)?, Bare))
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, VariantName), ReadError> {
+        Ok((seed.deserialize(self.0)?, VariantName))
     }
 }
 
 /// A variant's name without a value.
-pub(super) struct Bare;
+pub(super) struct VariantName;
 
-impl<'de> VariantAccess<'de> for Bare {
+impl<'de> VariantAccess<'de> for VariantName {
     type Error = ReadError;
 
     #[inline]
@@ -51,12 +51,12 @@ impl<'de> VariantAccess<'de> for Bare {
 }
 
 /// `{"Variant": value}`
-pub(super) struct Tagged<'de> {
+pub(super) struct TaggedVariant<'de> {
     name: Cursor<'de>,
     value: Cursor<'de>,
 }
 
-impl<'de> Tagged<'de> {
+impl<'de> TaggedVariant<'de> {
     pub(super) fn of(object: Cursor<'de>) -> Result<Self, ReadError> {
         match (object.members().next(), object.len()) {
             (Some((name, value)), 1) => Ok(Self { name, value }),
@@ -68,22 +68,22 @@ impl<'de> Tagged<'de> {
     }
 }
 
-impl<'de> EnumAccess<'de> for Tagged<'de> {
+impl<'de> EnumAccess<'de> for TaggedVariant<'de> {
     type Error = ReadError;
-    type Variant = Valued<'de>;
+    type Variant = VariantValue<'de>;
 
     fn variant_seed<V: DeserializeSeed<'de>>(
         self,
         seed: V,
-    ) -> Result<(V::Value, Valued<'de>), ReadError> {
-        Ok((seed.deserialize(Key(self.name))?, Valued(self.value)))
+    ) -> Result<(V::Value, VariantValue<'de>), ReadError> {
+        Ok((seed.deserialize(MapKey(self.name))?, VariantValue(self.value)))
     }
 }
 
 /// The value beside a variant's name.
-pub(super) struct Valued<'de>(Cursor<'de>);
+pub(super) struct VariantValue<'de>(Cursor<'de>);
 
-impl<'de> VariantAccess<'de> for Valued<'de> {
+impl<'de> VariantAccess<'de> for VariantValue<'de> {
     type Error = ReadError;
 
     fn unit_variant(self) -> Result<(), ReadError> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::control_plane::Taken;
+use crate::control_plane::WithheldFromGrants;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use crate::jail::helper::plan::Facility;
 use crate::{ControlPlane, KillRung};
@@ -177,7 +177,7 @@ pub struct Confinement {
     /// Why the control plane cannot be withheld, whatever the kernel offers.
     pub(crate) objection: Option<String>,
     /// Which places of a control plane were taken out of the grants.
-    pub(crate) taken: Option<Taken>,
+    pub(crate) taken: Option<WithheldFromGrants>,
     /// The one rung that tests want.
     pub(crate) rung: Option<KillRung>,
     /// What tests do without.

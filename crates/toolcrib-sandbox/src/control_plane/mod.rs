@@ -12,7 +12,7 @@ use crate::{Confinement, Profile};
 
 mod taken;
 
-pub(crate) use taken::Taken;
+pub(crate) use taken::WithheldFromGrants;
 
 /// How often it is looked whether a file was replaced that a kept program must not change.
 const REPLACED_PERIOD: Duration = Duration::from_secs(1);
@@ -85,11 +85,11 @@ impl Places {
     /// Whether a program that was started under `before` could touch a place that has been added
     /// since. Such a program has to be started again.
     pub fn adds_for(&self, before: &Self, confinement: &Confinement) -> bool {
-        let new = |now: &[PathBuf], then: &[PathBuf], reach: &Reach| {
+        let new = |now: &[PathBuf], then: &[PathBuf], reach: &ReachablePaths| {
             let is_new = |place: &Path| !then.iter().any(|known| place.starts_with(known));
             now.iter().any(|place| is_new(place) && reach.meets(place))
         };
-        let (written, granted) = (Reach::written(confinement), Reach::granted(confinement));
+        let (written, granted) = (ReachablePaths::written(confinement), ReachablePaths::granted(confinement));
         new(&self.hidden, &before.hidden, &granted)
             || new(&self.read_only, &before.read_only, &written)
             || new(&self.links, &before.links, &written)
@@ -99,7 +99,7 @@ impl Places {
     /// can be. A symbolic link inside a writable grant can always be replaced, whatever is done about
     /// the file it leads to.
     pub fn objection(&self, confinement: &Confinement) -> Option<String> {
-        let written = Reach::written(confinement);
+        let written = ReachablePaths::written(confinement);
         let link =
             self.links.iter().find(|link| written.0.iter().any(|grant| link.starts_with(grant)))?;
         Some(format!(
@@ -135,10 +135,10 @@ impl Places {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct ControlPlane(Arc<Shared>);
+pub struct ControlPlane(Arc<SharedPlaces>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedPlaces {
     places: watch::Sender<Arc<Places>>,
     exposed: Mutex<BTreeSet<PathBuf>>,
 }
@@ -179,7 +179,7 @@ impl ControlPlane {
     /// withheld. Such a program has to be started again.
     pub async fn outgrown(&self, before: &Places, confinement: &Confinement) {
         let mut places = self.0.places.subscribe();
-        let written = Reach::written(confinement);
+        let written = ReachablePaths::written(confinement);
         // What is in a folder that is withheld as a whole may be replaced there.
         let files: Vec<_> = uncovered(&before.hidden)
             .into_iter()
@@ -263,9 +263,9 @@ fn exists(place: &Path) -> bool {
 }
 
 /// What a confined program reaches, as it is written and without links.
-struct Reach(Vec<PathBuf>);
+struct ReachablePaths(Vec<PathBuf>);
 
-impl Reach {
+impl ReachablePaths {
     /// What it can write. Nothing of a trusted program counts: it is held by nothing.
     fn written(confinement: &Confinement) -> Self {
         let in_workspace =

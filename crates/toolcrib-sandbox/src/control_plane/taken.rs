@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{ControlPlane, Places, Reach, exists, is_plain, uncovered};
+use super::{ControlPlane, Places, ReachablePaths, exists, is_plain, uncovered};
 use crate::Confinement;
 
 /// How long a guarded place that is missing is waited for, and the time between two looks. A file that is
@@ -14,7 +14,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The places as they were when they were taken out of what a program is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct WithheldFromGrants {
     plane: ControlPlane,
     places: Arc<Places>,
 }
@@ -25,21 +25,21 @@ impl Confinement {
     /// change.
     pub(crate) fn take_out(&mut self, plane: &ControlPlane) {
         let places = plane.places();
-        let written = Reach::written(self);
+        let written = ReachablePaths::written(self);
         let hidden = places.hidden.iter().filter(|place| is_plain(place));
         let changed = uncovered(&places.read_only).into_iter();
         let changed = changed.filter(|place| written.meets(place) && is_plain(place));
         self.hidden.extend(hidden.cloned());
         self.read_only.extend(changed.cloned());
         self.objection = places.objection(self);
-        self.taken = Some(Taken { plane: plane.clone(), places });
+        self.taken = Some(WithheldFromGrants { plane: plane.clone(), places });
     }
 
     /// Remembers which places the program could create or change when it starts. Fails if one of them is
     /// guarded.
     pub(crate) fn expose(&self) -> Result<(), String> {
-        let Some(Taken { plane, places }) = &self.taken else { return Ok(()) };
-        let written = Reach::written(self);
+        let Some(WithheldFromGrants { plane, places }) = &self.taken else { return Ok(()) };
+        let written = ReachablePaths::written(self);
         // In a folder that is withheld as a whole, nothing can be created. What is there under another
         // path is withheld by that.
         let is_open = |place: &&PathBuf| {
@@ -81,7 +81,7 @@ impl Confinement {
 
     /// Takes the places out again, as they are now.
     pub(crate) fn take_out_again(&mut self) {
-        let Some(Taken { plane, places }) = self.taken.take() else { return };
+        let Some(WithheldFromGrants { plane, places }) = self.taken.take() else { return };
         let is_own = |listed: &[PathBuf], place: &PathBuf| listed.binary_search(place).is_ok();
         self.hidden.retain(|place| !is_own(&places.hidden, place));
         self.read_only.retain(|place| !is_own(&places.read_only, place));
@@ -91,7 +91,7 @@ impl Confinement {
     /// Takes places of the control plane that have gone since they were [taken out](Self::take_out) from
     /// what is withheld. Before it starts, the program has to be [asked](Self::expose) about them.
     pub(crate) fn leave_out_missing(&mut self) {
-        let Some(Taken { places, .. }) = &self.taken else { return };
+        let Some(WithheldFromGrants { places, .. }) = &self.taken else { return };
         let is_gone = |listed: &[PathBuf], place: &PathBuf| {
             listed.binary_search(place).is_ok() && !exists(place)
         };

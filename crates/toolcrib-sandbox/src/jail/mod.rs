@@ -107,7 +107,7 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
     if arguments.get(1..).is_some_and(|words| words == [plan::VERSION, plan::PROBE]) {
         let Some([_control, report, _file]) = sys::inherited() else { return by_hand() };
         let text = match mounts::probe() {
-            Ok(()) => report::Built::default().to_text(),
+            Ok(()) => report::BuiltJail::default().to_text(),
             Err(reason) => report::impossible(&reason),
         };
         // If nobody listens, nobody waits.

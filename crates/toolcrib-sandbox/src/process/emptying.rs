@@ -21,18 +21,18 @@ const BATCH: usize = 1024;
 /// What is in a directory below is removed or, if it is a directory itself, moved up into the top
 /// one, until the directory below is empty. So nothing is ever more than one level away.
 pub(super) fn empty(top: &OwnedFd, deadline: Instant) {
-    let mut emptying = Emptying { top, deadline, moved: 0 };
+    let mut emptying = DirectoryEmptier { top, deadline, moved: 0 };
     while emptying.pass() {}
 }
 
-struct Emptying<'d> {
+struct DirectoryEmptier<'d> {
     top: &'d OwnedFd,
     deadline: Instant,
     /// Directories that were moved up, of which each needs a new name.
     moved: u64,
 }
 
-impl Emptying<'_> {
+impl DirectoryEmptier<'_> {
     /// Goes through the top directory once; says whether to go on.
     fn pass(&mut self) -> bool {
         let mut progress = false;

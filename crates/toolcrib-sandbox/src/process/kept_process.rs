@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use super::capture::Recorder;
 use super::run::{KILL_WAIT, off_thread, report};
 use super::scratch::remove_full;
-use super::start::{Input, Started, start};
+use super::start::{StdinSource, Started, start};
 use super::sys::watch_owned;
-use super::tree::{Guard, Tree};
+use super::tree::{TreeGuard, ProcessTree};
 use super::{Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
 use crate::program::Ended;
@@ -74,14 +74,14 @@ pub struct Kept {
 ///
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
-    let (command, started) = start(command.clone(), Input::Kept).await?;
+    let (command, started) = start(command.clone(), StdinSource::Kept).await?;
     // From here on whatever fails ends the program again.
     let Started { guard, stdin, stdout, stderr, enforced } = started;
     let ended = watch_owned(guard.tree().end_handle()?)?;
     let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
     let input = KeptInput(Sender::from_owned_fd(stdin)?);
     let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
-    let errors = Errors::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
+    let errors = StderrReader::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
     Ok(Kept { process: KeptProcess { guard, ended, errors, enforced }, input, output })
 }
 
@@ -91,9 +91,9 @@ pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
 /// (see [`finish_kills`](super::finish_kills)).
 #[derive(Debug)]
 pub struct KeptProcess {
-    guard: Guard,
+    guard: TreeGuard,
     ended: AsyncFd<OwnedFd>,
-    errors: Errors,
+    errors: StderrReader,
     enforced: Enforced,
 }
 
@@ -140,7 +140,7 @@ impl KeptProcess {
         let guard = if by_itself {
             guard
         } else {
-            let Ok((guard, ())) = off_thread(guard, Tree::identify).await else {
+            let Ok((guard, ())) = off_thread(guard, ProcessTree::identify).await else {
                 // The runtime is going away; the guard has done the rest.
                 return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
             };
@@ -152,7 +152,7 @@ impl KeptProcess {
         guard.tree().signal(Signal::KILL);
         went(KILL_WAIT).await;
         let gone = guard.tree().wait(Duration::ZERO);
-        let Ok((mut guard, swept)) = off_thread(guard, Tree::sweep).await else {
+        let Ok((mut guard, swept)) = off_thread(guard, ProcessTree::sweep).await else {
             return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
         };
         let mut kill = report(guard.tree(), forced, swept);
@@ -211,12 +211,12 @@ const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 
 /// Standard error, read to its end by a task of its own.
 #[derive(Debug)]
-struct Errors {
+struct StderrReader {
     recorder: Arc<Mutex<Recorder>>,
     task: JoinHandle<()>,
 }
 
-impl Errors {
+impl StderrReader {
     fn drain(stderr: OwnedFd, recorder: Recorder) -> io::Result<Self> {
         let mut pipe = Receiver::from_owned_fd(stderr)?;
         let recorder = Arc::new(Mutex::new(recorder));
@@ -245,7 +245,7 @@ impl Errors {
     }
 }
 
-impl Drop for Errors {
+impl Drop for StderrReader {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -21,13 +21,13 @@ use super::{KillRung, SealedFile, SpawnError};
 use crate::jail;
 use crate::jail::helper::plan;
 use crate::jail::helper::plan::Plan;
-use crate::jail::helper::report::{Report, Step};
+use crate::jail::helper::report::{StartReport, HelperStep};
 use crate::jail::{Helper, ProgramFile, grants};
 use crate::process::supervised_tree::Supervisor;
 use crate::{Confinement, Enforced, Profile};
 
 /// What a helper is to become.
-pub(super) struct Target<'a> {
+pub(super) struct LaunchTarget<'a> {
     pub(super) confinement: &'a Confinement,
     pub(super) file: &'a Path,
     /// What that is, if it is no file that others could name.
@@ -42,14 +42,14 @@ pub(super) struct Target<'a> {
 }
 
 /// A start that did not come about.
-pub(super) enum Refusal {
+pub(super) enum LaunchError {
     /// This is why.
     Because(SpawnError),
     /// As a start of the program itself would have failed.
     Load(io::Error),
 }
 
-impl<E: Into<SpawnError>> From<E> for Refusal {
+impl<E: Into<SpawnError>> From<E> for LaunchError {
     fn from(error: E) -> Self {
         Self::Because(error.into())
     }
@@ -87,9 +87,9 @@ fn ladder(confinement: &Confinement) -> Vec<KillRung> {
 }
 
 /// Starts the helper and waits until it has become the program.
-pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced), Refusal> {
+pub(super) fn launch(target: &LaunchTarget<'_>) -> Result<(Pid, Supervisor, Enforced), LaunchError> {
     let Some(helper) = jail::helper() else {
-        return Err(Refusal::Because(SpawnError::NoHelper {
+        return Err(LaunchError::Because(SpawnError::NoHelper {
             program: target.file.display().to_string(),
             profile: target.confinement.profile,
         }));
@@ -104,13 +104,13 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
         let mut confinement = Cow::Borrowed(target.confinement);
         let error = loop {
             match attempt(&helper, target, &confinement, rung)? {
-                Attempt::Running(pid, supervisor, enforced) => {
+                LaunchAttempt::Running(pid, supervisor, enforced) => {
                     return Ok((pid, supervisor, enforced));
                 }
-                Attempt::NoSuchRung(error) => break error,
-                Attempt::Replaced(_) if began.elapsed() < PATIENCE => attempts += 1,
+                LaunchAttempt::NoSuchRung(error) => break error,
+                LaunchAttempt::Replaced(_) if began.elapsed() < PATIENCE => attempts += 1,
                 // A file of the control plane that was there when it was looked for.
-                Attempt::Missing(_)
+                LaunchAttempt::Missing(_)
                     if began.elapsed() < PATIENCE && confinement.taken.is_some() =>
                 {
                     attempts += 1;
@@ -122,16 +122,16 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
                     own.leave_out_missing();
                     own.expose_when_guarded_places_are_there().map_err(grants)?;
                 }
-                Attempt::Missing(reason) => {
+                LaunchAttempt::Missing(reason) => {
                     let program = target.file.display().to_string();
-                    return Err(Refusal::Because(SpawnError::Grants { program, reason }));
+                    return Err(LaunchError::Because(SpawnError::Grants { program, reason }));
                 }
-                Attempt::Replaced(reason) => {
+                LaunchAttempt::Replaced(reason) => {
                     let reason = format!(
                         "{reason}: it was replaced during each of {attempts} starts; call again"
                     );
                     let program = target.file.display().to_string();
-                    return Err(Refusal::Because(SpawnError::Grants { program, reason }));
+                    return Err(LaunchError::Because(SpawnError::Grants { program, reason }));
                 }
             }
         };
@@ -144,14 +144,14 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
         }
         last = error;
     }
-    Err(Refusal::Because(SpawnError::Confine {
+    Err(LaunchError::Because(SpawnError::Confine {
         program: target.file.display().to_string(),
         profile: target.confinement.profile,
         source: last,
     }))
 }
 
-enum Attempt {
+enum LaunchAttempt {
     Running(Pid, Supervisor, Enforced),
     NoSuchRung(io::Error),
     /// A file that is withheld from the program does not exist, and the program could create it.
@@ -162,11 +162,11 @@ enum Attempt {
 
 fn attempt(
     helper: &Helper,
-    target: &Target<'_>,
+    target: &LaunchTarget<'_>,
     confinement: &Confinement,
     rung: KillRung,
-) -> Result<Attempt, Refusal> {
-    let Target { file, sealed, search, scratch, directory, request, .. } = target;
+) -> Result<LaunchAttempt, LaunchError> {
+    let LaunchTarget { file, sealed, search, scratch, directory, request, .. } = target;
     let program = sealed.map_or(ProgramFile::Named(file), ProgramFile::Sealed);
     let plan = Plan {
         profile: confinement.profile,
@@ -195,8 +195,8 @@ fn attempt(
             source: io::Error::new(source.kind(), format!("{}: {source}", helper.path.display())),
         }
     })?;
-    let outcome = Report::from_text(&begun.text);
-    if let Some(Report::Running(built)) = &outcome {
+    let outcome = StartReport::from_text(&begun.text);
+    if let Some(StartReport::Running(built)) = &outcome {
         let enforced = Enforced {
             profile: confinement.profile,
             files: built.landlock.is_some_and(|version| version >= jail::FLOOR),
@@ -208,45 +208,45 @@ fn attempt(
             landlock: built.landlock,
             missing: built.missing.clone(),
         };
-        return Ok(Attempt::Running(begun.process, Supervisor::new(begun.control, rung), enforced));
+        return Ok(LaunchAttempt::Running(begun.process, Supervisor::new(begun.control, rung), enforced));
     }
     // It ends by itself, and nothing else was started.
     drop(begun.control);
     let _ = waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED);
     let because = |source| {
-        Refusal::Because(SpawnError::Confine {
+        LaunchError::Because(SpawnError::Confine {
             program: file.display().to_string(),
             profile: confinement.profile,
             source,
         })
     };
     match outcome {
-        Some(Report::Failed(Step::Rung, number)) => {
-            Ok(Attempt::NoSuchRung(io::Error::from_raw_os_error(number)))
+        Some(StartReport::Failed(HelperStep::Rung, number)) => {
+            Ok(LaunchAttempt::NoSuchRung(io::Error::from_raw_os_error(number)))
         }
-        Some(Report::Failed(Step::Execute, number)) => {
-            Err(Refusal::Load(io::Error::from_raw_os_error(number)))
+        Some(StartReport::Failed(HelperStep::Execute, number)) => {
+            Err(LaunchError::Load(io::Error::from_raw_os_error(number)))
         }
-        Some(Report::Failed(Step::Jail, number)) => {
+        Some(StartReport::Failed(HelperStep::Jail, number)) => {
             Err(because(io::Error::from_raw_os_error(number)))
         }
-        Some(Report::Failed(Step::Directory, number)) => {
+        Some(StartReport::Failed(HelperStep::Directory, number)) => {
             let path = directory.map(absolute_path).unwrap_or_default();
             let source = io::Error::from_raw_os_error(number);
-            Err(Refusal::Because(SpawnError::WorkingDirectory { path, source }))
+            Err(LaunchError::Because(SpawnError::WorkingDirectory { path, source }))
         }
-        Some(Report::Impossible(reason)) => Err(Refusal::Because(SpawnError::Grants {
+        Some(StartReport::Impossible(reason)) => Err(LaunchError::Because(SpawnError::Grants {
             program: file.display().to_string(),
             reason,
         })),
-        Some(Report::Gone(reason)) => Ok(Attempt::Missing(reason)),
-        Some(Report::Replaced(reason)) => Ok(Attempt::Replaced(reason)),
-        Some(Report::Refused(missing)) => Err(Refusal::Because(SpawnError::NotEnforced {
+        Some(StartReport::Gone(reason)) => Ok(LaunchAttempt::Missing(reason)),
+        Some(StartReport::Replaced(reason)) => Ok(LaunchAttempt::Replaced(reason)),
+        Some(StartReport::Refused(missing)) => Err(LaunchError::Because(SpawnError::NotEnforced {
             program: file.display().to_string(),
             profile: confinement.profile,
             missing,
         })),
-        Some(Report::Running(_)) | None => Err(because(io::Error::other(SILENT))),
+        Some(StartReport::Running(_)) | None => Err(because(io::Error::other(SILENT))),
     }
 }
 
@@ -286,22 +286,22 @@ pub(crate) fn probe() -> io::Result<Result<(), String>> {
     };
     let begun = begin(&helper, &request)??;
     waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED)?;
-    match Report::from_text(&begun.text) {
-        Some(Report::Running(_)) => Ok(Ok(())),
-        Some(Report::Impossible(reason)) => Ok(Err(reason)),
+    match StartReport::from_text(&begun.text) {
+        Some(StartReport::Running(_)) => Ok(Ok(())),
+        Some(StartReport::Impossible(reason)) => Ok(Err(reason)),
         _ => Err(io::Error::other(SILENT)),
     }
 }
 
 /// A helper that has reported how its start went.
-struct Begun {
+struct StartedHelper {
     process: Pid,
     control: OwnedFd,
     text: String,
 }
 
 /// Starts a helper by its descriptor and waits for its report. The inner error is that of its start.
-fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<Begun>> {
+fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<StartedHelper>> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -321,7 +321,7 @@ fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<Begun>
     };
     drop((theirs, reporter));
     match read_report(&report, Instant::now() + START_LIMIT) {
-        Ok(Some(text)) => Ok(Ok(Begun { process, control, text })),
+        Ok(Some(text)) => Ok(Ok(StartedHelper { process, control, text })),
         slow => {
             // Both end it: the one also when it does not listen, the other with all it has started.
             let _ = kill_process(process, Signal::KILL);

@@ -13,9 +13,9 @@ const CHUNK: usize = 64 * 1024;
 
 /// Our ends of a program's pipes. Every method may be dropped halfway and called again.
 pub(crate) struct Pipes {
-    stdin: Input,
-    stdout: Output,
-    stderr: Output,
+    stdin: InputPipe,
+    stdout: OutputPipe,
+    stderr: OutputPipe,
 }
 
 impl Pipes {
@@ -36,9 +36,9 @@ impl Pipes {
             None => None,
         };
         Ok(Self {
-            stdin: Input { pipe, text, written: 0 },
-            stdout: Output::new(stdout.0, recorder(stdout.1, OutputKind::Stdout))?,
-            stderr: Output::new(stderr.0, recorder(stderr.1, OutputKind::Stderr))?,
+            stdin: InputPipe { pipe, text, written: 0 },
+            stdout: OutputPipe::new(stdout.0, recorder(stdout.1, OutputKind::Stdout))?,
+            stderr: OutputPipe::new(stderr.0, recorder(stderr.1, OutputKind::Stderr))?,
         })
     }
 
@@ -66,13 +66,13 @@ impl Pipes {
 }
 
 /// The way into standard input.
-struct Input {
+struct InputPipe {
     pipe: Option<Sender>,
     text: Vec<u8>,
     written: usize,
 }
 
-impl Input {
+impl InputPipe {
     /// Writes the rest, then closes. A reader that went away is not an error: not every program
     /// reads its input to the end.
     async fn feed(&mut self) {
@@ -95,13 +95,13 @@ impl Input {
 }
 
 /// The way out of standard output or standard error.
-struct Output {
+struct OutputPipe {
     pipe: Option<Receiver>,
     buffer: Vec<u8>,
     recorder: Recorder,
 }
 
-impl Output {
+impl OutputPipe {
     fn new(fd: OwnedFd, recorder: Recorder) -> io::Result<Self> {
         let pipe = Some(Receiver::from_owned_fd(fd)?);
         Ok(Self { pipe, buffer: Vec::new(), recorder })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::tree::Tree;
+use super::tree::ProcessTree;
 
 /// How often trees in their grace are looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -15,8 +15,8 @@ const TICK: Duration = Duration::from_millis(10);
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
 /// A tree that has had its SIGTERM.
-struct Job {
-    tree: Arc<Tree>,
+struct KillJob {
+    tree: Arc<ProcessTree>,
     kill_at: Instant,
 }
 
@@ -25,9 +25,9 @@ static PENDING: Mutex<usize> = Mutex::new(0);
 static FINISHED: Condvar = Condvar::new();
 
 /// Takes over a tree whose call was dropped. It has had its SIGTERM.
-pub(super) fn submit(tree: Arc<Tree>) {
+pub(super) fn submit(tree: Arc<ProcessTree>) {
     *PENDING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-    let job = Job { kill_at: Instant::now() + tree.grace(), tree };
+    let job = KillJob { kill_at: Instant::now() + tree.grace(), tree };
     let refused = match queue() {
         Some(queue) => queue.send(job).err().map(|refused| refused.0),
         None => Some(job),
@@ -52,8 +52,8 @@ pub fn finish_kills(timeout: Duration) -> bool {
 }
 
 /// The way to the thread, which starts with its first job; `None` if it cannot.
-fn queue() -> Option<&'static Sender<Job>> {
-    static QUEUE: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+fn queue() -> Option<&'static Sender<KillJob>> {
+    static QUEUE: OnceLock<Option<Sender<KillJob>>> = OnceLock::new();
     QUEUE
         .get_or_init(|| {
             let (sender, receiver) = channel();
@@ -64,8 +64,8 @@ fn queue() -> Option<&'static Sender<Job>> {
 }
 
 /// Runs as long as the process.
-fn work(queue: &Receiver<Job>) {
-    let mut jobs: Vec<Job> = Vec::new();
+fn work(queue: &Receiver<KillJob>) {
+    let mut jobs: Vec<KillJob> = Vec::new();
     loop {
         if jobs.is_empty() {
             let Ok(job) = queue.recv() else { return };
@@ -92,7 +92,7 @@ fn work(queue: &Receiver<Job>) {
 }
 
 /// After the SIGKILL: sweeps, reaps, tidies up, counts down. `false` if the program is still there.
-fn finish(job: &Job) -> bool {
+fn finish(job: &KillJob) -> bool {
     if !job.tree.wait(KILL_WAIT) {
         return false;
     }

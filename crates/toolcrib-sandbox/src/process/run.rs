@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::pipes::Pipes;
 use super::scratch::remove_full;
-use super::start::{Input, Started, start};
-use super::sweep::Swept;
-use super::tree::{Guard, Tree};
+use super::start::{StdinSource, Started, start};
+use super::sweep::SweepResult;
+use super::tree::{TreeGuard, ProcessTree};
 use super::{Captured, Command, Finished, KillReport, SpawnError, Status};
 
 /// How long after the program's end somebody else may hold its outputs open.
@@ -42,7 +42,7 @@ const LAST_READ: Duration = Duration::from_millis(100);
 pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
     let started_at = Instant::now();
     let program = command.program.to_string_lossy().into_owned();
-    let (command, started) = start(command, Input::Text).await?;
+    let (command, started) = start(command, StdinSource::Text).await?;
     follow(command, started, started_at, stop).await.map_err(|error| match error {
         // Something has run.
         SpawnError::Resources(source) => SpawnError::Unfollowed { program, source },
@@ -115,7 +115,7 @@ pub fn run_blocking(command: Command, limit: Duration) -> Result<Finished, Spawn
 }
 
 /// The last facts about a tree.
-struct End {
+struct TreeEnd {
     status: Status,
     stdout: Captured,
     stderr: Captured,
@@ -124,10 +124,10 @@ struct End {
 
 /// The program has ended by itself, the group may not have.
 async fn end_exited(
-    guard: Guard,
+    guard: TreeGuard,
     mut pipes: Pipes,
     stop: impl Future<Output = ()>,
-) -> Result<End, SpawnError> {
+) -> Result<TreeEnd, SpawnError> {
     let drained = tokio::select! {
         biased;
         () = pipes.drain() => true,
@@ -143,19 +143,19 @@ async fn end_exited(
             let kill = report(guard.tree(), false, NOTHING_FOUND);
             return finish(guard, status, stdout, stderr, kill).await;
         }
-        let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+        let (guard, swept) = off_thread(guard, ProcessTree::sweep).await?;
         let kill = report(guard.tree(), false, swept);
         return finish(guard, status, stdout, stderr, kill).await;
     }
-    let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+    let (guard, swept) = off_thread(guard, ProcessTree::sweep).await?;
     let status = guard.tree().reap();
     let kill = report(guard.tree(), false, swept);
     finish(guard, status, stdout, stderr, kill).await
 }
 
 /// The program is to end now.
-async fn end_stopped(guard: Guard, mut pipes: Pipes) -> Result<End, SpawnError> {
-    let (guard, ()) = off_thread(guard, Tree::identify).await?;
+async fn end_stopped(guard: TreeGuard, mut pipes: Pipes) -> Result<TreeEnd, SpawnError> {
+    let (guard, ()) = off_thread(guard, ProcessTree::identify).await?;
     guard.tree().signal(Signal::TERM);
     let went = timeout(guard.tree().grace(), async {
         let (ended, ()) = tokio::join!(guard.tree().ended(), pipes.drain());
@@ -169,22 +169,22 @@ async fn end_stopped(guard: Guard, mut pipes: Pipes) -> Result<End, SpawnError> 
         ended = timeout(KILL_WAIT, guard.tree().ended()) => matches!(ended, Ok(Ok(()))),
         () = drain_forever(&mut pipes) => false,
     };
-    let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+    let (guard, swept) = off_thread(guard, ProcessTree::sweep).await?;
     let _ = timeout(LAST_READ, pipes.drain()).await;
     let (stdout, stderr) = pipes.close();
     if !ended {
         // Stuck in the kernel: the guard hands it to the reaper, which has time.
-        let kill = report(guard.tree(), forced, Swept { complete: false, ..swept });
-        return Ok(End { status: Status::Unknown, stdout, stderr, kill });
+        let kill = report(guard.tree(), forced, SweepResult { complete: false, ..swept });
+        return Ok(TreeEnd { status: Status::Unknown, stdout, stderr, kill });
     }
     let status = guard.tree().reap();
     let kill = report(guard.tree(), forced, swept);
     finish(guard, status, stdout, stderr, kill).await
 }
 
-const NOTHING_FOUND: Swept = Swept { killed: 0, complete: true };
+const NOTHING_FOUND: SweepResult = SweepResult { killed: 0, complete: true };
 
-pub(super) fn report(tree: &Tree, forced: bool, swept: Swept) -> KillReport {
+pub(super) fn report(tree: &ProcessTree, forced: bool, swept: SweepResult) -> KillReport {
     KillReport {
         rung: tree.rung(),
         forced,
@@ -202,9 +202,9 @@ async fn drain_forever(pipes: &mut Pipes) {
 /// Does blocking work on the tree. If the caller goes away meanwhile, the guard is dropped when
 /// the work is done, and does its own.
 pub(super) async fn off_thread<T: Send + 'static>(
-    guard: Guard,
-    work: fn(&Tree) -> T,
-) -> Result<(Guard, T), SpawnError> {
+    guard: TreeGuard,
+    work: fn(&ProcessTree) -> T,
+) -> Result<(TreeGuard, T), SpawnError> {
     spawn_blocking(move || {
         let result = work(guard.tree());
         (guard, result)
@@ -215,15 +215,15 @@ pub(super) async fn off_thread<T: Send + 'static>(
 
 /// The program is reaped: nothing is left but its scratch directory.
 async fn finish(
-    mut guard: Guard,
+    mut guard: TreeGuard,
     status: Status,
     stdout: Captured,
     stderr: Captured,
     kill: KillReport,
-) -> Result<End, SpawnError> {
+) -> Result<TreeEnd, SpawnError> {
     guard.disarm();
     if let Some(scratch) = guard.tree().take_full_scratch() {
         remove_full(scratch).await;
     }
-    Ok(End { status, stdout, stderr, kill })
+    Ok(TreeEnd { status, stdout, stderr, kill })
 }

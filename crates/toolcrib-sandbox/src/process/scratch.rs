@@ -27,14 +27,14 @@ const TRIES: usize = 8;
 
 /// A fresh directory with mode 0700; dropping it removes it with all it holds.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchDir {
     path: PathBuf,
     /// Held open and locked as long as it is in use: what is not locked was left behind.
     directory: OwnedFd,
     removed: bool,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Makes one in the server's directory for temporary files.
     pub(crate) fn new(cookie: &Cookie) -> Result<Self, SpawnError> {
         let temporary = std::env::temp_dir();
@@ -71,7 +71,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         if self.remove_if_empty() {
             return;
@@ -84,7 +84,7 @@ impl Drop for Scratch {
 
 /// Removes one that is not empty, off the runtime's threads. A large one is removed on after this has
 /// returned, so that nobody's answer waits for it.
-pub(crate) async fn remove_full(scratch: Scratch) {
+pub(crate) async fn remove_full(scratch: ScratchDir) {
     // If the runtime is going away, the closure is dropped, which removes it as well.
     let _ = timeout(WAIT, spawn_blocking(move || drop(scratch))).await;
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn scratch_is_private_and_goes_with_all_it_holds_even_write_protected() {
-        let scratch = Scratch::new(&Cookie::new().unwrap()).unwrap();
+        let scratch = ScratchDir::new(&Cookie::new().unwrap()).unwrap();
         let path = scratch.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::create_dir_all(path.join("cache/below")).unwrap();

@@ -15,10 +15,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::cookie::{self, Cookie};
-use super::launch::{Refusal, START_LIMIT, Target, late, launch};
-use super::scratch::Scratch;
+use super::launch::{LaunchError, START_LIMIT, LaunchTarget, late, launch};
+use super::scratch::ScratchDir;
 use super::sys::{Request, spawn};
-use super::tree::{Guard, Tree};
+use super::tree::{TreeGuard, ProcessTree};
 use super::{Command, SpawnError, lookup};
 use crate::program::environment;
 use crate::{Enforced, Profile};
@@ -31,7 +31,7 @@ pub(super) const OF_HELPER: RawFd = 3;
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
     /// Ends it when it is dropped.
-    pub(crate) guard: Guard,
+    pub(crate) guard: TreeGuard,
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
@@ -40,7 +40,7 @@ pub(crate) struct Started {
 
 /// What the program reads on standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum StdinSource {
     /// The command's text; nothing, from `/dev/null`, if that is empty.
     Text,
     /// What is written as it runs.
@@ -53,7 +53,7 @@ pub(crate) enum Input {
 /// thread of the runtime nor without limit.
 pub(crate) async fn start(
     command: Command,
-    input: Input,
+    input: StdinSource,
 ) -> Result<(Command, Started), SpawnError> {
     let program = PathBuf::from(&command.program);
     let work = spawn_blocking(move || {
@@ -69,7 +69,7 @@ pub(crate) async fn start(
 }
 
 /// Starts the command. Blocks.
-fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
+fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnError> {
     if let Some(reason) = &command.confinement.objection {
         return Err(SpawnError::Grants {
             program: command.program.to_string_lossy().into_owned(),
@@ -91,7 +91,7 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
     let cookie = Cookie::new()?;
     let (environment, scratch) = environment(command, &cookie)?;
     let search = value_of(&environment, "PATH").unwrap_or_default().to_owned();
-    let sealed = Sealed::of(command)?;
+    let sealed = SealedDescriptors::of(command)?;
     let file = match sealed.program() {
         Some(name) => PathBuf::from(name),
         None => lookup::find(&command.program, &search, command.cwd.as_deref())?,
@@ -100,14 +100,14 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
     let argv = argv(command, &sealed)?;
     let envp = envp(environment)?;
     let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
-    let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(Scratch::path);
+    let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(ScratchDir::path);
     // Where a confined program starts is for its helper to open.
     let cwd = match scratch_path.or(command.cwd.as_deref()).filter(|_| trusted) {
         Some(cwd) => Some(c_string(cwd.as_os_str(), || "the working directory".to_owned())?),
         None => None,
     };
 
-    let piped = input == Input::Kept || !command.stdin.is_empty();
+    let piped = input == StdinSource::Kept || !command.stdin.is_empty();
     let stdin = if piped { Some(pipe_into_child()?) } else { None };
     let (stdout, child_stdout) = pipe_out_of_child()?;
     let (stderr, child_stderr) = pipe_out_of_child()?;
@@ -126,18 +126,18 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
         (pid, None, Enforced::nothing())
     } else {
         let own = std::env::current_dir().ok();
-        let target = Target {
+        let target = LaunchTarget {
             confinement: &confinement,
             file: &file,
             sealed: command.sealed.as_ref(),
             search: &search,
-            scratch: scratch.as_ref().map(Scratch::path),
+            scratch: scratch.as_ref().map(ScratchDir::path),
             directory: scratch_path.or(command.cwd.as_deref()).or(own.as_deref()),
             request,
         };
         let (pid, supervisor, enforced) = launch(&target).map_err(|refusal| match refusal {
-            Refusal::Because(error) => error,
-            Refusal::Load(error) => explain(command, &file, error),
+            LaunchError::Because(error) => error,
+            LaunchError::Load(error) => explain(command, &file, error),
         })?;
         (pid, Some(supervisor), enforced)
     };
@@ -152,8 +152,8 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
             return Err(SpawnError::Unfollowed { program, source: error.into() });
         }
     };
-    let tree = Tree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);
-    let guard = Guard::new(tree);
+    let tree = ProcessTree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);
+    let guard = TreeGuard::new(tree);
     Ok(Started { guard, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
 }
 
@@ -173,11 +173,11 @@ type Variables = Vec<(OsString, OsString)>;
 fn environment(
     command: &Command,
     cookie: &Cookie,
-) -> Result<(Variables, Option<Scratch>), SpawnError> {
+) -> Result<(Variables, Option<ScratchDir>), SpawnError> {
     let mut variables = environment::base();
     let mut scratch = None;
     if command.in_scratch {
-        scratch = Some(Scratch::new(cookie)?);
+        scratch = Some(ScratchDir::new(cookie)?);
     }
     for name in ["HOME", "TMPDIR"] {
         if command.env.iter().any(|(given, _)| given == name) {
@@ -185,7 +185,7 @@ fn environment(
         }
         let scratch = match &mut scratch {
             Some(scratch) => scratch,
-            none => none.insert(Scratch::new(cookie)?),
+            none => none.insert(ScratchDir::new(cookie)?),
         };
         variables.push((OsString::from(name), scratch.path().into()));
     }
@@ -212,14 +212,14 @@ fn value_of<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
 }
 
 /// The sealed files of a command, and what they are called in the program.
-struct Sealed {
+struct SealedDescriptors {
     /// The program's number, and those of arguments with their places.
     program: Option<RawFd>,
     args: Vec<(usize, RawFd)>,
     files: Vec<OwnedFd>,
 }
 
-impl Sealed {
+impl SealedDescriptors {
     fn of(command: &Command) -> io::Result<Self> {
         // A confined program has these after the two of its helper.
         let first = match command.confinement.profile {
@@ -256,7 +256,7 @@ fn name_of(number: RawFd) -> String {
 }
 
 /// The argument vector; the program appears under the name it was given.
-fn argv(command: &Command, sealed: &Sealed) -> Result<Vec<CString>, SpawnError> {
+fn argv(command: &Command, sealed: &SealedDescriptors) -> Result<Vec<CString>, SpawnError> {
     let program = c_string(&command.program, || "the program's name".to_owned());
     let args = command.args.iter().enumerate().map(|(index, arg)| {
         let name = sealed.arg(index).map(OsString::from);

@@ -8,9 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::Signal;
 
-use super::sweep::Swept;
+use super::sweep::SweepResult;
 use super::{KillRung, Status};
-use crate::jail::helper::report::{MESSAGE, Message};
+use crate::jail::helper::report::{MESSAGE, TreeMessage};
 use crate::jail::helper::supervisor::{KILL, TERMINATE};
 
 /// The way to the helper that looks after a tree.
@@ -18,14 +18,14 @@ use crate::jail::helper::supervisor::{KILL, TERMINATE};
 pub(super) struct Supervisor {
     control: OwnedFd,
     rung: KillRung,
-    told: Mutex<Told>,
+    told: Mutex<HelperMessages>,
 }
 
 /// What the helper has said so far.
 #[derive(Debug, Default)]
-struct Told {
+struct HelperMessages {
     ended: Option<(i32, bool)>,
-    done: Option<Swept>,
+    done: Option<SweepResult>,
     hung_up: bool,
 }
 
@@ -74,7 +74,7 @@ impl Supervisor {
     }
 
     /// Waits at most this long until the helper says that nothing is left; nothing if it does not.
-    pub(super) fn done(&self, timeout: Duration) -> Option<Swept> {
+    pub(super) fn done(&self, timeout: Duration) -> Option<SweepResult> {
         let deadline = Instant::now() + timeout;
         loop {
             let told = self.listen();
@@ -82,7 +82,7 @@ impl Supervisor {
             if told.done.is_some() || told.hung_up || left.is_zero() {
                 // Who ended with the program, and without a further word, said that nobody is left.
                 let alone = told.ended.is_some_and(|(_, lingering)| !lingering);
-                return told.done.or_else(|| alone.then_some(Swept { killed: 0, complete: true }));
+                return told.done.or_else(|| alone.then_some(SweepResult { killed: 0, complete: true }));
             }
             drop(told);
             self.is_readable(left);
@@ -98,23 +98,23 @@ impl Supervisor {
         poll(&mut handles, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, HelperMessages> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what the helper has said. Only after the program's end: until then others wait for
     /// there being something to take.
-    fn listen(&self) -> MutexGuard<'_, Told> {
+    fn listen(&self) -> MutexGuard<'_, HelperMessages> {
         let mut told = self.told();
         let mut bytes = [0; MESSAGE];
         while !told.hung_up {
             match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT) {
-                Ok((_, length)) => match Message::from_bytes(&bytes[..length.min(MESSAGE)]) {
-                    Some(Message::Ended { code, lingering }) => {
+                Ok((_, length)) => match TreeMessage::from_bytes(&bytes[..length.min(MESSAGE)]) {
+                    Some(TreeMessage::Ended { code, lingering }) => {
                         told.ended = Some((code, lingering));
                     }
-                    Some(Message::Done { killed, complete }) => {
-                        told.done = Some(Swept { killed, complete });
+                    Some(TreeMessage::Done { killed, complete }) => {
+                        told.done = Some(SweepResult { killed, complete });
                     }
                     None => told.hung_up = true,
                 },

@@ -19,7 +19,7 @@ const PATIENCE: u32 = ROUNDS / 2;
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Swept {
+pub(crate) struct SweepResult {
     /// Processes outside the group that were killed.
     pub(crate) killed: usize,
     /// Whether two looks in a row found nothing.
@@ -27,10 +27,10 @@ pub(crate) struct Swept {
 }
 
 /// What names a process for good: its number and its start.
-pub(crate) type Identity = (i32, u64);
+pub(crate) type ProcessIdentity = (i32, u64);
 
 /// Whom to look for.
-pub(crate) struct Quarry<'a> {
+pub(crate) struct SweepTarget<'a> {
     /// In their environment.
     pub(crate) cookie: &'a Cookie,
     /// The program, whose number is that of its session and group.
@@ -38,14 +38,14 @@ pub(crate) struct Quarry<'a> {
     /// Whether the program was reaped: strangers may have its number then.
     pub(crate) reaped: bool,
     /// Processes that were recognised before.
-    pub(crate) known: &'a HashSet<Identity>,
+    pub(crate) known: &'a HashSet<ProcessIdentity>,
 }
 
 /// Kills the quarry, and whatever it starts meanwhile, until two looks in a row find nothing.
 ///
 /// New finds are stopped and looked for again before anything is killed, so that the death of one
 /// cannot be the signal for another to fork. Blocks for some milliseconds, at most about a second.
-pub(crate) fn sweep(quarry: &Quarry<'_>) -> Swept {
+pub(crate) fn sweep(quarry: &SweepTarget<'_>) -> SweepResult {
     let deadline = Instant::now() + LIMIT;
     let mut stopped = HashSet::new();
     let mut killed = HashSet::new();
@@ -55,7 +55,7 @@ pub(crate) fn sweep(quarry: &Quarry<'_>) -> Swept {
         if found.is_empty() {
             quiet += 1;
             if quiet == 2 {
-                return Swept { killed: killed.len(), complete: true };
+                return SweepResult { killed: killed.len(), complete: true };
             }
             continue;
         }
@@ -84,21 +84,21 @@ pub(crate) fn sweep(quarry: &Quarry<'_>) -> Swept {
     for process in look(quarry).unwrap_or_default() {
         let _ = send(&process, Signal::KILL);
     }
-    Swept { killed: killed.len(), complete: false }
+    SweepResult { killed: killed.len(), complete: false }
 }
 
 /// Those who can be recognised now. Before a SIGTERM breaks the chain of parents, this is the last
 /// chance to tell whose child a process is that left the session and cleared its environment.
-pub(crate) fn identify(quarry: &Quarry<'_>) -> HashSet<Identity> {
+pub(crate) fn identify(quarry: &SweepTarget<'_>) -> HashSet<ProcessIdentity> {
     look(quarry).unwrap_or_default().iter().map(identity).collect()
 }
 
-fn identity(process: &Process) -> Identity {
+fn identity(process: &Process) -> ProcessIdentity {
     (process.pid, process.started)
 }
 
 /// The living quarry: known, marked by session, group or cookie, or descended from one that is.
-fn look(quarry: &Quarry<'_>) -> io::Result<Vec<Process>> {
+fn look(quarry: &SweepTarget<'_>) -> io::Result<Vec<Process>> {
     let own = std::process::id();
     let mut candidates = procfs::processes()?;
     candidates.retain(|process| {

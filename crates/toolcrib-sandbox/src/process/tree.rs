@@ -15,32 +15,32 @@ use rustix::process::{
 use super::cookie::Cookie;
 use super::reaper;
 use super::run::KILL_WAIT;
-use super::scratch::Scratch;
-use super::sweep::{Identity, Quarry, Swept, identify, sweep};
+use super::scratch::ScratchDir;
+use super::sweep::{ProcessIdentity, SweepTarget, SweepResult, identify, sweep};
 use super::sys::watch;
 use super::{KillRung, Status};
 use crate::process::supervised_tree::Supervisor;
 
 /// A program that leads its own session and group. Until it is reaped, its number is its own.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     pid: Pid,
     pidfd: OwnedFd,
     reaped: AtomicBool,
     cookie: Cookie,
     supervisor: Option<Supervisor>,
-    scratch: Mutex<Option<Scratch>>,
+    scratch: Mutex<Option<ScratchDir>>,
     grace: Duration,
-    known: Mutex<HashSet<Identity>>,
+    known: Mutex<HashSet<ProcessIdentity>>,
 }
 
-impl Tree {
+impl ProcessTree {
     pub(crate) fn new(
         pid: Pid,
         pidfd: OwnedFd,
         supervisor: Option<Supervisor>,
         cookie: Cookie,
-        scratch: Option<Scratch>,
+        scratch: Option<ScratchDir>,
         grace: Duration,
     ) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Tree {
     }
 
     /// Kills what left the group, and what of the group is late to die. Blocks.
-    pub(crate) fn sweep(&self) -> Swept {
+    pub(crate) fn sweep(&self) -> SweepResult {
         if let Some(supervisor) = &self.supervisor {
             supervisor.signal(Signal::KILL);
             if let Some(swept) = supervisor.done(KILL_WAIT) {
@@ -131,14 +131,14 @@ impl Tree {
             }
             // It was killed, or does not get on: what can be found without it is.
             let _ = kill_process_group(self.pid, Signal::KILL);
-            return Swept { complete: false, ..self.with_quarry(sweep) };
+            return SweepResult { complete: false, ..self.with_quarry(sweep) };
         }
         self.with_quarry(sweep)
     }
 
-    fn with_quarry<T>(&self, act: impl FnOnce(&Quarry<'_>) -> T) -> T {
+    fn with_quarry<T>(&self, act: impl FnOnce(&SweepTarget<'_>) -> T) -> T {
         let known = self.known().clone();
-        act(&Quarry {
+        act(&SweepTarget {
             cookie: &self.cookie,
             program: self.pid.as_raw_nonzero().get(),
             reaped: self.reaped.load(Ordering::Acquire),
@@ -146,7 +146,7 @@ impl Tree {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, HashSet<Identity>> {
+    fn known(&self) -> MutexGuard<'_, HashSet<ProcessIdentity>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +183,7 @@ impl Tree {
 
     /// Removes the scratch directory if that is cheap; else hands it out, to be dropped where
     /// blocking is allowed.
-    pub(crate) fn take_full_scratch(&self) -> Option<Scratch> {
+    pub(crate) fn take_full_scratch(&self) -> Option<ScratchDir> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         if scratch.remove_if_empty() { None } else { Some(scratch) }
     }
@@ -192,18 +192,18 @@ impl Tree {
 /// Ends a tree when it is dropped before [`disarm`](Self::disarm): SIGTERM at once, the rest on
 /// the reaper's thread.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    tree: Arc<Tree>,
+pub(crate) struct TreeGuard {
+    tree: Arc<ProcessTree>,
     armed: bool,
 }
 
-impl Guard {
-    pub(crate) fn new(tree: Tree) -> Self {
+impl TreeGuard {
+    pub(crate) fn new(tree: ProcessTree) -> Self {
         Self { tree: Arc::new(tree), armed: true }
     }
 
     /// The tree.
-    pub(crate) fn tree(&self) -> &Tree {
+    pub(crate) fn tree(&self) -> &ProcessTree {
         &self.tree
     }
 
@@ -213,7 +213,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for TreeGuard {
     fn drop(&mut self) {
         if self.armed {
             self.tree.signal(Signal::TERM);

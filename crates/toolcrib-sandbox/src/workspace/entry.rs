@@ -94,9 +94,9 @@ pub(super) fn regular(stat: &Stat) -> Result<(), WorkspaceError> {
 
 /// Tells one state of a file from another: who it is, how long, and when it was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp([i128; 7]);
+pub(super) struct FileState([i128; 7]);
 
-impl From<&Stat> for Stamp {
+impl From<&Stat> for FileState {
     fn from(stat: &Stat) -> Self {
         Self([
             stat.st_dev.into(),

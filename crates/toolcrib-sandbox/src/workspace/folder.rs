@@ -9,24 +9,24 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, mkdirat, statat};
 use rustix::io::Errno;
 
 use super::entry::identity;
-use super::guard::Access;
+use super::guard::Operation;
 use super::locks::{LockKey, LockMode, Locked};
 use super::names::folded;
-use super::wanted::Wanted;
+use super::wanted::RequestedPath;
 use super::{Workspace, WorkspaceError};
 
 /// How long an operation waits for others that are at work on the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A name in a folder.
-pub(super) struct Spot {
+pub(super) struct FolderEntry {
     pub(super) folder: OwnedFd,
     pub(super) name: String,
     /// Where it is, from the root, with no link on the way; the name itself may be one.
     pub(super) place: PathBuf,
 }
 
-impl Spot {
+impl FolderEntry {
     /// What the name stands for now, not following it; `None`: nothing.
     pub(super) fn stat(&self) -> Result<Option<Stat>, WorkspaceError> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -39,23 +39,23 @@ impl Spot {
 
 impl Workspace {
     /// Finds the folder of a path that something will be changed at, and checks that it may be.
-    pub(super) fn spot(&self, wanted: &Wanted) -> Result<Spot, WorkspaceError> {
+    pub(super) fn spot(&self, wanted: &RequestedPath) -> Result<FolderEntry, WorkspaceError> {
         let Some((folder, name)) = wanted.split() else {
             // What ends in the root or goes up must at least stay inside to be told more.
-            self.folder(wanted, Access::Look)?;
+            self.folder(wanted, Operation::Look)?;
             return Err(WorkspaceError::IsAFolder);
         };
         if let Some(place) = wanted.plain() {
-            self.guard.check(&place, Access::Change)?;
+            self.guard.check(&place, Operation::Change)?;
         }
-        let (folder, place) = self.folder(&folder, Access::Look)?;
+        let (folder, place) = self.folder(&folder, Operation::Look)?;
         let place = place.join(name);
-        self.guard.check(&place, Access::Change)?;
-        Ok(Spot { folder, name: name.to_owned(), place })
+        self.guard.check(&place, Operation::Change)?;
+        Ok(FolderEntry { folder, name: name.to_owned(), place })
     }
 
     /// As [`spot`](Self::spot), making the folders that are missing on the way.
-    pub(super) fn spot_to_make(&self, wanted: &Wanted) -> Result<Spot, WorkspaceError> {
+    pub(super) fn spot_to_make(&self, wanted: &RequestedPath) -> Result<FolderEntry, WorkspaceError> {
         match self.spot(wanted) {
             Err(WorkspaceError::NotFound) if !wanted.climbs() => {
                 if let Some((folder, _)) = wanted.split() {
@@ -70,8 +70,8 @@ impl Workspace {
     /// Opens a folder, to go on from, and says where it is.
     pub(super) fn folder(
         &self,
-        wanted: &Wanted,
-        access: Access,
+        wanted: &RequestedPath,
+        access: Operation,
     ) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
         let opened = self.tree.folder(wanted).map_err(|error| self.telling(error, wanted))?;
         let place = self.tree.place(&opened)?;
@@ -80,22 +80,22 @@ impl Workspace {
     }
 
     /// Makes a folder and those on the way to it. Says whether any had to be made.
-    pub(super) fn make_folders(&self, wanted: &Wanted) -> Result<bool, WorkspaceError> {
+    pub(super) fn make_folders(&self, wanted: &RequestedPath) -> Result<bool, WorkspaceError> {
         let mut made = false;
-        let (mut here, mut place) = self.folder(&wanted.first(0), Access::Look)?;
+        let (mut here, mut place) = self.folder(&wanted.first(0), Operation::Look)?;
         for (count, name) in wanted.names().iter().enumerate() {
             let next = wanted.first(count + 1);
-            let found = match self.folder(&next, Access::Look) {
+            let found = match self.folder(&next, Operation::Look) {
                 // A folder that goes up is not made up on the way.
                 Err(WorkspaceError::NotFound) if !next.climbs() => {
-                    self.guard.check(&place.join(name), Access::Change)?;
+                    self.guard.check(&place.join(name), Operation::Change)?;
                     match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
                         Ok(()) => made = true,
                         // Somebody else was quicker; or it is a link to nowhere.
                         Err(Errno::EXIST) => {}
                         Err(errno) => return Err(errno.into()),
                     }
-                    self.folder(&next, Access::Look)
+                    self.folder(&next, Operation::Look)
                 }
                 found => found,
             };
@@ -105,12 +105,12 @@ impl Workspace {
     }
 
     /// What to say of a path that cannot be opened: if it leads where nothing may be told, that.
-    pub(super) fn telling(&self, error: WorkspaceError, wanted: &Wanted) -> WorkspaceError {
-        if error.is_refusal() || !self.guard.concerns(Access::Look) {
+    pub(super) fn telling(&self, error: WorkspaceError, wanted: &RequestedPath) -> WorkspaceError {
+        if error.is_refusal() || !self.guard.concerns(Operation::Look) {
             return error;
         }
         let place = self.tree.place_of_missing(wanted);
-        self.guard.check(&place, Access::Look).err().unwrap_or(error)
+        self.guard.check(&place, Operation::Look).err().unwrap_or(error)
     }
 
     pub(super) fn lock(

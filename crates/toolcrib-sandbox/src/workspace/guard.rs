@@ -10,36 +10,36 @@ use crate::{ControlPlane, Places};
 
 /// What an operation is about to do with a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum Operation {
     Look,
     Change,
 }
 
 /// What is refused, as paths from the root.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct PathGuard {
     /// The root, without links.
     root: PathBuf,
     /// What is refused for as long as the workspace is open.
-    fixed: Refused,
+    fixed: RefusedPlaces,
     /// The same, in whatever folder they are, for changes.
     protected_names: Vec<PathBuf>,
     /// What decides what the server runs, which may change with each reload.
     plane: ControlPlane,
     /// What of the control plane is inside the root, with the places it was worked out from.
-    known: RwLock<(Arc<Places>, Arc<Refused>)>,
+    known: RwLock<(Arc<Places>, Arc<RefusedPlaces>)>,
 }
 
 /// Refused places with everything below them, as paths from the root. An empty path is the root.
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusedPlaces {
     /// For every operation.
     sensitive: Vec<PathBuf>,
     /// For changes.
     protected: Vec<PathBuf>,
 }
 
-impl Guard {
+impl PathGuard {
     /// Keeps of some places those that are below `root` (a path without links), wherever links
     /// have them. `Err`: the root is itself inside a sensitive place.
     pub(super) fn new(
@@ -62,10 +62,10 @@ impl Guard {
             places
         };
         let places = plane.places();
-        let known = Arc::new(Refused::of_plane(&places, root));
+        let known = Arc::new(RefusedPlaces::of_plane(&places, root));
         Ok(Self {
             root: root.to_owned(),
-            fixed: Refused { sensitive: below(sensitive), protected: below(protected) },
+            fixed: RefusedPlaces { sensitive: below(sensitive), protected: below(protected) },
             protected_names: protected_names.to_vec(),
             plane: plane.clone(),
             known: RwLock::new((places, known)),
@@ -73,7 +73,7 @@ impl Guard {
     }
 
     /// What the control plane refuses now.
-    fn planned(&self) -> Arc<Refused> {
+    fn planned(&self) -> Arc<RefusedPlaces> {
         let places = self.plane.places();
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -81,28 +81,28 @@ impl Guard {
                 return Arc::clone(&known.1);
             }
         }
-        let refused = Arc::new(Refused::of_plane(&places, &self.root));
+        let refused = Arc::new(RefusedPlaces::of_plane(&places, &self.root));
         *self.known.write().unwrap_or_else(PoisonError::into_inner) =
             (places, Arc::clone(&refused));
         refused
     }
 
     /// Whether looking can be refused at all.
-    pub(super) fn concerns(&self, access: Access) -> bool {
-        access == Access::Change
+    pub(super) fn concerns(&self, access: Operation) -> bool {
+        access == Operation::Change
             || !self.fixed.sensitive.is_empty()
             || !self.planned().sensitive.is_empty()
     }
 
     /// Fails if the place, without links in it, is one that is refused.
-    pub(super) fn check(&self, place: &Path, access: Access) -> Result<(), WorkspaceError> {
+    pub(super) fn check(&self, place: &Path, access: Operation) -> Result<(), WorkspaceError> {
         let planned = self.planned();
         for refused in [&self.fixed, &*planned] {
             if refused.sensitive.iter().any(|known| starts_with(place, known)) {
                 return Err(WorkspaceError::Sensitive);
             }
         }
-        if access == Access::Change {
+        if access == Operation::Change {
             let protected = self.fixed.protected.iter().chain(&planned.protected);
             if protected.into_iter().any(|known| starts_with(place, known))
                 || self.protected_names.iter().any(|names| has_within(place, names))
@@ -130,7 +130,7 @@ impl Guard {
     }
 }
 
-impl Refused {
+impl RefusedPlaces {
     /// What of a control plane is inside the root. Where a place contains the root, that is all of it.
     fn of_plane(places: &Places, root: &Path) -> Self {
         let within = |list: &[PathBuf]| -> Vec<PathBuf> {

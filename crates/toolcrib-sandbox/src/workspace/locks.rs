@@ -47,11 +47,11 @@ pub enum LockMode {
 /// assert!(table.is_empty());
 /// ```
 #[derive(Clone, Default)]
-pub struct LockTable(Arc<Table>);
+pub struct LockTable(Arc<LockState>);
 
 #[derive(Default)]
-struct Table {
-    slots: Mutex<HashMap<LockKey, Slot>>,
+struct LockState {
+    slots: Mutex<HashMap<LockKey, LockEntry>>,
     tickets: AtomicU64,
     /// One for all: whoever waits is rare, and looks again.
     released: Condvar,
@@ -59,14 +59,14 @@ struct Table {
 
 /// A lock that somebody holds or awaits.
 #[derive(Default)]
-struct Slot {
+struct LockEntry {
     readers: usize,
     writer: bool,
     /// Who waits, in the order in which they came.
     queue: VecDeque<(u64, LockMode)>,
 }
 
-impl Slot {
+impl LockEntry {
     /// Takes the lock, if whoever holds it allows, and so do those who came before.
     fn take(&mut self, ticket: u64, mode: LockMode) -> bool {
         let mut before = self.queue.iter().take_while(|(other, _)| *other != ticket);
@@ -143,7 +143,7 @@ impl LockTable {
         self.len() == 0
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<LockKey, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<LockKey, LockEntry>> {
         // Nothing panics while it is held; and if, every state of it is a state between two calls.
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

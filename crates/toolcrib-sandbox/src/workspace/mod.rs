@@ -20,9 +20,9 @@ mod wanted;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use guard::{Access, Guard};
-use tree::{Lookup, Tree};
-use wanted::Wanted;
+use guard::{Operation, PathGuard};
+use tree::{Lookup, FolderTree};
+use wanted::RequestedPath;
 
 use crate::ControlPlane;
 
@@ -71,10 +71,10 @@ pub const PROTECTED_NAMES: [&str; 5] =
 /// ```
 #[derive(Debug)]
 pub struct Workspace {
-    tree: Tree,
+    tree: FolderTree,
     /// How the root is written: as it was given, and without links.
     roots: [PathBuf; 2],
-    guard: Guard,
+    guard: PathGuard,
     locks: LockTable,
 }
 
@@ -154,12 +154,12 @@ impl WorkspaceBuilder {
         let mut sensitive = homes::sensitive_places();
         sensitive.extend(self.sensitive);
         let guard =
-            Guard::new(&real, &sensitive, &self.protected, &self.protected_names, &self.plane);
+            PathGuard::new(&real, &sensitive, &self.protected, &self.protected_names, &self.plane);
         let guard = guard.map_err(|place| {
             let what = format!("it is in {}, which is never touched", place.display());
             io::Error::new(io::ErrorKind::PermissionDenied, what)
         })?;
-        let tree = Tree::open(&real, self.lookup)?;
+        let tree = FolderTree::open(&real, self.lookup)?;
         Ok(Workspace { tree, roots: [given, real], guard, locks: self.locks })
     }
 }
@@ -198,10 +198,10 @@ impl Workspace {
     pub fn look(&self, path: &str) -> Result<Option<Entry>, WorkspaceError> {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
-        match self.tree.look(&wanted, self.guard.concerns(Access::Look)) {
+        match self.tree.look(&wanted, self.guard.concerns(Operation::Look)) {
             Ok((stat, place)) => {
                 if let Some(place) = place {
-                    self.guard.check(&place, Access::Look)?;
+                    self.guard.check(&place, Operation::Look)?;
                 }
                 Ok(Some(Entry::from(&stat)))
             }
@@ -226,12 +226,12 @@ impl Workspace {
         self.make_folders(&wanted)
     }
 
-    fn wanted(&self, path: &str) -> Result<Wanted, WorkspaceError> {
-        Wanted::parse(path, self.roots.iter().map(PathBuf::as_path))
+    fn wanted(&self, path: &str) -> Result<RequestedPath, WorkspaceError> {
+        RequestedPath::parse(path, self.roots.iter().map(PathBuf::as_path))
     }
 
     /// Refuses what is sensitive by its text alone, so that the answer is the same if it is not there.
-    fn check_text(&self, wanted: &Wanted) -> Result<(), WorkspaceError> {
-        wanted.plain().map_or(Ok(()), |place| self.guard.check(&place, Access::Look))
+    fn check_text(&self, wanted: &RequestedPath) -> Result<(), WorkspaceError> {
+        wanted.plain().map_or(Ok(()), |place| self.guard.check(&place, Operation::Look))
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
-use super::entry::{Stamp, regular};
+use super::entry::{FileState, regular};
 use super::folder::READ;
-use super::guard::Access;
+use super::guard::Operation;
 use super::locks::{LockMode, Locked};
 use super::steps::is_of_link;
 use super::{Entry, Workspace, WorkspaceError};
@@ -18,7 +18,7 @@ use super::{Entry, Workspace, WorkspaceError};
 pub struct OpenFile {
     file: File,
     entry: Entry,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileState,
     _locked: Option<Locked>,
 }
 
@@ -77,7 +77,7 @@ impl Workspace {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
         let Some((folder, name)) = wanted.split().filter(|_| !wanted.is_folder()) else {
-            self.folder(&wanted, Access::Look)?;
+            self.folder(&wanted, Operation::Look)?;
             return Err(WorkspaceError::IsAFolder);
         };
         let telling = |error| self.telling(error, &wanted);
@@ -87,15 +87,15 @@ impl Workspace {
             // A link: it is followed, from the root.
             Err(errno) if is_of_link(errno) => {
                 let opened = self.tree.find(&wanted, READ).map_err(telling)?;
-                if self.guard.concerns(Access::Look) {
-                    self.guard.check(&self.tree.place(&opened)?, Access::Look)?;
+                if self.guard.concerns(Operation::Look) {
+                    self.guard.check(&self.tree.place(&opened)?, Operation::Look)?;
                 }
                 opened.fd
             }
             outcome => {
-                if self.guard.concerns(Access::Look) {
+                if self.guard.concerns(Operation::Look) {
                     let place = self.tree.place(&parent)?.join(name);
-                    self.guard.check(&place, Access::Look)?;
+                    self.guard.check(&place, Operation::Look)?;
                 }
                 outcome?
             }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::content::{MAX_DEPTH, c_string, contents, enter};
 use super::entry::kind;
-use super::guard::Access;
+use super::guard::Operation;
 use super::locks::LockMode;
 use super::{Kind, Workspace, WorkspaceError};
 
@@ -39,7 +39,7 @@ impl Workspace {
     fn remove_up_to(&self, path: &str, budget: Option<u64>) -> Result<Removed, WorkspaceError> {
         let wanted = self.wanted(path)?;
         if wanted.split().is_none() {
-            self.folder(&wanted, Access::Look)?;
+            self.folder(&wanted, Operation::Look)?;
             return Err(if wanted.names().is_empty() {
                 WorkspaceError::IsTheRoot
             } else {
@@ -62,11 +62,11 @@ impl Workspace {
             None => 0,
             Some(budget) => {
                 let name = c_string(spot.name.as_bytes())?;
-                let mut sweep = Sweep { workspace: self, budget, count: 0 };
+                let mut sweep = Removal { workspace: self, budget, count: 0 };
                 // Once to see that all of it may go, then to let it go.
-                sweep.folder(&spot.folder, &name, &spot.place, Deed::Look, 0)?;
+                sweep.folder(&spot.folder, &name, &spot.place, RemovalPass::Look, 0)?;
                 sweep.count = 0;
-                sweep.folder(&spot.folder, &name, &spot.place, Deed::Delete, 0)?;
+                sweep.folder(&spot.folder, &name, &spot.place, RemovalPass::Delete, 0)?;
                 sweep.count
             }
         };
@@ -76,25 +76,25 @@ impl Workspace {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum RemovalPass {
     Look,
     Delete,
 }
 
-struct Sweep<'w> {
+struct Removal<'w> {
     workspace: &'w Workspace,
     budget: u64,
     count: u64,
 }
 
-impl Sweep<'_> {
+impl Removal<'_> {
     /// Goes through what is in a folder.
     fn folder(
         &mut self,
         parent: &OwnedFd,
         name: &CString,
         place: &Path,
-        deed: Deed,
+        deed: RemovalPass,
         depth: usize,
     ) -> Result<(), WorkspaceError> {
         if depth > MAX_DEPTH {
@@ -108,11 +108,11 @@ impl Sweep<'_> {
                 return Err(WorkspaceError::TooMany(self.budget));
             }
             let place: PathBuf = place.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
-            self.workspace.guard.check(&place, Access::Change)?;
+            self.workspace.guard.check(&place, Operation::Change)?;
             if is_folder {
                 self.folder(&here, &name, &place, deed, depth + 1)?;
             }
-            if deed == Deed::Delete {
+            if deed == RemovalPass::Delete {
                 let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
                 match unlinkat(&here, &name, flags) {
                     // Somebody else has deleted it.

@@ -10,11 +10,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::entry::{Stamp, regular};
-use super::folder::{READ, Spot};
+use super::entry::{FileState, regular};
+use super::folder::{READ, FolderEntry};
 use super::locks::LockMode;
 use super::read::open_file;
-use super::wanted::Wanted;
+use super::wanted::RequestedPath;
 use super::{Workspace, WorkspaceError};
 
 /// What was written.
@@ -97,7 +97,7 @@ impl Workspace {
         let (content, outcome) = change(file.read_all(limit)?)?;
         if let Some(content) = content {
             put(&spot, Some(&old), &content, || {
-                let now = spot.stat()?.map(|stat| Stamp::from(&stat));
+                let now = spot.stat()?.map(|stat| FileState::from(&stat));
                 if now == Some(read) { Ok(()) } else { Err(WorkspaceError::Changed) }
             })?;
         }
@@ -105,7 +105,7 @@ impl Workspace {
     }
 
     /// A path that a file can have.
-    fn wanted_file(&self, path: &str) -> Result<Wanted, WorkspaceError> {
+    fn wanted_file(&self, path: &str) -> Result<RequestedPath, WorkspaceError> {
         let wanted = self.wanted(path)?;
         if wanted.is_folder() && wanted.split().is_some() {
             let problem = "the path ends with a slash, and so names a folder, not a file";
@@ -129,13 +129,13 @@ fn take_set_id_bits(file: &File) -> Result<(), WorkspaceError> {
     }
 }
 
-fn open_to_read(spot: &Spot) -> Result<super::OpenFile, WorkspaceError> {
+fn open_to_read(spot: &FolderEntry) -> Result<super::OpenFile, WorkspaceError> {
     let fd = openat(&spot.folder, &spot.name, READ | OFlags::NOFOLLOW, Mode::empty())?;
     open_file(fd.into(), None)
 }
 
 /// What is there, if it may be replaced.
-fn writable(spot: &Spot) -> Result<Option<Stat>, WorkspaceError> {
+fn writable(spot: &FolderEntry) -> Result<Option<Stat>, WorkspaceError> {
     let Some(stat) = spot.stat()? else { return Ok(None) };
     regular(&stat)?;
     // Replacing needs no right to the file itself; who has none should not get around it.
@@ -148,14 +148,14 @@ fn writable(spot: &Spot) -> Result<Option<Stat>, WorkspaceError> {
 
 /// Writes a new file beside the old one and gives it its name, if `still` has no objection then.
 fn put(
-    spot: &Spot,
+    spot: &FolderEntry,
     old: Option<&Stat>,
     content: &[u8],
     still: impl FnOnce() -> Result<(), WorkspaceError>,
 ) -> Result<(), WorkspaceError> {
     // A new file gets what the umask leaves; what replaces one is nobody else's until it has its mode.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
-    let (file, draft) = Draft::new(&spot.folder, mode)?;
+    let (file, draft) = TemporaryFile::new(&spot.folder, mode)?;
     (&file).write_all(content)?;
     if let Some(old) = old {
         keep_rights(&file, old)?;
@@ -182,13 +182,13 @@ fn keep_rights(file: &File, old: &Stat) -> Result<(), WorkspaceError> {
 }
 
 /// A file that has no name of its own yet; it is gone if it does not get one.
-struct Draft<'f> {
+struct TemporaryFile<'f> {
     folder: &'f OwnedFd,
     name: String,
     named: bool,
 }
 
-impl<'f> Draft<'f> {
+impl<'f> TemporaryFile<'f> {
     fn new(folder: &'f OwnedFd, mode: RawMode) -> Result<(File, Self), WorkspaceError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -210,7 +210,7 @@ impl<'f> Draft<'f> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.named {
             let _ = unlinkat(self.folder, &self.name, AtFlags::empty());

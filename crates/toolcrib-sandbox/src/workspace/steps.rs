@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::WorkspaceError;
-use super::wanted::Wanted;
+use super::wanted::RequestedPath;
 
 /// As many links as Linux follows.
 const MAX_LINKS: u32 = 40;
@@ -26,12 +26,12 @@ const MAX_LINKS: u32 = 40;
 /// folder itself; it must not follow a link, and fail with `LOOP` for one.
 pub(super) fn walk<T>(
     root: BorrowedFd<'_>,
-    wanted: &Wanted,
+    wanted: &RequestedPath,
     must_be_folder: bool,
     flags: OFlags,
     end: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>,
 ) -> (Result<T, WorkspaceError>, PathBuf) {
-    let mut walk = Walk {
+    let mut walk = PathWalk {
         root,
         folders: Vec::new(),
         ahead: wanted.names().iter().map(OsString::from).collect(),
@@ -44,7 +44,7 @@ pub(super) fn walk<T>(
     (found, place)
 }
 
-struct Walk<'r> {
+struct PathWalk<'r> {
     root: BorrowedFd<'r>,
     /// The folders that were gone into, by name.
     folders: Vec<(OsString, OwnedFd)>,
@@ -55,7 +55,7 @@ struct Walk<'r> {
     flags: OFlags,
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn here(&self) -> BorrowedFd<'_> {
         self.folders.last().map_or(self.root, |(_, fd)| fd.as_fd())
     }

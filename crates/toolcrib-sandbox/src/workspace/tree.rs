@@ -12,7 +12,7 @@ use super::WorkspaceError;
 use super::entry::identity;
 use super::kernel::{HELD, beneath, path_of};
 use super::steps;
-use super::wanted::Wanted;
+use super::wanted::RequestedPath;
 
 /// How often a lookup is tried that was given up because something was renamed meanwhile.
 pub(super) const TRIES: u32 = 64;
@@ -41,20 +41,20 @@ impl Lookup {
 
 /// A folder that is held open, and everything below it.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct FolderTree {
     root: OwnedFd,
     lookup: Lookup,
 }
 
 /// Something that was opened.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedPath {
     pub(super) fd: OwnedFd,
     /// Where it is, if the lookup has found out.
     place: Option<PathBuf>,
 }
 
-impl Tree {
+impl FolderTree {
     /// Opens the root, by its path: the only time that a path from outside is followed. Paths are
     /// looked up in this way, or else in the best that there is.
     pub(super) fn open(root: &Path, lookup: Option<Lookup>) -> Result<Self, Errno> {
@@ -83,34 +83,34 @@ impl Tree {
     }
 
     /// Opens something below the root; `flags` as for `openat`.
-    pub(super) fn find(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
+    pub(super) fn find(&self, wanted: &RequestedPath, flags: OFlags) -> Result<OpenedPath, WorkspaceError> {
         let flags = flags | OFlags::CLOEXEC;
         if let Some(fd) = self.by_kernel(wanted, flags)? {
-            return Ok(Opened { fd, place: None });
+            return Ok(OpenedPath { fd, place: None });
         }
         let is_folder = flags.contains(OFlags::DIRECTORY);
         let (fd, place) = self.in_steps(wanted, is_folder, |folder, name| {
             openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty())
         });
-        Ok(Opened { fd: fd?, place: Some(place) })
+        Ok(OpenedPath { fd: fd?, place: Some(place) })
     }
 
     /// Opens a folder, to go on from.
-    pub(super) fn folder(&self, wanted: &Wanted) -> Result<Opened, WorkspaceError> {
+    pub(super) fn folder(&self, wanted: &RequestedPath) -> Result<OpenedPath, WorkspaceError> {
         self.find(wanted, self.lookup.folder())
     }
 
     /// What is at a path, which need not be readable, and where that is, if it is to be told.
     pub(super) fn look(
         &self,
-        wanted: &Wanted,
+        wanted: &RequestedPath,
         placed: bool,
     ) -> Result<(Stat, Option<PathBuf>), WorkspaceError> {
         if let Some(flags) = HELD
             && let Some(fd) = self.by_kernel(wanted, flags | OFlags::CLOEXEC)?
         {
             let stat = fstat(&fd)?;
-            let opened = Opened { fd, place: None };
+            let opened = OpenedPath { fd, place: None };
             return Ok((stat, if placed { Some(self.place(&opened)?) } else { None }));
         }
         let (stat, place) = self.look_in_steps(wanted);
@@ -118,7 +118,7 @@ impl Tree {
     }
 
     /// Where something that was opened is, from the root, with no link in it.
-    pub(super) fn place(&self, opened: &Opened) -> Result<PathBuf, WorkspaceError> {
+    pub(super) fn place(&self, opened: &OpenedPath) -> Result<PathBuf, WorkspaceError> {
         if let Some(place) = &opened.place {
             return Ok(place.clone());
         }
@@ -129,12 +129,12 @@ impl Tree {
     }
 
     /// Where a path would be, as far as it exists, that could not be opened.
-    pub(super) fn place_of_missing(&self, wanted: &Wanted) -> PathBuf {
+    pub(super) fn place_of_missing(&self, wanted: &RequestedPath) -> PathBuf {
         self.look_in_steps(wanted).1
     }
 
     /// Opens something by the kernel, if that is who looks paths up.
-    fn by_kernel(&self, wanted: &Wanted, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
+    fn by_kernel(&self, wanted: &RequestedPath, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
         if self.lookup != Lookup::Kernel {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl Tree {
         }
     }
 
-    fn look_in_steps(&self, wanted: &Wanted) -> (Result<Stat, WorkspaceError>, PathBuf) {
+    fn look_in_steps(&self, wanted: &RequestedPath) -> (Result<Stat, WorkspaceError>, PathBuf) {
         self.in_steps(wanted, false, |folder, name| {
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
             match FileType::from_raw_mode(stat.st_mode) {
@@ -159,7 +159,7 @@ impl Tree {
     /// A walk, as often as it takes while somebody renames what it goes over.
     fn in_steps<T>(
         &self,
-        wanted: &Wanted,
+        wanted: &RequestedPath,
         must_be_folder: bool,
         end: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>,
     ) -> (Result<T, WorkspaceError>, PathBuf) {

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 
 use super::content::{MAX_DEPTH, c_string, contents, enter};
 use super::folder::{READ, shown};
-use super::guard::Access;
+use super::guard::Operation;
 use super::read::open_file;
 use super::{Entry, Kind, OpenFile, Workspace, WorkspaceError};
 
@@ -101,15 +101,15 @@ impl Workspace {
         let opened =
             self.tree.find(&wanted, flags).map_err(|error| self.telling(error, &wanted))?;
         let start = self.tree.place(&opened)?;
-        self.guard.check(&start, Access::Look)?;
+        self.guard.check(&start, Operation::Look)?;
         let walked = Walked { seen: 0, closed: 0, cut: false };
-        let mut walk = Walk { workspace: self, start, budget, walked, visit };
+        let mut walk = FolderWalk { workspace: self, start, budget, walked, visit };
         walk.folder(&opened.fd, Path::new(""), 0)?;
         Ok(walk.walked)
     }
 }
 
-struct Walk<'w> {
+struct FolderWalk<'w> {
     workspace: &'w Workspace,
     /// Where the walk began, from the root.
     start: PathBuf,
@@ -118,7 +118,7 @@ struct Walk<'w> {
     visit: &'w mut dyn FnMut(&Visit<'_>) -> Step,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     /// `false`: go no further.
     fn folder(
         &mut self,
@@ -132,7 +132,7 @@ impl Walk<'_> {
         for (name, kind) in names {
             let place = place.join(OsStr::from_bytes(name.as_bytes()));
             let guard = &self.workspace.guard;
-            if guard.check(&self.start.join(&place), Access::Look).is_err() {
+            if guard.check(&self.start.join(&place), Operation::Look).is_err() {
                 continue;
             }
             if self.walked.seen == self.budget {

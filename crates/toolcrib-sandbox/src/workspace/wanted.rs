@@ -13,14 +13,14 @@ const MAX_COMPONENTS: usize = 256;
 
 /// A path below the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RequestedPath {
     /// Names and `..`, in order; none for the root itself.
     names: Vec<String>,
     /// It ends so that it can only mean a folder.
     folder: bool,
 }
 
-impl Wanted {
+impl RequestedPath {
     /// Reads a path. An absolute one has to begin with one of the ways to write the root.
     pub(super) fn parse<'r>(
         text: &str,

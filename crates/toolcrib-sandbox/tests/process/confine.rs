@@ -14,12 +14,12 @@ use crate::{bounded, finish, sh};
 const CONFINED: [Profile; 3] = [Profile::Pure, Profile::Workspace, Profile::WorkspaceNet];
 
 /// A workspace with a file, and a file beside it.
-struct Places {
+struct TestFolders {
     folder: tempfile::TempDir,
     workspace: PathBuf,
 }
 
-impl Places {
+impl TestFolders {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
@@ -99,7 +99,7 @@ async fn what_ends_by_a_signal_says_which() {
 
 #[tokio::test]
 async fn a_program_that_is_no_program_is_told_as_ever() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let file = places.workspace.join("inside");
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let command = Command::new(&file).confine(places.confinement(Profile::Workspace));
@@ -109,7 +109,7 @@ async fn a_program_that_is_no_program_is_told_as_ever() {
 
 #[tokio::test]
 async fn the_workspace_is_read_and_written_and_nothing_beside_it() {
-    let places = Places::new();
+    let places = TestFolders::new();
     for profile in [Profile::Workspace, Profile::WorkspaceNet] {
         let finished = places
             .sh(
@@ -146,7 +146,7 @@ async fn the_workspace_is_read_and_written_and_nothing_beside_it() {
 
 #[tokio::test]
 async fn what_is_granted_beside_the_workspace_is_granted_as_it_says() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let read = places.confinement(Profile::Workspace).read(places.outside());
     let command = |confinement| {
         sh("cat \"$1\"; echo more >> \"$1\"").arg("sh").arg(places.outside()).confine(confinement)
@@ -171,7 +171,7 @@ async fn the_scratch_directory_can_be_written_but_not_by_what_computes() {
 
 #[tokio::test]
 async fn what_computes_sees_no_workspace_and_starts_nothing() {
-    let places = Places::new();
+    let places = TestFolders::new();
     for attempt in [
         "read line < inside",
         "read line < /etc/passwd",
@@ -203,7 +203,7 @@ async fn a_confined_program_cannot_read_the_servers_environment() {
 
 #[tokio::test]
 async fn a_root_child_makes_no_device_in_the_workspace() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let finished = places.sh(Profile::Workspace, "mknod device c 1 3 || mknod device b 7 0").await;
     assert_ne!(finished.status, Status::Exited(0), "{finished:?}");
     let finished = places.sh(Profile::Workspace, "mkfifo pipe && ls pipe").await;
@@ -354,7 +354,7 @@ async fn bombs_end_at_their_limits_and_the_server_lives() {
 
 #[tokio::test]
 async fn a_server_that_dies_takes_its_programs_along() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let beat = places.workspace.join("beat");
     // This very test in a process of its own is the server: it starts a program and is killed.
     if let Some(beat) = std::env::var_os("TOOLCRIB_TEST_SERVER") {

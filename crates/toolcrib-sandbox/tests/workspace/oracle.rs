@@ -12,7 +12,7 @@ use toolcrib_sandbox::{Kind, LockTable, Workspace, WorkspaceError};
 use super::{LOOKUPS, scratch, with_lookup};
 
 #[derive(Debug, Clone)]
-enum Thing {
+enum NodeKind {
     File,
     Folder,
     Link(String),
@@ -36,18 +36,18 @@ fn path() -> impl Strategy<Value = String> {
         })
 }
 
-fn tree() -> impl Strategy<Value = Vec<(Vec<String>, Thing)>> {
+fn tree() -> impl Strategy<Value = Vec<(Vec<String>, NodeKind)>> {
     let thing = prop_oneof![
-        2 => Just(Thing::File),
-        2 => Just(Thing::Folder),
-        3 => path().prop_map(Thing::Link),
+        2 => Just(NodeKind::File),
+        2 => Just(NodeKind::Folder),
+        3 => path().prop_map(NodeKind::Link),
     ];
     prop::collection::vec((prop::collection::vec(name(), 1..4), thing), 0..12)
 }
 
 /// Puts it all there that can be: what is in the way of something else stays. No link is followed
 /// on the way, so that the surroundings stay as they are.
-fn plant(root: &Path, tree: &[(Vec<String>, Thing)]) {
+fn plant(root: &Path, tree: &[(Vec<String>, NodeKind)]) {
     for (names, thing) in tree {
         let mut place = root.to_owned();
         let (last, folders) = names.split_last().unwrap();
@@ -66,9 +66,9 @@ fn plant(root: &Path, tree: &[(Vec<String>, Thing)]) {
             continue;
         }
         match thing {
-            Thing::File => fs::write(&place, names.join("/")).unwrap(),
-            Thing::Folder => fs::create_dir(&place).unwrap(),
-            Thing::Link(target) => symlink(target, &place).unwrap(),
+            NodeKind::File => fs::write(&place, names.join("/")).unwrap(),
+            NodeKind::Folder => fs::create_dir(&place).unwrap(),
+            NodeKind::Link(target) => symlink(target, &place).unwrap(),
         }
     }
 }

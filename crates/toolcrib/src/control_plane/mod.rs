@@ -1,7 +1,7 @@
 //! The control plane of a crib: everything that decides what it runs, worked out from its settings and
 //! its manifests.
 //!
-//! One function, `Keeper::resolve`, makes the places; everything that may touch files asks the
+//! One function, `ControlPlaneKeeper::resolve`, makes the places; everything that may touch files asks the
 //! [`ControlPlane`] they are set in.
 
 mod own;
@@ -22,7 +22,7 @@ use toolcrib_runners::{ControlPlane, DecidingFiles, Lease, Places, RunnerHost};
 pub use own::OwnPlaces;
 
 /// A manifest: the rank of its directory, and its name.
-type File = (u32, String);
+type ManifestKey = (u32, String);
 
 /// What one manifest, in one of its versions, has run.
 #[derive(Debug, Default)]
@@ -34,44 +34,44 @@ struct UnitPlaces {
 
 /// Keeps the control plane of a crib up to date. Cloning it is cheap.
 #[derive(Clone)]
-pub(crate) struct Keeper(Arc<Parts>);
+pub(crate) struct ControlPlaneKeeper(Arc<KeeperInner>);
 
-struct Parts {
+struct KeeperInner {
     plane: ControlPlane,
     host: RunnerHost,
     own: OwnPlaces,
     /// The folders that programs work in.
     roots: Vec<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
 }
 
 #[derive(Default)]
-struct State {
+struct KeeperState {
     /// Places of a config that a reload has read and that the next start will use.
     coming: OwnPlaces,
-    units: BTreeMap<File, Arc<UnitPlaces>>,
+    units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
     /// Versions that tools may still run, for as long as a turn has them.
     earlier: Vec<Weak<UnitPlaces>>,
 }
 
 /// A set of changes whose places are part of the control plane already, before anything runs by them.
-pub(crate) struct Prepared {
-    units: BTreeMap<File, Arc<UnitPlaces>>,
+pub(crate) struct PreparedChanges {
+    units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
     leases: BTreeMap<String, Lease>,
 }
 
-impl Prepared {
+impl PreparedChanges {
     /// What the tools of each changed file keep alive.
     pub(crate) fn leases(&self) -> BTreeMap<String, Lease> {
         self.leases.clone()
     }
 }
 
-impl Keeper {
+impl ControlPlaneKeeper {
     /// The control plane of a server without manifests so far. `roots` are the folders that programs
     /// work in beside the host's own.
     pub(crate) fn new(host: &RunnerHost, own: OwnPlaces, roots: Vec<PathBuf>) -> Self {
-        let keeper = Self(Arc::new(Parts {
+        let keeper = Self(Arc::new(KeeperInner {
             plane: host.control_plane.clone(),
             host: host.clone(),
             own,
@@ -103,9 +103,9 @@ impl Keeper {
     }
 
     /// Makes what changed files will run part of the control plane, before they are applied.
-    pub(crate) fn prepare(&self, changes: &[UnitChange]) -> Prepared {
+    pub(crate) fn prepare(&self, changes: &[UnitChange]) -> PreparedChanges {
         let state = self.state();
-        let mut prepared = Prepared { units: state.units.clone(), leases: BTreeMap::new() };
+        let mut prepared = PreparedChanges { units: state.units.clone(), leases: BTreeMap::new() };
         let key = |unit: &ManifestUnit| (unit.rank, unit.name.clone());
         // All of them leave before one arrives: files may have exchanged their names.
         let moved: Vec<_> = changes
@@ -139,7 +139,7 @@ impl Keeper {
     }
 
     /// The changes are applied: what they have replaced counts only for as long as a turn may run it.
-    pub(crate) fn applied(&self, prepared: Prepared) {
+    pub(crate) fn applied(&self, prepared: PreparedChanges) {
         let mut state = self.state();
         let before = std::mem::replace(&mut state.units, prepared.units);
         let is_kept =
@@ -153,7 +153,7 @@ impl Keeper {
     }
 
     /// The changes were refused.
-    pub(crate) fn refused(&self, prepared: Prepared) {
+    pub(crate) fn refused(&self, prepared: PreparedChanges) {
         drop(prepared);
         self.publish(&self.state(), []);
     }
@@ -177,7 +177,7 @@ impl Keeper {
         Arc::new(places_of(name, loaded, &self.0.host))
     }
 
-    fn publish<'u>(&self, state: &State, more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>) {
+    fn publish<'u>(&self, state: &KeeperState, more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>) {
         let mut places = UnitPlaces::default();
         let mut add = |unit: &UnitPlaces| {
             places.read_only.extend(unit.read_only.iter().cloned());
@@ -191,7 +191,7 @@ impl Keeper {
 
     /// All places as they are now: the server's own, and those of manifests.
     fn resolve(&self, coming: &OwnPlaces, of_manifests: UnitPlaces) -> Places {
-        let Parts { host, roots, .. } = &*self.0;
+        let KeeperInner { host, roots, .. } = &*self.0;
         let mut own = self.0.own.clone();
         own.extend(coming.clone());
         own.guarded.extend(of_manifests.guarded);
@@ -219,14 +219,14 @@ impl Keeper {
         Places::resolve(&own.hidden, &read_only).guarded(&own.guarded)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KeeperState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for ControlPlaneKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Keeper").field(&self.0.plane.places()).finish()
+        f.debug_tuple("ControlPlaneKeeper").field(&self.0.plane.places()).finish()
     }
 }
 

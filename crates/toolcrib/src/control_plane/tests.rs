@@ -14,12 +14,12 @@ use crate::settings::Config;
 use crate::{ToolCall, Toolcrib, ToolcribBuilder};
 
 /// A folder with a workspace and a manifest directory in it.
-struct Place {
+struct TestWorkspace {
     _dir: tempfile::TempDir,
     top: PathBuf,
 }
 
-impl Place {
+impl TestWorkspace {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
@@ -76,7 +76,7 @@ async fn call(crib: &Toolcrib, tool: &str, arguments: &str) -> String {
 
 #[test]
 fn config_files_of_any_name_state_audit_and_secrets_are_hidden() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let config = "
 state: {dir: state}
 audit: {file: audit.jsonl, keep: 2}
@@ -101,7 +101,7 @@ secret_folders: [keys]
 
 #[test]
 fn manifest_directories_the_lock_and_what_prints_a_secret_are_read_only() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("print.sh", "");
     let config = "secrets: {a: {command: [./print.sh]}, b: {command: [sh, print.sh]}}";
     let crib = place.builder(config).build().unwrap();
@@ -112,7 +112,7 @@ fn manifest_directories_the_lock_and_what_prints_a_secret_are_read_only() {
 
 #[test]
 fn the_running_program_its_helper_and_folders_of_programs_are_read_only() {
-    let crib = Place::new().crib();
+    let crib = TestWorkspace::new().crib();
     let places = crib.control_plane().places();
     let own = std::env::current_exe().unwrap().canonicalize().unwrap();
     assert!(places.read_only.contains(&own), "{places:?}");
@@ -121,7 +121,7 @@ fn the_running_program_its_helper_and_folders_of_programs_are_read_only() {
 
 #[test]
 fn scripts_programs_and_files_of_argument_vectors_are_read_only() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     for file in [
         "ws/scripts/a.sh",
         "ws/b.sh",
@@ -160,7 +160,7 @@ fn scripts_programs_and_files_of_argument_vectors_are_read_only() {
 
 #[test]
 fn the_folder_that_python_loads_modules_from_is_read_only() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("ws/scripts/count.py", "");
     place.tool("count", "{argv: [python3, scripts/count.py]}");
     assert!(place.read_only(&place.crib(), "ws/scripts"));
@@ -168,7 +168,7 @@ fn the_folder_that_python_loads_modules_from_is_read_only() {
 
 #[test]
 fn the_interpreter_that_a_script_names_is_read_only() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let interpreter = place.write("ws/run", "");
     place.write("ws/a.x", &format!("#!{} -u\n", interpreter.display()));
     place.tool("a", "{argv: [./a.x]}");
@@ -177,7 +177,7 @@ fn the_interpreter_that_a_script_names_is_read_only() {
 
 #[test]
 fn a_stdio_servers_program_and_files_are_read_only() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("ws/server.js", "");
     place.write(
         "tools.d/up.yaml",
@@ -189,7 +189,7 @@ fn a_stdio_servers_program_and_files_are_read_only() {
 
 #[test]
 fn a_link_is_withheld_with_the_folder_that_it_is_in() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("real.sh", "");
     symlink(place.top.join("real.sh"), place.top.join("ws/scripts/run.sh")).unwrap();
     place.tool("run", "{argv: [./scripts/run.sh]}");
@@ -201,7 +201,7 @@ fn a_link_is_withheld_with_the_folder_that_it_is_in() {
 
 #[test]
 fn what_a_link_in_the_workspace_itself_leads_to_makes_programs_unavailable() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("real.sh", "");
     symlink(place.top.join("real.sh"), place.top.join("ws/run.sh")).unwrap();
     place.tool("run", "{argv: [./run.sh]}");
@@ -212,7 +212,7 @@ fn what_a_link_in_the_workspace_itself_leads_to_makes_programs_unavailable() {
 
 #[tokio::test]
 async fn a_broken_manifest_keeps_what_its_last_good_version_runs() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("ws/a.sh", "");
     place.tool("a", "{argv: [./a.sh]}");
     let crib = place.crib();
@@ -233,7 +233,7 @@ async fn a_broken_manifest_keeps_what_its_last_good_version_runs() {
 
 #[test]
 fn what_a_turn_can_still_run_stays_read_only_after_a_reload() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.write("ws/a.sh", "");
     place.write("ws/b.sh", "");
     place.tool("a", "{argv: [./a.sh]}");
@@ -250,7 +250,7 @@ fn what_a_turn_can_still_run_stays_read_only_after_a_reload() {
 #[cfg(feature = "builtins")]
 #[tokio::test]
 async fn file_tools_change_nothing_that_a_manifest_runs_and_do_not_see_the_config() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let script = place.write("ws/scripts/a.sh", "true");
     place.tool("a", "{script: ../ws/scripts/a.sh}");
     let config = format!("{{workspace: {{root: {0:?}}}, projects: {{all: {0:?}}}}}", place.top);
@@ -287,7 +287,7 @@ async fn file_tools_change_nothing_that_a_manifest_runs_and_do_not_see_the_confi
 
 #[tokio::test]
 async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let script = place.write("ws/scripts/a.sh", "#!/bin/sh\necho first\n");
     place.tool("a", "{argv: [sh, scripts/a.sh]}");
     place.tool("other", "{argv: [uname]}");
@@ -305,7 +305,7 @@ async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
 
 #[tokio::test]
 async fn without_a_config_too_no_program_writes_where_manifests_are_read_from() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.tool("plant", "{argv: [touch, tools.d/planted.yaml]}");
     let found = Manifests::load(&[place.top.join("tools.d")], RunnerHost::new(&place.top));
     let crib = Toolcrib::builder().manifests(&found).build().unwrap();
@@ -316,7 +316,7 @@ async fn without_a_config_too_no_program_writes_where_manifests_are_read_from() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_program_starts_while_it_could_make_the_config_or_the_lock() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.tool("shell", "{argv: [sh, -c, 'echo ran; touch config.yml toolcrib.lock']}");
     for name in ["config.yml", "toolcrib.lock"] {
         place.write("config.yml", "{}");
@@ -345,7 +345,7 @@ async fn no_program_starts_while_it_could_make_the_config_or_the_lock() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_goes_on_while_a_script_of_another_tool_goes_and_comes() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let script = place.write("ws/scripts/a.sh", "#!/bin/sh\necho first\n");
     place.tool("a", "{argv: [sh, scripts/a.sh]}");
     place.tool("other", "{argv: [echo, other]}");
@@ -369,7 +369,7 @@ async fn a_call_goes_on_while_a_script_of_another_tool_goes_and_comes() {
 
 #[test]
 fn a_tool_whose_script_is_missing_is_unavailable_until_its_manifest_is_read_again() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     place.tool("a", "{argv: [./a.sh]}");
     let crib = place.crib();
     let why = unavailable(&crib, "a").unwrap();
@@ -380,7 +380,7 @@ fn a_tool_whose_script_is_missing_is_unavailable_until_its_manifest_is_read_agai
     assert_eq!(unavailable(&crib, "a"), None);
 }
 
-fn settings(place: &Place, text: &str) -> Config {
+fn settings(place: &TestWorkspace, text: &str) -> Config {
     let config: Config = decode("config.yml", text).unwrap();
     let mut config = config.relative_to(&place.top);
     config.workspace.root = place.top.join("ws");
@@ -389,7 +389,7 @@ fn settings(place: &Place, text: &str) -> Config {
 
 #[test]
 fn a_place_that_a_reload_names_is_withheld_before_the_restart() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let crib = place.crib();
     let token = place.write("ws/newtok", "canary");
     assert!(!hidden(&crib, &token));
@@ -399,7 +399,7 @@ fn a_place_that_a_reload_names_is_withheld_before_the_restart() {
 
 #[test]
 fn a_missing_secret_and_a_missing_script_of_a_trusted_tool_are_nobodys_to_make() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let text = "toolcrib: 1\ntools:\n  - name: a\n    description: Run something.\n    \
                 sandbox: {profile: trusted}\n    run: {script: ../ws/missing.sh}\n";
     place.write("tools.d/a.yaml", text);
@@ -412,7 +412,7 @@ fn a_missing_secret_and_a_missing_script_of_a_trusted_tool_are_nobodys_to_make()
 
 #[test]
 fn an_audit_log_that_rotates_is_withheld_with_its_folder_or_refused() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let own = settings(&place, "audit: {file: ws/audit/log, max_bytes: 1MiB}");
     assert!(own.own_places().hidden.contains(&place.top.join("ws/audit")));
     assert_eq!(own.misplaced_audit_log(), None);
@@ -423,7 +423,7 @@ fn an_audit_log_that_rotates_is_withheld_with_its_folder_or_refused() {
 
 #[test]
 fn a_config_is_to_come_in_each_folder_where_one_is_looked_for_and_none_is() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let mut config = settings(&place, "{}");
     config.own_files = vec![place.write("other.yml", ""), place.top.join("ws/config.toml")];
     assert_eq!(config.configs_to_come(), [place.top.join("ws/config.yml")]);

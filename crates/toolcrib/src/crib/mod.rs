@@ -67,7 +67,7 @@ pub struct Toolcrib {
     #[cfg(feature = "manifests")]
     secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]
-    keeper: crate::control_plane::Keeper,
+    keeper: crate::control_plane::ControlPlaneKeeper,
     #[cfg(feature = "manifests")]
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "manifests")]

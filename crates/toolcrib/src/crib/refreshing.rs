@@ -11,10 +11,10 @@ use toolcrib_core::Executor;
 ///
 /// A crib may be built outside a runtime; then the task starts with the first turn.
 #[derive(Debug, Default)]
-pub(super) struct Refreshing(Mutex<State>);
+pub(super) struct Refreshing(Mutex<TaskState>);
 
 #[derive(Debug, Default)]
-enum State {
+enum TaskState {
     #[default]
     NotStarted,
     Running(AbortHandle),
@@ -26,21 +26,21 @@ impl Refreshing {
     pub(super) fn start(&self, executor: &Executor) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_lost = match &*state {
-            State::NotStarted => true,
+            TaskState::NotStarted => true,
             // The runtime that it ran in may have ended, and another one go on with the crib.
-            State::Running(task) => task.is_finished(),
-            State::Ended => false,
+            TaskState::Running(task) => task.is_finished(),
+            TaskState::Ended => false,
         };
         if is_lost && let Ok(runtime) = Handle::try_current() {
             let refreshing = executor.refresher().run();
-            *state = State::Running(runtime.spawn(refreshing).abort_handle());
+            *state = TaskState::Running(runtime.spawn(refreshing).abort_handle());
         }
     }
 
     /// Ends it for good.
     pub(super) fn end(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Running(task) = std::mem::replace(&mut *state, State::Ended) {
+        if let TaskState::Running(task) = std::mem::replace(&mut *state, TaskState::Ended) {
             task.abort();
         }
     }

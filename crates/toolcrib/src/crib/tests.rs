@@ -157,13 +157,13 @@ async fn a_toolset_is_all_there_is_in_its_turns() {
 
 #[tokio::test]
 async fn services_reach_the_tools_of_every_turn() {
-    struct Name(&'static str);
+    struct NameArguments(&'static str);
 
     let greet = tool_fn(|_: Value, cx: CallContext| async move {
-        cx.service::<Name>().map_or("nobody", |name| name.0)
+        cx.service::<NameArguments>().map_or("nobody", |name| name.0)
     });
     let crib = Toolcrib::builder()
-        .services(Services::new().with(Arc::new(Name("Ada"))))
+        .services(Services::new().with(Arc::new(NameArguments("Ada"))))
         .toolset("all", Toolset::new())
         .entry(host("greet", greet))
         .build()
@@ -176,15 +176,15 @@ async fn services_reach_the_tools_of_every_turn() {
 #[tokio::test]
 async fn secrets_are_masked_and_every_call_is_audited() {
     #[derive(Default)]
-    struct Kept(Mutex<Vec<AuditRecord>>);
+    struct RecordingSink(Mutex<Vec<AuditRecord>>);
 
-    impl AuditSink for Kept {
+    impl AuditSink for RecordingSink {
         fn record(&self, record: &AuditRecord) {
             self.0.lock().expect("nobody panicked").push(record.clone());
         }
     }
 
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordingSink::default());
     let crib = Toolcrib::builder()
         .mask(Mask::new(["hunter2-secret".to_owned()]).expect("one secret"))
         .audit(AuditTrail::new(Arc::clone(&kept) as _))
@@ -235,9 +235,9 @@ mod waiting {
     use crate::stores::StateDir;
 
     /// A clock that stands.
-    struct At(u64);
+    struct FixedClock(u64);
 
-    impl Clock for At {
+    impl Clock for FixedClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_unix_millis(self.0)
         }
@@ -256,7 +256,7 @@ mod waiting {
             .policy(ask.expect("valid"))
             .suspensions(Arc::new(state.suspensions().expect("it is ours")))
             .runs(Arc::new(state.runs().expect("it is ours")))
-            .clock(Arc::new(At(now)))
+            .clock(Arc::new(FixedClock(now)))
             .context(ContextValues::new().with("user", "ada"))
             .entry(host("remove", remove))
             .build()
@@ -330,9 +330,9 @@ mod waiting {
 }
 
 /// Says in its description how often it was asked for it.
-struct Counting(Arc<AtomicUsize>);
+struct CountingStore(Arc<AtomicUsize>);
 
-impl Tool for Counting {
+impl Tool for CountingStore {
     fn call<'a>(
         &'a self,
         _: toolcrib_tool::Arguments,
@@ -362,7 +362,7 @@ fn counting() -> (Arc<AtomicUsize>, ToolEntry) {
         .refresh_every(std::time::Duration::from_millis(200))
         .build()
         .expect("valid");
-    let body = Arc::new(Counting(Arc::clone(&asked)));
+    let body = Arc::new(CountingStore(Arc::clone(&asked)));
     (asked, ToolEntry::new(definition, body, Source::new(Layer::Host, "test")))
 }
 

@@ -19,7 +19,7 @@ use toolcrib_wire::{Declaration, Target, export};
 use crate::manifests::lock::LockKeeper;
 #[cfg(feature = "mcp")]
 use crate::manifests::names::DeclaredName;
-use crate::manifests::trust::UnderLock;
+use crate::manifests::trust::TrustUnderLock;
 use crate::settings::Config;
 use crate::{BuildError, Toolcrib};
 
@@ -194,7 +194,7 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let lock = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
     if lock.mode() == LockMode::Enforce {
         let (own, lock) = (Arc::clone(&host.trust), Arc::new(lock));
-        host = host.with_trust(UnderLock { own, lock });
+        host = host.with_trust(TrustUnderLock { own, lock });
     }
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let loaded: Vec<_> = config.manifests.dirs.iter().map(|dir| absolute(dir)).collect();
@@ -282,8 +282,8 @@ const PROVIDERS: [(Target, &str); 5] = [
 pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Remark> {
     // The length of descriptions is looked at elsewhere, once for all providers.
     let declaration = Declaration::new(definition.name(), "", definition.input_schema());
-    let mut refused: Said = BTreeMap::new();
-    let mut differs: Said = BTreeMap::new();
+    let mut refused: RemarksByText = BTreeMap::new();
+    let mut differs: RemarksByText = BTreeMap::new();
     let mut renamed: Vec<(&str, String)> = Vec::new();
     for (target, provider) in PROVIDERS {
         let told = export([declaration], target);
@@ -355,7 +355,7 @@ fn keyword(definition: &ToolDefinition, at: &str, text: &str) -> String {
 }
 
 /// The providers of whom the same is to be said at the same place.
-type Said = BTreeMap<(String, String), Vec<(&'static str, bool)>>;
+type RemarksByText = BTreeMap<(String, String), Vec<(&'static str, bool)>>;
 
 fn listed(providers: &[(&'static str, bool)]) -> String {
     let names: Vec<&str> = providers.iter().map(|(name, _)| *name).collect();

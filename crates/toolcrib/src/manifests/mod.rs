@@ -29,12 +29,12 @@ use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::{RunnerHost, Trust, pin_files};
 use toolcrib_tool::{Layer, ToolEntry};
 
-use crate::control_plane::Keeper;
+use crate::control_plane::ControlPlaneKeeper;
 use crate::crib::BuildError;
 use crate::manifests::lock::LockKeeper;
 #[cfg(feature = "mcp")]
 use crate::manifests::names::{NameChanges, Names};
-use crate::manifests::trust::UnderLock;
+use crate::manifests::trust::TrustUnderLock;
 
 /// What was found in manifest files.
 ///
@@ -106,7 +106,7 @@ impl Manifests {
         &self,
         registry: &mut RegistryBuilder,
         lock: Option<&Arc<LockKeeper>>,
-        keeper: &Keeper,
+        keeper: &ControlPlaneKeeper,
     ) -> Result<(), BuildError> {
         let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
         let leases = keeper.load(
@@ -135,7 +135,7 @@ fn under(lock: Option<&Arc<LockKeeper>>, host: &RunnerHost) -> RunnerHost {
         None => host.clone(),
         Some(lock) => {
             let (own, lock) = (Arc::clone(&host.trust), Arc::clone(lock));
-            host.clone().with_pinned_scripts(true).with_trust(UnderLock { own, lock })
+            host.clone().with_pinned_scripts(true).with_trust(TrustUnderLock { own, lock })
         }
     }
 }
@@ -146,13 +146,13 @@ fn unit(name: &str, rank: u32) -> SourceUnit {
 
 /// The manifests of a crib, which follow their files. Cloning it is cheap.
 #[derive(Clone)]
-pub struct Reloader(Arc<Parts>);
+pub struct Reloader(Arc<ReloaderInner>);
 
-struct Parts {
+struct ReloaderInner {
     live: Arc<LiveManifests>,
     /// Which of them the operator vouches for.
     trust: Arc<dyn Trust>,
-    keeper: Keeper,
+    keeper: ControlPlaneKeeper,
     /// Directories that may be missing, and were at the start.
     absent: Vec<PathBuf>,
     watch: Mutex<Option<ManifestWatcher>>,
@@ -163,10 +163,10 @@ impl Reloader {
         manifests: &Manifests,
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
-        keeper: Keeper,
+        keeper: ControlPlaneKeeper,
         #[cfg(feature = "mcp")] names: Names,
     ) -> Self {
-        let registry = Registry {
+        let registry = ManifestRegistry {
             keeper: keeper.clone(),
             executor: executor.clone(),
             host: manifests.host(lock.as_ref()),
@@ -181,7 +181,7 @@ impl Reloader {
         let live = Arc::new(live);
         let trust = Arc::clone(&manifests.host.trust);
         let absent = manifests.absent.clone();
-        Self(Arc::new(Parts { live, trust, keeper, absent, watch: Mutex::new(None) }))
+        Self(Arc::new(ReloaderInner { live, trust, keeper, absent, watch: Mutex::new(None) }))
     }
 
     /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
@@ -235,8 +235,8 @@ impl fmt::Debug for Reloader {
 }
 
 /// The registry that manifests are applied to.
-struct Registry {
-    keeper: Keeper,
+struct ManifestRegistry {
+    keeper: ControlPlaneKeeper,
     executor: Executor,
     host: RunnerHost,
     lock: Option<Arc<LockKeeper>>,
@@ -244,7 +244,7 @@ struct Registry {
     names: Names,
 }
 
-impl Subscriber for Registry {
+impl Subscriber for ManifestRegistry {
     fn apply(&self, mut changes: Vec<UnitChange>) -> Result<(), String> {
         if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
             self.refresh_secrets();
@@ -294,7 +294,7 @@ impl Subscriber for Registry {
     }
 }
 
-impl Registry {
+impl ManifestRegistry {
     fn change(&self, change: UnitChange, host: &RunnerHost) -> Result<Change, String> {
         Ok(match change {
             UnitChange::Replace { unit: file, loaded } => {

@@ -44,16 +44,16 @@ pub struct ConfigReload {
 
 /// Where the config of a crib is read from again, and what came of it last.
 #[derive(Clone, Default)]
-pub(crate) struct LiveConfig(Arc<Parts>);
+pub(crate) struct LiveConfig(Arc<LiveConfigInner>);
 
 #[derive(Default)]
-struct Parts {
+struct LiveConfigInner {
     /// Held during a reload, so that reloads come one after another.
-    followed: Mutex<Option<Followed>>,
-    last: Mutex<Last>,
+    followed: Mutex<Option<FollowedConfig>>,
+    last: Mutex<LastReload>,
 }
 
-struct Followed {
+struct FollowedConfig {
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
     /// What the program runs with, by key. Keys that need a restart keep their value of the start.
     running: BTreeMap<String, Value>,
@@ -69,7 +69,7 @@ struct Followed {
 
 /// How the last reload ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Last {
+pub(crate) struct LastReload {
     /// Why the config that was read could not be used, if it could not.
     pub(crate) problem: Option<String>,
     /// Keys that wait for a restart.
@@ -80,7 +80,7 @@ pub(crate) struct Last {
 impl LiveConfig {
     /// How the last reload ended.
     #[cfg(feature = "http")]
-    pub(crate) fn last(&self) -> Last {
+    pub(crate) fn last(&self) -> LastReload {
         lock(&self.0.last).clone()
     }
 }
@@ -96,7 +96,7 @@ impl Toolcrib {
         config: &Config,
         read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
     ) {
-        *lock(&self.live_config().0.followed) = Some(Followed {
+        *lock(&self.live_config().0.followed) = Some(FollowedConfig {
             read: Box::new(read),
             running: leaves(config),
             #[cfg(feature = "http")]
@@ -130,7 +130,7 @@ impl Toolcrib {
         let mut last = lock(&live.0.last);
         match reloaded {
             Ok(report) => {
-                *last = Last { problem: None, needs_restart: report.needs_restart.clone() };
+                *last = LastReload { problem: None, needs_restart: report.needs_restart.clone() };
                 log(&report);
                 Ok(Some(report))
             }
@@ -153,7 +153,7 @@ impl Toolcrib {
     }
 }
 
-impl Followed {
+impl FollowedConfig {
     /// Checks everything first and then puts it into effect.
     fn apply(&mut self, crib: &Toolcrib, config: &Config) -> Result<ConfigReload, String> {
         let next = leaves(config);

@@ -12,8 +12,8 @@ use super::setup::{SetupError, values};
 
 /// Where one secret comes from: `env`, `file` or `command`, one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "Written")]
-#[schemars(with = "Written")]
+#[serde(try_from = "SecretSourceConfig", into = "SecretSourceConfig")]
+#[schemars(with = "SecretSourceConfig")]
 pub struct SecretSource(toolcrib_runners::SecretSource);
 
 /// Where one secret comes from, as a config file has it.
@@ -22,7 +22,7 @@ pub struct SecretSource(toolcrib_runners::SecretSource);
 #[schemars(rename = "SecretSource", extend("oneOf" = [
     {"required": ["env"]}, {"required": ["file"]}, {"required": ["command"]},
 ]))]
-struct Written {
+struct SecretSourceConfig {
     /// A variable of the server's environment. No tool can have it but as this secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1))]
@@ -41,10 +41,10 @@ struct Written {
     pass_env: Vec<String>,
 }
 
-impl TryFrom<Written> for SecretSource {
+impl TryFrom<SecretSourceConfig> for SecretSource {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: SecretSourceConfig) -> Result<Self, Self::Error> {
         use toolcrib_runners::SecretSource as Source;
 
         if written.command.is_none() && !written.pass_env.is_empty() {
@@ -63,7 +63,7 @@ impl TryFrom<Written> for SecretSource {
 }
 
 /// Where a command starts is not written: it is the config file's folder.
-impl From<SecretSource> for Written {
+impl From<SecretSource> for SecretSourceConfig {
     fn from(source: SecretSource) -> Self {
         use toolcrib_runners::SecretSource as Source;
 

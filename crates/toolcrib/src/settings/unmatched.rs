@@ -16,7 +16,7 @@ impl Toolcrib {
     /// a sentence each. Patterns with `*` or `?` may match what
     /// comes later, and so may the tools of other MCP servers: nothing is said of them.
     pub fn unmatched_names(&self, config: &Config) -> Vec<String> {
-        let known = Known::of(self);
+        let known = LoadedNames::of(self);
         let mut said = Vec::new();
         for entry in &config.manifests.trusted {
             if let Some(missing) = known.trusted(entry) {
@@ -97,7 +97,7 @@ fn undeclared_toolsets(config: &Config) -> Vec<String> {
 }
 
 /// What names can match.
-struct Known {
+struct LoadedNames {
     tools: BTreeSet<String>,
     /// Manifests by their absolute path, with the names they declare.
     declared: BTreeSet<(String, String)>,
@@ -111,7 +111,7 @@ struct Known {
     upstreams: Vec<toolcrib_mcp::upstream::Upstream>,
 }
 
-impl Known {
+impl LoadedNames {
     fn of(crib: &Toolcrib) -> Self {
         let snapshot = crib.executor().registry().snapshot();
         let mut known = Self {

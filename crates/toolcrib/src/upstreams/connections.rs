@@ -8,20 +8,20 @@ use toolcrib_mcp::upstream::{Upstream, Upstreams};
 
 /// The servers to be connected to, as they are declared now. Cloning it is cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted(Arc<Parts>);
+pub(crate) struct DeclaredUpstreams(Arc<ConnectionsInner>);
 
 #[derive(Debug)]
-struct Parts {
+struct ConnectionsInner {
     host: Vec<Upstream>,
     #[cfg(feature = "manifests")]
     of_files: Mutex<Vec<Upstream>>,
     changes: watch::Sender<()>,
 }
 
-impl Wanted {
+impl DeclaredUpstreams {
     /// Those of the host, which come first and stay.
     pub(crate) fn new(host: Vec<Upstream>) -> Self {
-        Self(Arc::new(Parts {
+        Self(Arc::new(ConnectionsInner {
             host,
             #[cfg(feature = "manifests")]
             of_files: Mutex::default(),
@@ -49,7 +49,7 @@ impl Wanted {
     }
 }
 
-impl Parts {
+impl ConnectionsInner {
     /// In the order that decides names among their tools.
     fn all(&self) -> Vec<Upstream> {
         #[cfg_attr(not(feature = "manifests"), expect(unused_mut, reason = "there are no others"))]
@@ -64,14 +64,14 @@ impl Parts {
 #[derive(Debug, Clone)]
 pub(crate) struct Connections {
     upstreams: Upstreams,
-    wanted: Wanted,
+    wanted: DeclaredUpstreams,
     follower: Arc<Mutex<Option<JoinHandle<()>>>>,
     /// Held from reading what is wanted until it is so: what is older must not come later.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Connections {
-    pub(crate) fn new(upstreams: Upstreams, wanted: Wanted) -> Self {
+    pub(crate) fn new(upstreams: Upstreams, wanted: DeclaredUpstreams) -> Self {
         Self { upstreams, wanted, follower: Arc::default(), turn: Arc::default() }
     }
 
@@ -110,7 +110,7 @@ impl Connections {
 /// alive only the connections.
 async fn keep_up(
     mut changes: watch::Receiver<()>,
-    wanted: Weak<Parts>,
+    wanted: Weak<ConnectionsInner>,
     upstreams: Upstreams,
     turn: Arc<tokio::sync::Mutex<()>>,
 ) {

@@ -17,7 +17,7 @@ use toolcrib_runners::{
 /// A relative directory is below the host's workspace, which is also where a program starts that names
 /// none.
 pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
-    let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
+    let mut values = TemplateValues { secrets: &host.secrets, missing: Vec::new() };
     let word = upstream_trust_decision(declaration, &declaration.digest(), host);
     if let Some(TrustDecision::Untrusted { remedy }) = &word {
         values.lacks(format!("it {remedy}"));
@@ -93,7 +93,7 @@ fn server(
     stdio: &StdioUpstream,
     declaration: &UpstreamDeclaration,
     host: &RunnerHost,
-    values: &mut Values<'_>,
+    values: &mut TemplateValues<'_>,
 ) -> StdioServer {
     let mut argv = stdio.argv.iter().map(|template| values.expand(template));
     let program = argv.next().unwrap_or_default();
@@ -141,7 +141,7 @@ fn held(
     stdio: &StdioUpstream,
     declaration: &UpstreamDeclaration,
     host: &RunnerHost,
-    values: &mut Values<'_>,
+    values: &mut TemplateValues<'_>,
 ) -> StdioServer {
     let unread = stdio.files.values().find(|file| file.digest.is_none());
     if let Some(Err(reason)) = unread.map(|_| check_files(declaration, host)) {
@@ -152,7 +152,7 @@ fn held(
     server.check_start(what, move || check_files(&declaration, &host))
 }
 
-fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {
+fn remote(http: &HttpUpstream, values: &mut TemplateValues<'_>) -> HttpServer {
     let mut server = HttpServer::new(http.url.as_str());
     if let Some(token) = &http.bearer {
         server = server.bearer(values.expand(token));
@@ -167,12 +167,12 @@ fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {
 }
 
 /// Values that templates refer to, and what of them is not there.
-struct Values<'h> {
+struct TemplateValues<'h> {
     secrets: &'h Secrets,
     missing: Vec<String>,
 }
 
-impl Values<'_> {
+impl TemplateValues<'_> {
     fn expand(&mut self, template: &Template) -> String {
         let mut text = String::new();
         for piece in &template.pieces {

@@ -4,7 +4,7 @@ mod connections;
 #[cfg(feature = "manifests")]
 mod declaration;
 
-pub(crate) use connections::{Connections, Wanted};
+pub(crate) use connections::{Connections, DeclaredUpstreams};
 
 #[cfg(feature = "manifests")]
 pub use declaration::upstream;

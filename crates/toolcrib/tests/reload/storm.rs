@@ -28,9 +28,9 @@ fn resident() -> u64 {
 }
 
 /// A small generator of its own: the same edits in every run.
-struct Dice(u64);
+struct RandomNumbers(u64);
 
-impl Dice {
+impl RandomNumbers {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -47,7 +47,7 @@ const BACK: Duration = Duration::from_secs(5);
 /// Changes everything but `steady.yaml` and `other.yaml`, which only ever are saved with the same tools
 /// and exchange their names. Says from when to when a file was away for longer than it may be: a busy
 /// disk can hold up a rename.
-fn edit(dir: &Path, dice: &mut Dice, number: usize) -> Option<(Instant, Instant)> {
+fn edit(dir: &Path, dice: &mut RandomNumbers, number: usize) -> Option<(Instant, Instant)> {
     let path = |name: &str| dir.join(name);
     let save = |name: &str, text: &str| {
         fs::write(path("saving"), text).unwrap();
@@ -135,7 +135,7 @@ async fn no_call_is_lost_and_no_definition_is_wrong() {
         }));
     }
     let editor = tokio::task::spawn_blocking(move || {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let mut dice = RandomNumbers(0x9e37_79b9_7f4a_7c15);
         let edits = edits();
         // Once everything that is allocated once has been.
         let mut early = 0;

@@ -9,21 +9,21 @@ use hashbrown::{Equivalent, HashMap, HashSet};
 use tokio::time::Instant;
 use toolcrib_tool::ToolName;
 
-/// Tools and identities kept in mind at most; beyond, the least recently used is forgotten, which
-/// closes it.
+/// How many entries, one per tool and identity, are tracked. Beyond that the least recently used
+/// one is evicted, which closes its circuit.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Counts consecutive timeouts by tool, identity and definition.
+/// Counts consecutive timeouts per tool, identity and definition.
 ///
-/// The definition's edition is a part of the key: a changed definition starts afresh, and
-/// turns that still hold the old one do not disturb it.
+/// The definition's edition is part of the key: a changed definition starts from zero, and turns
+/// that still hold the old one do not affect it.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    /// Consecutive timeouts that open it; 0 for never.
+    /// Consecutive timeouts that open the circuit; 0 means never.
     threshold: u32,
     cooldown: Duration,
-    /// Entries in the table, to be read without its lock: where nothing has timed out, a call
-    /// takes no lock here.
+    /// Number of entries in the table, readable without its lock: as long as nothing has timed out,
+    /// a call takes no lock here.
     entries: AtomicUsize,
     table: Mutex<BreakerTable>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Breaker {
 #[derive(Debug, Default)]
 struct BreakerTable {
     map: HashMap<BreakerKey, BreakerEntry>,
-    /// Counts uses, to tell which entry was used last.
+    /// Counts uses, to find the least recently used entry.
     uses: u64,
     trials: u64,
 }
@@ -43,8 +43,8 @@ struct BreakerKey {
     edition: u64,
 }
 
-/// A [`BreakerKey`] that owns nothing; its fields have that one's order, so that both hash alike. The name
-/// is not read until there is an entry to look for.
+/// A [`BreakerKey`] that borrows its fields. They are in the same order, so that both hash alike.
+/// The name is not read before there is an entry to look for.
 #[derive(Debug, Clone, Copy, Hash)]
 struct BreakerKeyRef<'k> {
     tool: &'k ToolName,
@@ -68,20 +68,20 @@ struct BreakerEntry {
 
 #[derive(Debug, Clone, Copy)]
 enum CircuitState {
-    /// Calls pass; so many timed out one after the other.
+    /// Calls pass; this many have timed out in a row.
     Closed { timeouts: u32 },
-    /// Calls are paused until then.
+    /// Calls are paused until this time.
     Open { until: Instant },
-    /// One call is tried, under this number; the others are paused.
+    /// One probe call is under way, with this number; all others are paused.
     HalfOpen { trial: u64 },
 }
 
-/// Why a call may not pass.
+/// Why a call is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paused {
-    /// For so long.
+    /// For this long.
     For(Duration),
-    /// Until a trial call has ended.
+    /// Until the probe call has ended.
     WhileTried,
 }
 
@@ -90,7 +90,7 @@ impl Breaker {
         Self { threshold, cooldown, entries: AtomicUsize::new(0), table: Mutex::default() }
     }
 
-    /// Lets a call pass or not. What becomes of the call is told to the [`Watch`].
+    /// Decides whether a call may pass. Report how the call ended to the [`Watch`].
     pub(super) fn check<'b>(
         &'b self,
         tool: &'b ToolName,
@@ -120,7 +120,7 @@ impl Breaker {
         Ok(watch(Some(number)))
     }
 
-    /// Forgets the timeouts of a tool, for everyone.
+    /// Forgets the timeouts of a tool, for every identity.
     pub(super) fn reset(&self, tool: &str) -> usize {
         let mut table = self.lock();
         let mut paused = HashSet::new();
@@ -135,8 +135,8 @@ impl Breaker {
         paused.len()
     }
 
-    /// The tools that are paused, by name, each with the longest time that is left for an identity. It is
-    /// zero while a trial call is at work.
+    /// The paused tools by name, each with the longest time left for any identity; zero while a
+    /// probe call is under way.
     pub(super) fn paused(&self) -> BTreeMap<String, Duration> {
         let mut paused = BTreeMap::new();
         if self.entries.load(Ordering::Relaxed) == 0 {
@@ -156,7 +156,7 @@ impl Breaker {
         paused
     }
 
-    /// Whether this opens it.
+    /// Records a timeout. Returns whether it opened the circuit.
     fn timed_out(&self, key: &BreakerKeyRef<'_>, trial: Option<u64>) -> bool {
         if self.threshold == 0 {
             return false;
@@ -176,15 +176,15 @@ impl Breaker {
                 (CircuitState::Closed { timeouts }, None) => {
                     entry.state = after(timeouts.saturating_add(1));
                 }
-                // Begun before it opened: what is known already.
+                // The call began before the circuit opened: nothing new.
                 _ => {}
             },
             (None, None) => table.insert(key, after(1)),
-            // A trial of an entry that was reset meanwhile.
+            // A probe of an entry that was reset in the meantime.
             (None, Some(_)) => return false,
         }
         self.entries.store(table.map.len(), Ordering::Relaxed);
-        // Those that come late find it open.
+        // Later timeouts find the circuit open already.
         !was_open && table.map.get(key).is_some_and(is_open)
     }
 
@@ -196,7 +196,7 @@ impl Breaker {
         let closes = table.map.get(key).is_some_and(|entry| match (entry.state, trial) {
             (CircuitState::Closed { .. }, None) => true,
             (CircuitState::HalfOpen { trial: current }, Some(trial)) => current == trial,
-            // Begun before it opened: it says nothing of the tool now.
+            // The call began before the circuit opened, so it says nothing about the tool now.
             _ => false,
         });
         if closes {
@@ -205,7 +205,7 @@ impl Breaker {
         }
     }
 
-    /// Lets the next call be the trial.
+    /// Makes the next call the probe.
     fn give_up(&self, key: &BreakerKeyRef<'_>, trial: u64) {
         if let Some(entry) = self.lock().map.get_mut(key)
             && matches!(entry.state, CircuitState::HalfOpen { trial: current } if current == trial)
@@ -219,7 +219,7 @@ impl Breaker {
     }
 }
 
-/// So much later, or in a century: an instant cannot hold every duration.
+/// Adds the cooldown, or a century: an `Instant` cannot hold every duration.
 fn later(cooldown: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     Instant::now() + cooldown.min(CENTURY)
@@ -234,7 +234,7 @@ impl BreakerTable {
     }
 
     fn insert(&mut self, key: &BreakerKeyRef<'_>, state: CircuitState) {
-        // Reading all of them is dear, but only a timeout comes here, and that took longer.
+        // Scanning all entries is slow, but it happens only after a timeout, which took longer.
         if self.map.len() >= MAX_ENTRIES
             && let Some(oldest) = self.map.iter().min_by_key(|(_, entry)| entry.used)
         {
@@ -248,9 +248,10 @@ impl BreakerTable {
     }
 }
 
-/// A call that passed. Dropped without a word, it counts for nothing, and a trial is free again.
+/// A call that passed. If it is dropped without reporting an outcome, the call is not counted, and
+/// a probe may be repeated.
 #[derive(Debug)]
-#[must_use = "dropped without a word, the call counts for nothing"]
+#[must_use = "if it is dropped, the call is not counted"]
 pub(super) struct Watch<'b> {
     breaker: &'b Breaker,
     key: BreakerKeyRef<'b>,
@@ -258,17 +259,17 @@ pub(super) struct Watch<'b> {
 }
 
 impl Watch<'_> {
-    /// Whether this call decides over the others.
+    /// Whether this call is the probe.
     pub(super) fn is_trial(&self) -> bool {
         self.trial.is_some()
     }
 
-    /// The call ran into its time limit; whether that pauses the tool.
+    /// The call ran into its time limit. Returns whether that pauses the tool.
     pub(super) fn timed_out(mut self) -> bool {
         self.breaker.timed_out(&self.key, self.trial.take())
     }
 
-    /// The call ended by itself, however.
+    /// The call ended without a timeout.
     pub(super) fn ended(mut self) {
         self.breaker.ended(&self.key, self.trial.take());
     }

@@ -1,6 +1,6 @@
-//! Why a policy is none.
+//! Why a policy is invalid.
 
-/// A rule that cannot be used: which one, where in it, and why.
+/// An invalid rule: which one, where in it, and why.
 ///
 /// ```
 /// use toolcrib_core::policy::{ArgumentPattern, Policy, OnAsk, PolicyRule};
@@ -21,7 +21,7 @@ impl PolicyError {
         Self { position, place: place.into(), problem }
     }
 
-    /// The rule's place among the rules, from 0.
+    /// The rule's index, from 0.
     pub fn position(&self) -> usize {
         self.position
     }

@@ -44,7 +44,7 @@ impl CompiledRule {
         DecidedBy::Rule { position: self.position, name: self.name.clone() }
     }
 
-    /// Whether the rule is about calls of this tool, with whatever arguments.
+    /// Whether the rule can match a call of this tool, with any arguments.
     pub(super) fn may_match(&self, entry: &ToolEntry) -> bool {
         let PolicyRule { tool, source, annotations, .. } = &self.written;
         tool.as_ref().is_none_or(|tool| tool.matches(entry.name()))
@@ -52,9 +52,10 @@ impl CompiledRule {
             && annotations.matches(entry.definition.annotations())
     }
 
-    /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
+    /// Cheap checks come first: the arguments are read into a `Value` only if everything else
+    /// matches.
     ///
-    /// Patterns are held against numbers as they were written, and equality is that of values.
+    /// Patterns match numbers as they were written; equality compares values.
     pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
         if !self.may_match(entry) {
             return false;

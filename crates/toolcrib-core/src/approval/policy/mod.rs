@@ -33,7 +33,7 @@ pub enum OnAsk {
 
 /// The host's rules, in order, and what happens to calls that need approval.
 ///
-/// The first rule that matches a call decides it; where none does, the tool's own
+/// The first rule that matches a call decides; if none does, the tool's own
 /// [`approval`](ToolDefinition::approval) decides. The default has no rules.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub enum OnAsk {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// In a config file the same reads
+/// The same in a config file:
 ///
 /// ```yaml
 /// policy:
@@ -83,7 +83,7 @@ pub struct Policy {
     rules: Arc<[CompiledRule]>,
 }
 
-/// A policy as a config file has it.
+/// A policy in the form of a config file.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Policy", extend("x-renamed" = {
     "mode": "`policy.mode` is now `policy.on_ask`: write `wait` for `guarded`, `allow` for `yolo`"
@@ -92,7 +92,7 @@ pub struct Policy {
 struct PolicyConfig {
     /// What happens to calls that need approval.
     on_ask: OnAsk,
-    /// The rules; the first that matches a call decides it.
+    /// The rules; the first that matches a call decides.
     rules: Vec<PolicyRule>,
 }
 
@@ -112,7 +112,7 @@ impl TryFrom<PolicyConfig> for Policy {
 }
 
 impl Policy {
-    /// Compiles the rules. Fails at the first pattern that is none, naming rule and place.
+    /// Compiles the rules. Fails at the first invalid pattern and names its rule and position.
     pub fn new(
         on_ask: OnAsk,
         rules: impl IntoIterator<Item = PolicyRule>,
@@ -135,21 +135,21 @@ impl Policy {
         self.rules.iter().map(|rule| &rule.written)
     }
 
-    /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
-    /// a call which nothing concerns pays two comparisons.
+    /// Whether [`decide`](Self::decide) could return anything but "allow" for a call of this tool.
+    /// For calls that no rule concerns, this costs two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
         !self.rules.is_empty() || self.on_ask != OnAsk::Allow && asks_by_itself(definition)
     }
 
     /// Decides a call. `arguments` are those the tool would get.
     ///
-    /// Patterns see the arguments as text and know nothing of what it means: a rule that allows
-    /// `src/*` also allows `src/../secrets`. Rules are a sieve before tools that guard themselves.
+    /// Patterns match the arguments as text, whatever it means: a rule that allows `src/*` also
+    /// allows `src/../secrets`. Rules do not replace the checks that tools make themselves.
     pub fn decide(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
         self.ruled(entry, arguments).unwrap_or_else(|| self.by_definition(entry))
     }
 
-    /// What the tool's own definition says of each of its calls.
+    /// The verdict that the tool's own definition gives every call.
     fn by_definition(&self, entry: &ToolEntry) -> Verdict {
         let by = DecidedBy::Definition;
         if !asks_by_itself(&entry.definition) {
@@ -162,8 +162,8 @@ impl Policy {
         self.asked(by, || reason.to_owned())
     }
 
-    /// The decision that every call of this tool gets, if the arguments cannot change it. The reason and the
-    /// rule are those of a call that no rule with a pattern for arguments matches.
+    /// The verdict for every call of this tool, if the arguments cannot change it. The reason and
+    /// the rule are those of a call that matches no rule with an argument pattern.
     pub fn verdict_of_every_call(&self, entry: &ToolEntry) -> Option<Verdict> {
         let mut narrow = Vec::new();
         let mut general = None;
@@ -179,13 +179,13 @@ impl Policy {
         narrow.iter().all(|own| *own == decision).then_some(general)
     }
 
-    /// What the rules say of a call; nothing, where none matches.
+    /// The verdict of the first matching rule; `None` if no rule matches.
     pub(crate) fn ruled(&self, entry: &ToolEntry, arguments: &Arguments) -> Option<Verdict> {
         let rule = self.rules.iter().find(|rule| rule.matches(entry, arguments))?;
         Some(self.verdict(rule))
     }
 
-    /// What a rule that matches says.
+    /// The verdict of a matching rule.
     fn verdict(&self, rule: &CompiledRule) -> Verdict {
         let by = rule.decided_by();
         let message =
@@ -219,7 +219,7 @@ impl Policy {
     }
 }
 
-/// Whether the definition asks where no rule says otherwise.
+/// Whether calls need approval if no rule says otherwise.
 pub(crate) fn asks_by_itself(definition: &ToolDefinition) -> bool {
     match definition.approval() {
         Approval::Never => false,

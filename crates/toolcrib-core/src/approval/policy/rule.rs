@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 
-/// One rule of a policy: whatever it says must all hold of a call for it to match.
+/// One rule of a policy. A call matches if it meets every condition of the rule.
 ///
-/// A rule that says nothing but its action matches every call.
+/// A rule without conditions matches every call.
 ///
 /// ```
 /// use toolcrib_core::AnnotationPattern;
@@ -27,7 +27,7 @@ use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
-    /// What to call the rule in messages.
+    /// The rule's name in messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     /// The tool's name; `*` is any text, `?` any one character.
@@ -37,16 +37,16 @@ pub struct PolicyRule {
     /// units (crate, file or upstream name), or both as layer:glob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<SourcePattern>,
-    /// What the tool says of its effects.
+    /// The tool's annotations of its effects.
     #[serde(default, skip_serializing_if = "AnnotationPattern::is_empty")]
     pub(super) annotations: AnnotationPattern,
-    /// What the arguments are, by the name of a property or a JSON pointer. An argument that is
-    /// absent matches nothing.
+    /// Patterns for arguments, by property name or JSON pointer. A missing argument matches
+    /// nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) arguments: BTreeMap<String, ArgumentPattern>,
-    /// What becomes of the call.
+    /// What to do with the call.
     pub(super) action: Action,
-    /// For deny: what the model is told. For ask: what the person who decides is told.
+    /// For `deny`: the message for the model. For `ask`: the message for the approver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
 }
@@ -63,16 +63,16 @@ pub enum Action {
     Deny,
 }
 
-/// What a rule asks of one argument.
+/// A condition on one argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentPattern {
-    /// The value's text matches a glob from end to end; `*` also matches `/`. The text of a value
-    /// that is no string is its JSON without blanks.
+    /// The whole text of the value matches a glob; `*` also matches `/`. The text of a value other
+    /// than a string is its compact JSON.
     Glob(Pattern),
-    /// Somewhere in the value's text a regular expression matches (linear time, no look-around).
+    /// A regular expression matches somewhere in the value's text (linear time, no look-around).
     Regex(#[serde(deserialize_with = "regular_expression")] String),
-    /// The value is this one; numbers are compared by value.
+    /// The value equals this one; numbers are compared by value.
     Equals(Value),
 }
 
@@ -87,14 +87,14 @@ impl ArgumentPattern {
         Self::Regex(pattern.into())
     }
 
-    /// The value is this one.
+    /// The value equals this one.
     pub fn equals(value: impl Into<Value>) -> Self {
         Self::Equals(value.into())
     }
 }
 
 impl PolicyRule {
-    /// A rule of that action that matches every call.
+    /// A rule with this action that matches every call.
     pub fn new(action: Action) -> Self {
         Self {
             name: None,
@@ -107,58 +107,58 @@ impl PolicyRule {
         }
     }
 
-    /// Lets calls run.
+    /// A rule that allows calls.
     pub fn allow() -> Self {
         Self::new(Action::Allow)
     }
 
-    /// Lets calls wait for a decision.
+    /// A rule that makes calls wait for a decision.
     pub fn ask() -> Self {
         Self::new(Action::Ask)
     }
 
-    /// Refuses calls.
+    /// A rule that denies calls.
     pub fn deny() -> Self {
         Self::new(Action::Deny)
     }
 
-    /// Names the rule, for messages.
+    /// Sets the rule's name for messages.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Restricts the rule to tools whose name matches, a [`Pattern`].
+    /// Restricts the rule to tools whose name matches a [`Pattern`].
     #[must_use]
     pub fn tool(mut self, glob: impl Into<String>) -> Self {
         self.tool = Some(Pattern::new(glob));
         self
     }
 
-    /// Restricts the rule to tools of a source, a [`SourcePattern`].
+    /// Restricts the rule to tools whose source matches a [`SourcePattern`].
     #[must_use]
     pub fn source(mut self, pattern: impl Into<String>) -> Self {
         self.source = Some(SourcePattern::new(pattern));
         self
     }
 
-    /// Restricts the rule to tools that say this of their effects.
+    /// Restricts the rule to tools with these annotations.
     #[must_use]
     pub fn annotations(mut self, annotations: AnnotationPattern) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// Restricts the rule to calls with such an argument. `place` is a JSON pointer if it begins
-    /// with `/`, and else the name of a top-level property.
+    /// Restricts the rule to calls with a matching argument. `place` is a JSON pointer if it begins
+    /// with `/`, otherwise the name of a top-level property.
     #[must_use]
     pub fn argument(mut self, place: impl Into<String>, pattern: ArgumentPattern) -> Self {
         self.arguments.insert(place.into(), pattern);
         self
     }
 
-    /// Sets what the model (deny) or the person who decides (ask) is told.
+    /// Sets the message for the model (`deny`) or for the approver (`ask`).
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -166,7 +166,8 @@ impl PolicyRule {
     }
 }
 
-/// Refuses what is no regular expression where it stands, so that its place in a file is known.
+/// Refuses an invalid regular expression while it is parsed, so that its position in the file is
+/// known.
 fn regular_expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let pattern = String::deserialize(deserializer)?;
     compile(&pattern).map_err(D::Error::custom)?;
@@ -176,7 +177,7 @@ fn regular_expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Stri
 /// Fails with a text that names the pattern.
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
-        // Its text draws the pattern over several lines; the last says what is wrong.
+        // The error shows the pattern on several lines; its last line says what is wrong.
         let text = error.to_string();
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);

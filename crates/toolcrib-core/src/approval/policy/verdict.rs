@@ -1,26 +1,26 @@
-//! What policy says of a call.
+//! The verdict of a policy on a call.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What becomes of a call, and by whose word.
+/// What happens to a call, and which rule decided it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It runs.
     Allow {
-        /// By whose word.
+        /// What decided it.
         by: DecidedBy,
     },
     /// It waits for a decision.
     Ask {
-        /// By whose word.
+        /// What decided it.
         by: DecidedBy,
         /// Why, for the person who decides.
         reason: String,
     },
     /// It is refused.
     Deny {
-        /// By whose word.
+        /// What decided it.
         by: DecidedBy,
         /// Why, for the model.
         message: String,
@@ -28,15 +28,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// By whose word.
+    /// What decided it.
     pub fn by(&self) -> &DecidedBy {
         match self {
             Self::Allow { by } | Self::Ask { by, .. } | Self::Deny { by, .. } => by,
         }
     }
 
-    /// This verdict narrowed by that of a turn's own rules: the stricter of the two, and of equal ones
-    /// the first.
+    /// The stricter of this verdict and that of a turn's own rules; this one if they are equally
+    /// strict.
     #[must_use]
     pub(crate) fn narrowed(self, scope: Self) -> Self {
         if scope.strictness() > self.strictness() { scope.of_scope() } else { self }
@@ -73,14 +73,14 @@ pub enum DecidedBy {
     Definition,
     /// A rule of the policy.
     Rule {
-        /// Its place among the rules, from 0.
+        /// Its index, from 0.
         position: usize,
         /// Its name, if it has one.
         name: Option<Arc<str>>,
     },
     /// A rule of the turn's own ([`TurnOptions::scope`](crate::TurnOptions::scope)).
     ScopeRule {
-        /// Its place among them, from 0.
+        /// Its index among them, from 0.
         position: usize,
         /// Its name, if it has one.
         name: Option<Arc<str>>,

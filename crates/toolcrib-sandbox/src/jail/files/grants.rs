@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{Found, Id, resolve_path};
+use super::resolve::{FoundFile, Id, resolve_path};
 use crate::SealedFile;
 use crate::jail::helper::plan::Access;
 use crate::program::lookup;
@@ -249,7 +249,7 @@ impl Changeable {
         if self.folders.is_empty() {
             return false;
         }
-        let Ok(Found { way, .. }) = resolve_path(&absolute(file)) else { return true };
+        let Ok(FoundFile { way, .. }) = resolve_path(&absolute(file)) else { return true };
         if way.link_in(|id| self.folders.contains(id)).is_some() {
             return true;
         }

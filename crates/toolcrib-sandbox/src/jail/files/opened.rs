@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::resolve::{Id, Way, open_without_links, resolve_path};
+use super::resolve::{Id, PathTrace, open_without_links, resolve_path};
 use super::withheld::shown;
 use crate::jail::helper::plan::{Access, Plan};
 
@@ -34,7 +34,7 @@ impl Opener {
     /// Of this plan, in the mount namespace that the calling process has now.
     pub(in crate::jail) fn new(plan: &Plan) -> Self {
         let way = |path: &Path| Some(resolve_path(path).ok()?.way);
-        let last = |way: &Way| way.ids().last().copied();
+        let last = |way: &PathTrace| way.ids().last().copied();
         let written = plan.grants.iter().filter(|(access, _)| *access == Access::Write);
         let written: Vec<_> = written.filter_map(|(_, path)| way(path)).collect();
         let workspace = plan.workspace.as_deref().and_then(way);

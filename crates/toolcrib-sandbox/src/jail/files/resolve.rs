@@ -42,27 +42,27 @@ impl From<&Stat> for Id {
 
 /// A file or folder that was found.
 #[derive(Debug)]
-pub(in crate::jail) struct Found {
+pub(in crate::jail) struct FoundFile {
     /// It, opened with `O_PATH`.
     pub(in crate::jail) file: OwnedFd,
     pub(in crate::jail) kind: FileType,
-    pub(in crate::jail) way: Way,
+    pub(in crate::jail) way: PathTrace,
 }
 
 /// How far a path leads.
 #[derive(Debug, Default, Clone)]
-pub(in crate::jail) struct Way {
+pub(in crate::jail) struct PathTrace {
     /// The names from the root on, without links.
     names: Vec<OsString>,
     /// The root, and what each name stands for.
     ids: Vec<Id>,
     /// The links that were followed.
-    links: Vec<Link>,
+    links: Vec<FollowedLink>,
 }
 
 /// A symbolic link that was followed.
 #[derive(Debug, Clone)]
-struct Link {
+struct FollowedLink {
     path: PathBuf,
     /// The folder it is in, and all above it.
     folders: Vec<Id>,
@@ -70,13 +70,13 @@ struct Link {
 
 /// A path that leads nowhere.
 #[derive(Debug)]
-pub(in crate::jail) struct Lost {
+pub(in crate::jail) struct LookupError {
     pub(in crate::jail) error: Errno,
     /// As far as there is something.
-    pub(in crate::jail) way: Way,
+    pub(in crate::jail) way: PathTrace,
 }
 
-impl Way {
+impl PathTrace {
     /// The root, the folders on the way, and last what the path leads to.
     pub(in crate::jail) fn ids(&self) -> &[Id] {
         &self.ids
@@ -125,21 +125,21 @@ pub(in crate::jail) fn open_without_links(path: &Path) -> Result<OwnedFd, Errno>
 }
 
 /// Follows an absolute path to its end.
-pub(in crate::jail) fn resolve_path(path: &Path) -> Result<Found, Lost> {
-    let mut way = Way::default();
+pub(in crate::jail) fn resolve_path(path: &Path) -> Result<FoundFile, LookupError> {
+    let mut way = PathTrace::default();
     let mut folders = Vec::new();
     match walk(path, &mut way, &mut folders) {
-        Ok((file, kind)) => Ok(Found { file, kind, way }),
-        Err(error) => Err(Lost { error, way }),
+        Ok((file, kind)) => Ok(FoundFile { file, kind, way }),
+        Err(error) => Err(LookupError { error, way }),
     }
 }
 
 /// What a name in a folder stands for, unless it is a link.
-pub(in crate::jail) fn child(folder: &Found, name: &OsStr) -> Result<Option<Found>, Errno> {
+pub(in crate::jail) fn child(folder: &FoundFile, name: &OsStr) -> Result<Option<FoundFile>, Errno> {
     let (file, status) = open(folder.file.as_fd(), name)?;
     let kind = FileType::from_raw_mode(status.st_mode);
     let way = folder.way.child(name, Id::from(&status));
-    Ok((kind != FileType::Symlink).then_some(Found { file, kind, way }))
+    Ok((kind != FileType::Symlink).then_some(FoundFile { file, kind, way }))
 }
 
 fn open(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
@@ -151,7 +151,7 @@ fn open(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> 
 /// Walks; `folders` are those of `way`, open.
 fn walk(
     path: &Path,
-    way: &mut Way,
+    way: &mut PathTrace,
     folders: &mut Vec<OwnedFd>,
 ) -> Result<(OwnedFd, FileType), Errno> {
     let (root, status) = open(CWD, OsStr::new("/"))?;
@@ -181,7 +181,7 @@ fn walk(
             }
             let target = readlinkat(&file, c"", Vec::with_capacity(256))?;
             let path = way.path(way.names.len()).join(&name);
-            way.links.push(Link { path, folders: way.ids.clone() });
+            way.links.push(FollowedLink { path, folders: way.ids.clone() });
             let target = OsStr::from_bytes(target.as_bytes());
             if target.as_bytes().starts_with(b"/") {
                 folders.truncate(1);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::resolve::{Found, Id, Lost, Way, child, resolve_path};
+use super::resolve::{FoundFile, Id, LookupError, PathTrace, child, resolve_path};
 use crate::jail::helper::plan::Access;
 
 /// What is mounted, in this order.
@@ -99,21 +99,21 @@ impl Withheld<'_> {
         let mut parents = Vec::new();
         for (access, path) in grants {
             match resolve_path(path) {
-                Ok(Found { way, .. }) => {
+                Ok(FoundFile { way, .. }) => {
                     granted.add(*access, &way);
                     let above = way.ids().len().saturating_sub(1);
                     parents.push((*access, path, way.ids()[..above].to_vec()));
                 }
                 // It grants nothing now. Where it would be is judged all the same, because it may be
                 // created before the program starts.
-                Err(Lost { error: Errno::NOENT, way }) => {
+                Err(LookupError { error: Errno::NOENT, way }) => {
                     parents.push((*access, path, way.ids().to_vec()));
                 }
                 Err(_) => {}
             }
         }
         let mut mounts = BTreeMap::new();
-        let mut places = Places::default();
+        let mut places = PlaceFinder::default();
         for (paths, hides) in [(self.hidden, true), (self.read_only, false)] {
             // In order, so that files of one folder follow each other.
             let mut paths: Vec<_> = paths.iter().collect();
@@ -155,7 +155,7 @@ fn uncovered(all: BTreeMap<PathBuf, (Id, MountKind)>) -> Vec<Mount> {
 struct Granted(HashMap<Id, bool>);
 
 impl Granted {
-    fn add(&mut self, access: Access, way: &Way) {
+    fn add(&mut self, access: Access, way: &PathTrace) {
         if let Some(id) = way.ids().last() {
             *self.0.entry(*id).or_default() |= access == Access::Write;
         }
@@ -173,7 +173,7 @@ impl Granted {
         &self,
         path: &Path,
         hides: bool,
-        places: &mut Places,
+        places: &mut PlaceFinder,
         mounts: &mut BTreeMap<PathBuf, (Id, MountKind)>,
     ) -> Result<(), NotWithheld> {
         let found = match places.find(path) {
@@ -215,7 +215,7 @@ impl Granted {
     }
 
     /// A place that cannot be looked at: it must not come into being where the program could make it.
-    fn lost(&self, path: &Path, lost: &Lost) -> Result<(), NotWithheld> {
+    fn lost(&self, path: &Path, lost: &LookupError) -> Result<(), NotWithheld> {
         let ids = lost.way.ids();
         if matches!(lost.error, Errno::NOENT | Errno::NOTDIR) {
             let link = lost.way.link_in(|id| self.is_writable(id));
@@ -240,15 +240,15 @@ impl Granted {
 
 /// The withheld places that exist.
 #[derive(Default)]
-struct Places {
+struct PlaceFinder {
     hidden: HashMap<Id, PathBuf>,
     read_only: HashMap<Id, PathBuf>,
     /// The folder of the last place.
-    folder: Option<(PathBuf, Found)>,
+    folder: Option<(PathBuf, FoundFile)>,
 }
 
-impl Places {
-    fn find(&mut self, path: &Path) -> Result<Found, Lost> {
+impl PlaceFinder {
+    fn find(&mut self, path: &Path) -> Result<FoundFile, LookupError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return resolve_path(path);
         };

@@ -30,11 +30,11 @@ pub(super) type Rule = Vec<Condition>;
 pub(super) struct Condition {
     /// From 0 to 5.
     argument: u8,
-    test: Test,
+    test: Comparison,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Test {
+enum Comparison {
     Is(u32),
     IsNot(u32),
     /// Under the mask (the first number), it equals the second.
@@ -45,27 +45,27 @@ enum Test {
 
 /// The argument is this value.
 pub(super) const fn is(argument: u8, value: u32) -> Condition {
-    Condition { argument, test: Test::Is(value) }
+    Condition { argument, test: Comparison::Is(value) }
 }
 
 /// The argument is another value.
 pub(super) const fn is_not(argument: u8, value: u32) -> Condition {
-    Condition { argument, test: Test::IsNot(value) }
+    Condition { argument, test: Comparison::IsNot(value) }
 }
 
 /// The argument has none of these bits.
 pub(super) const fn lacks(argument: u8, bits: u32) -> Condition {
-    Condition { argument, test: Test::Masked(bits, 0) }
+    Condition { argument, test: Comparison::Masked(bits, 0) }
 }
 
 /// The argument has at least one of these bits.
 pub(super) const fn has_any(argument: u8, bits: u32) -> Condition {
-    Condition { argument, test: Test::MaskedNot(bits, 0) }
+    Condition { argument, test: Comparison::MaskedNot(bits, 0) }
 }
 
 /// The argument differs from this value in the bits of the mask.
 pub(super) const fn differs(argument: u8, mask: u32, value: u32) -> Condition {
-    Condition { argument, test: Test::MaskedNot(mask, value) }
+    Condition { argument, test: Comparison::MaskedNot(mask, value) }
 }
 
 /// What is refused; everything else is allowed.
@@ -206,11 +206,11 @@ fn judge(verdict: &Verdict) -> io::Result<Vec<sock_filter>> {
         for Condition { argument, test } in rule.iter().rev() {
             let over = u8::try_from(rest.len()).map_err(io::Error::other)?;
             let compared = match test {
-                Test::Is(value) | Test::Masked(_, value) => jump(IF_EQUAL, *value, 0, over),
-                Test::IsNot(value) | Test::MaskedNot(_, value) => jump(IF_EQUAL, *value, over, 0),
+                Comparison::Is(value) | Comparison::Masked(_, value) => jump(IF_EQUAL, *value, 0, over),
+                Comparison::IsNot(value) | Comparison::MaskedNot(_, value) => jump(IF_EQUAL, *value, over, 0),
             };
             let mut before = vec![load(ARGUMENTS_AT + 8 * u32::from(*argument))];
-            if let Test::Masked(mask, _) | Test::MaskedNot(mask, _) = test {
+            if let Comparison::Masked(mask, _) | Comparison::MaskedNot(mask, _) = test {
                 before.push(sock_filter { code: AND, jt: 0, jf: 0, k: *mask });
             }
             before.push(compared);
@@ -264,10 +264,10 @@ mod tests {
             #[expect(clippy::cast_possible_truncation, reason = "that is what is looked at")]
             let argument = arguments[usize::from(condition.argument)] as u32;
             match condition.test {
-                Test::Is(value) => argument == value,
-                Test::IsNot(value) => argument != value,
-                Test::Masked(mask, value) => argument & mask == value,
-                Test::MaskedNot(mask, value) => argument & mask != value,
+                Comparison::Is(value) => argument == value,
+                Comparison::IsNot(value) => argument != value,
+                Comparison::Masked(mask, value) => argument & mask == value,
+                Comparison::MaskedNot(mask, value) => argument & mask != value,
             }
         };
         match filter.verdicts.get(&c_long::from(number)) {
@@ -281,10 +281,10 @@ mod tests {
 
     fn conditions() -> impl Strategy<Value = Condition> {
         let test = prop_oneof![
-            (0..4_u32).prop_map(Test::Is),
-            (0..4_u32).prop_map(Test::IsNot),
-            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::Masked(mask, value & mask)),
-            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::MaskedNot(mask, value & mask)),
+            (0..4_u32).prop_map(Comparison::Is),
+            (0..4_u32).prop_map(Comparison::IsNot),
+            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Comparison::Masked(mask, value & mask)),
+            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Comparison::MaskedNot(mask, value & mask)),
         ];
         (0..6_u8, test).prop_map(|(argument, test)| Condition { argument, test })
     }

@@ -24,13 +24,13 @@ pub(in crate::jail) static SET: OnceLock<PathBuf> = OnceLock::new();
 /// A helper's file.
 #[derive(Debug)]
 pub(crate) struct Helper {
-    file: Opened,
+    file: HelperFile,
     /// Where it was, for messages.
     pub(crate) path: PathBuf,
 }
 
 #[derive(Debug)]
-enum Opened {
+enum HelperFile {
     Copy(SealedFile),
     /// The running program itself, which the kernel lets nobody write to; or a file on a system that
     /// executes nothing in memory.
@@ -41,8 +41,8 @@ impl Helper {
     /// Another descriptor of it, above this one.
     pub(crate) fn above(&self, last: i32) -> io::Result<OwnedFd> {
         match &self.file {
-            Opened::Copy(file) => file.above(last),
-            Opened::File(file) => Ok(fcntl_dupfd_cloexec(file.as_fd(), last + 1)?),
+            HelperFile::Copy(file) => file.above(last),
+            HelperFile::File(file) => Ok(fcntl_dupfd_cloexec(file.as_fd(), last + 1)?),
         }
     }
 
@@ -51,15 +51,15 @@ impl Helper {
             return Err(io::ErrorKind::NotFound.into());
         }
         let file = match SealedFile::new(&std::fs::read(path)?) {
-            Ok(copy) => Opened::Copy(copy),
-            Err(_) => Opened::File(File::open(path)?.into()),
+            Ok(copy) => HelperFile::Copy(copy),
+            Err(_) => HelperFile::File(File::open(path)?.into()),
         };
         Ok(Self { file, path: path.to_owned() })
     }
 
     fn own() -> io::Result<Self> {
         let path = PathBuf::from("/proc/self/exe");
-        Ok(Self { file: Opened::File(File::open(&path)?.into()), path })
+        Ok(Self { file: HelperFile::File(File::open(&path)?.into()), path })
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 /// The step of the helper that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum HelperStep {
     /// Holding the tree together by the rung that was asked for.
     Rung,
     /// A part of the jail that the kernel has, but did not build.
@@ -16,7 +16,7 @@ pub(crate) enum Step {
     Execute,
 }
 
-impl Step {
+impl HelperStep {
     const ALL: [Self; 4] = [Self::Rung, Self::Jail, Self::Directory, Self::Execute];
 
     const fn as_str(self) -> &'static str {
@@ -31,7 +31,7 @@ impl Step {
 
 /// The jail as it was built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Built {
+pub(crate) struct BuiltJail {
     /// The version of Landlock in force.
     pub(crate) landlock: Option<u32>,
     /// Whether the filter of system calls is in force.
@@ -46,9 +46,9 @@ pub(crate) struct Built {
 
 /// How a start went. Lines of text; the end of the pipe is the end of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum StartReport {
     /// The program was loaded.
-    Running(Built),
+    Running(BuiltJail),
     /// The profile is required, and this is missing. Nothing was loaded.
     Refused(Vec<String>),
     /// The program cannot be started with these grants, for this reason. Nothing was loaded.
@@ -60,10 +60,10 @@ pub(crate) enum Report {
     /// succeed.
     Replaced(String),
     /// A step failed with this number of `errno`.
-    Failed(Step, i32),
+    Failed(HelperStep, i32),
 }
 
-impl Built {
+impl BuiltJail {
     /// As it is sent before the program is loaded.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::from("built\n");
@@ -107,17 +107,17 @@ pub(crate) fn replaced(reason: &str) -> String {
 }
 
 /// As a failure is sent.
-pub(crate) fn failure(step: Step, error: &io::Error) -> String {
+pub(crate) fn failure(step: HelperStep, error: &io::Error) -> String {
     format!("failed {} {}\n", step.as_str(), error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-impl Report {
+impl StartReport {
     /// Reads what was sent; `None` if the helper said nothing that makes sense, because it was
     /// killed for example.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut built = None;
         let mut refused = false;
-        let mut details = Built::default();
+        let mut details = BuiltJail::default();
         for line in text.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
@@ -133,7 +133,7 @@ impl Report {
                 "missing" => details.missing.push(rest.to_owned()),
                 "failed" => {
                     let (step, number) = rest.split_once(' ')?;
-                    let step = Step::ALL.into_iter().find(|known| known.as_str() == step)?;
+                    let step = HelperStep::ALL.into_iter().find(|known| known.as_str() == step)?;
                     return Some(Self::Failed(step, number.parse().ok()?));
                 }
                 _ => return None,
@@ -148,7 +148,7 @@ impl Report {
 
 /// What the helper says of the program's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum TreeMessage {
     /// The program has ended.
     Ended {
         /// Its exit code; a signal's number with a minus.
@@ -168,7 +168,7 @@ pub(crate) enum Message {
 /// The length of every message.
 pub(crate) const MESSAGE: usize = 9;
 
-impl Message {
+impl TreeMessage {
     /// As it is sent.
     pub(crate) fn to_bytes(self) -> [u8; MESSAGE] {
         let (tag, number, flag) = match self {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_report_arrives_as_it_was_sent() {
-        let built = Built {
+        let built = BuiltJail {
             landlock: Some(7),
             syscalls: true,
             privileges: false,
@@ -211,44 +211,44 @@ mod tests {
             missing: vec!["files: no Landlock".to_owned(), "x".to_owned()],
         };
         let lacks = built.missing.clone();
-        assert_eq!(Report::from_text(&refusal(&lacks)), Some(Report::Refused(lacks)));
-        assert_eq!(Report::from_text(&built.to_text()), Some(Report::Running(built)));
-        let reason = Report::Impossible("`/x y` is: not".to_owned());
-        assert_eq!(Report::from_text(&impossible("`/x y` is: not")), Some(reason));
-        let reason = Report::Replaced("`/x y` cannot be".to_owned());
-        assert_eq!(Report::from_text(&replaced("`/x y` cannot be")), Some(reason));
-        let reason = Report::Gone("`/x y` does not exist".to_owned());
-        assert_eq!(Report::from_text(&gone("`/x y` does not exist")), Some(reason));
-        for step in Step::ALL {
+        assert_eq!(StartReport::from_text(&refusal(&lacks)), Some(StartReport::Refused(lacks)));
+        assert_eq!(StartReport::from_text(&built.to_text()), Some(StartReport::Running(built)));
+        let reason = StartReport::Impossible("`/x y` is: not".to_owned());
+        assert_eq!(StartReport::from_text(&impossible("`/x y` is: not")), Some(reason));
+        let reason = StartReport::Replaced("`/x y` cannot be".to_owned());
+        assert_eq!(StartReport::from_text(&replaced("`/x y` cannot be")), Some(reason));
+        let reason = StartReport::Gone("`/x y` does not exist".to_owned());
+        assert_eq!(StartReport::from_text(&gone("`/x y` does not exist")), Some(reason));
+        for step in HelperStep::ALL {
             let text = failure(step, &io::Error::from_raw_os_error(libc::EPERM));
-            assert_eq!(Report::from_text(&text), Some(Report::Failed(step, libc::EPERM)));
+            assert_eq!(StartReport::from_text(&text), Some(StartReport::Failed(step, libc::EPERM)));
         }
     }
 
     #[test]
     fn a_failure_to_load_the_program_comes_after_the_jail_was_built() {
-        let text = Built::default().to_text()
-            + &failure(Step::Execute, &io::Error::from_raw_os_error(libc::ENOEXEC));
-        assert_eq!(Report::from_text(&text), Some(Report::Failed(Step::Execute, libc::ENOEXEC)));
+        let text = BuiltJail::default().to_text()
+            + &failure(HelperStep::Execute, &io::Error::from_raw_os_error(libc::ENOEXEC));
+        assert_eq!(StartReport::from_text(&text), Some(StartReport::Failed(HelperStep::Execute, libc::ENOEXEC)));
     }
 
     #[test]
     fn silence_is_no_report() {
-        assert_eq!(Report::from_text(""), None);
-        assert_eq!(Report::from_text("noise\n"), None);
+        assert_eq!(StartReport::from_text(""), None);
+        assert_eq!(StartReport::from_text("noise\n"), None);
     }
 
     #[test]
     fn messages_arrive_as_they_were_sent() {
         for message in [
-            Message::Ended { code: 0, lingering: false },
-            Message::Ended { code: -9, lingering: true },
-            Message::Ended { code: 255, lingering: true },
-            Message::Done { killed: 0, complete: true },
-            Message::Done { killed: 70_000, complete: false },
+            TreeMessage::Ended { code: 0, lingering: false },
+            TreeMessage::Ended { code: -9, lingering: true },
+            TreeMessage::Ended { code: 255, lingering: true },
+            TreeMessage::Done { killed: 0, complete: true },
+            TreeMessage::Done { killed: 70_000, complete: false },
         ] {
-            assert_eq!(Message::from_bytes(&message.to_bytes()), Some(message));
+            assert_eq!(TreeMessage::from_bytes(&message.to_bytes()), Some(message));
         }
-        assert_eq!(Message::from_bytes(b""), None);
+        assert_eq!(TreeMessage::from_bytes(b""), None);
     }
 }

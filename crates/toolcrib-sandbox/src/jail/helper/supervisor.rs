@@ -17,10 +17,10 @@ use rustix::process::{
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::plan::Plan;
-use super::report::{Message, Step, failure};
+use super::report::{TreeMessage, HelperStep, failure};
 use super::target::become_program;
 use crate::KillRung;
-use crate::jail::helper::tree::Hold;
+use crate::jail::helper::tree::TreeHold;
 use crate::process::sys::{self, Fork};
 
 /// What the server sends to have the tree asked to end.
@@ -41,9 +41,9 @@ pub(in crate::jail) fn supervise(
     control: &OwnedFd,
     mut report: File,
 ) {
-    let hold = match Hold::new(plan) {
+    let hold = match TreeHold::new(plan) {
         Ok(hold) => hold,
-        Err(error) => return tell(&mut report, Step::Rung, &error),
+        Err(error) => return tell(&mut report, HelperStep::Rung, &error),
     };
     if plan.rung != KillRung::PidNamespace {
         return tree(plan, &hold, words, control, report);
@@ -59,28 +59,28 @@ pub(in crate::jail) fn supervise(
         }
         Ok(Fork::Child) => {
             if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-                return tell(&mut report, Step::Rung, &error.into());
+                return tell(&mut report, HelperStep::Rung, &error.into());
             }
             first(plan, &hold, words, control, report);
         }
-        Err(error) => tell(&mut report, Step::Rung, &error),
+        Err(error) => tell(&mut report, HelperStep::Rung, &error),
     }
 }
 
-fn first(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, report: File) {
+fn first(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, report: File) {
     if let Some(most) = plan.limits.processes {
         hold.limit_processes(most);
     }
     tree(plan, hold, words, control, report);
 }
 
-fn tell(report: &mut File, step: Step, error: &io::Error) {
+fn tell(report: &mut File, step: HelperStep, error: &io::Error) {
     // If nobody listens, nobody waits.
     let _ = report.write_all(failure(step, error).as_bytes());
 }
 
 /// Starts the program and looks after its tree.
-fn tree(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, mut report: File) {
+fn tree(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, mut report: File) {
     let own = getpid();
     match sys::fork() {
         Ok(Fork::Child) => become_program(plan, hold, words, Some(own), report),
@@ -92,7 +92,7 @@ fn tree(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, mut rep
                 hold.kill(child, false);
             }
         }
-        Err(error) => tell(&mut report, Step::Rung, &error),
+        Err(error) => tell(&mut report, HelperStep::Rung, &error),
     }
 }
 
@@ -105,7 +105,7 @@ fn let_go_of_streams(other: &OwnedFd) {
 
 /// Of a tree, what has been seen of its end.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReapedProcesses {
     /// How the program ended: an exit code, or a signal's number with a minus.
     program: Option<i32>,
     /// How many others have ended.
@@ -114,7 +114,7 @@ struct Seen {
     all: bool,
 }
 
-impl Seen {
+impl ReapedProcesses {
     /// Reaps whoever has ended. Everybody is a child of ours in the end: what loses its parent is
     /// given to us.
     fn look(&mut self, program: Pid) {
@@ -137,16 +137,16 @@ impl Seen {
 
 /// Waits for the program's end and the server's word. When it returns nothing is left that could
 /// be found.
-fn watch(hold: &Hold, program: Pid, control: &OwnedFd) -> io::Result<()> {
+fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
     let children = sys::watch_children()?;
-    let mut seen = Seen::default();
+    let mut seen = ReapedProcesses::default();
     let mut told = false;
     loop {
         seen.look(program);
         if let Some(code) = seen.program
             && !told
         {
-            say(control, Message::Ended { code, lingering: !seen.all });
+            say(control, TreeMessage::Ended { code, lingering: !seen.all });
             told = true;
             if seen.all {
                 return Ok(());
@@ -154,7 +154,7 @@ fn watch(hold: &Hold, program: Pid, control: &OwnedFd) -> io::Result<()> {
         }
         if seen.all {
             // What lingered has gone by itself.
-            say(control, Message::Done { killed: 0, complete: true });
+            say(control, TreeMessage::Done { killed: 0, complete: true });
             return Ok(());
         }
         let mut events =
@@ -175,16 +175,16 @@ fn watch(hold: &Hold, program: Pid, control: &OwnedFd) -> io::Result<()> {
         } else {
             let complete = kill(hold, program, &children, &mut seen);
             if !told && let Some(code) = seen.program {
-                say(control, Message::Ended { code, lingering: true });
+                say(control, TreeMessage::Ended { code, lingering: true });
             }
-            say(control, Message::Done { killed: seen.others, complete });
+            say(control, TreeMessage::Done { killed: seen.others, complete });
             return Ok(());
         }
     }
 }
 
 /// Kills until nobody is left; says whether that came true in time.
-fn kill(hold: &Hold, program: Pid, children: &OwnedFd, seen: &mut Seen) -> bool {
+fn kill(hold: &TreeHold, program: Pid, children: &OwnedFd, seen: &mut ReapedProcesses) -> bool {
     let deadline = Instant::now() + KILL_WAIT;
     seen.others = 0;
     loop {
@@ -212,7 +212,7 @@ fn kill(hold: &Hold, program: Pid, children: &OwnedFd, seen: &mut Seen) -> bool 
     }
 }
 
-fn say(control: &OwnedFd, message: Message) {
+fn say(control: &OwnedFd, message: TreeMessage) {
     // The server may be gone.
     let _ = send(control, &message.to_bytes(), SendFlags::NOSIGNAL);
 }

@@ -15,14 +15,14 @@ use rustix::process::{
 
 use super::plan::{Access, Facility, Plan};
 use super::privileges;
-use super::report::{Built, Step, failure, gone, impossible, refusal, replaced};
+use super::report::{BuiltJail, HelperStep, failure, gone, impossible, refusal, replaced};
 use crate::jail::files::mounts;
 use crate::jail::files::mounts::Entered;
 use crate::jail::files::opened::{NotOpened, Opener};
-use crate::jail::files::resolve::{Found, resolve_path};
+use crate::jail::files::resolve::{FoundFile, resolve_path};
 use crate::jail::files::withheld::NotWithheld;
 use crate::jail::filter::syscalls;
-use crate::jail::helper::tree::Hold;
+use crate::jail::helper::tree::TreeHold;
 use crate::jail::{files, withheld_by};
 use crate::process::sys;
 use crate::{Profile, Require};
@@ -35,50 +35,50 @@ pub(crate) const FLOOR: u32 = 3;
 /// it has reported a failure.
 pub(in crate::jail) fn become_program(
     plan: &Plan,
-    hold: &Hold,
+    hold: &TreeHold,
     words: &[OsString],
     supervisor: Option<Pid>,
     mut report: std::fs::File,
 ) {
     let text = match build(plan, hold, words, supervisor, &mut report) {
         Ok(never) => match never {},
-        Err(Failure::Step(step, error)) => failure(step, &error),
-        Err(Failure::Refused(missing)) => refusal(&missing),
-        Err(Failure::Impossible(reason) | Failure::Withheld(NotWithheld::Because(reason))) => {
+        Err(TargetError::Step(step, error)) => failure(step, &error),
+        Err(TargetError::Refused(missing)) => refusal(&missing),
+        Err(TargetError::Impossible(reason) | TargetError::Withheld(NotWithheld::Because(reason))) => {
             impossible(&reason)
         }
-        Err(Failure::Withheld(NotWithheld::Missing(reason))) => gone(&reason),
-        Err(Failure::Withheld(NotWithheld::Replaced(reason))) => replaced(&reason),
+        Err(TargetError::Withheld(NotWithheld::Missing(reason))) => gone(&reason),
+        Err(TargetError::Withheld(NotWithheld::Replaced(reason))) => replaced(&reason),
     };
     // Nobody is left to be told that nobody listens.
     let _ = report.write_all(text.as_bytes());
 }
 
-enum Failure {
-    Step(Step, io::Error),
+enum TargetError {
+    Step(HelperStep, io::Error),
     Refused(Vec<String>),
     Impossible(String),
     Withheld(NotWithheld),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for TargetError {
     fn from(error: io::Error) -> Self {
-        Self::Step(Step::Jail, error)
+        Self::Step(HelperStep::Jail, error)
     }
 }
 
 fn build(
     plan: &Plan,
-    hold: &Hold,
+    hold: &TreeHold,
     words: &[OsString],
     supervisor: Option<Pid>,
     report: &mut std::fs::File,
-) -> Result<Infallible, Failure> {
-    let jail = |error| Failure::Step(Step::Jail, error);
+) -> Result<Infallible, TargetError> {
+    let jail = |error| TargetError::Step(HelperStep::Jail, error);
     let [file, arguments @ ..] = words else {
         return Err(jail(io::ErrorKind::InvalidInput.into()));
     };
-    hold.join().map_err(|error| Failure::Step(Step::Rung, error))?;
+    hold.join().map_err(|error| TargetError::Step(HelperStep::Rung, error))?;
     setsid().map_err(|error| jail(error.into()))?;
     // The supervisor has one thread, so its end is that of its thread.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
@@ -99,7 +99,7 @@ fn build(
     privileges::drop_all().map_err(jail)?;
     limit(plan, processes).map_err(jail)?;
     let syscalls = syscalls::restrict(plan).map_err(jail)?;
-    let built = Built {
+    let built = BuiltJail {
         landlock,
         syscalls,
         privileges: true,
@@ -107,15 +107,15 @@ fn build(
         missing: missing(plan, landlock, syscalls),
     };
     if plan.require == Require::Required && !built.missing.is_empty() {
-        return Err(Failure::Refused(built.missing));
+        return Err(TargetError::Refused(built.missing));
     }
     report.write_all(built.to_text().as_bytes()).map_err(jail)?;
-    Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
+    Err(TargetError::Step(HelperStep::Execute, sys::execute(file, arguments)))
 }
 
 /// What the program's own mount namespace does.
 #[derive(Debug, Clone, Copy, Default)]
-struct Mounted {
+struct MountResult {
     /// Whether there is one.
     namespace: bool,
     /// Whether it covers places that are withheld.
@@ -124,36 +124,36 @@ struct Mounted {
 
 /// Covers what is withheld from the program where its grants contain it, and makes everything
 /// read-only that it may not write.
-fn mount(plan: &Plan) -> Result<Mounted, Failure> {
-    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Withheld)?;
+fn mount(plan: &Plan) -> Result<MountResult, TargetError> {
+    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(TargetError::Withheld)?;
     let withheld = !mounts.is_empty();
     // What only computes changes no mode and no time of any file, by the filter of system calls.
     let writable = if plan.profile == Profile::Pure { None } else { writable(plan) };
     if plan.lacks(Facility::Namespaces) {
         if withheld {
-            return Err(Failure::Impossible(mounts::without_namespaces()));
+            return Err(TargetError::Impossible(mounts::without_namespaces()));
         }
-        return Ok(Mounted::default());
+        return Ok(MountResult::default());
     }
     if withheld {
-        mounts::enter().map_err(Failure::Impossible)?;
+        mounts::enter().map_err(TargetError::Impossible)?;
     } else if writable.is_none() || mounts::try_to_enter() == Entered::No {
-        return Ok(Mounted::default());
+        return Ok(MountResult::default());
     }
     if let Some(writable) = writable {
-        mounts::write_only_in(&writable).map_err(Failure::Impossible)?;
+        mounts::write_only_in(&writable).map_err(TargetError::Impossible)?;
     }
     if withheld {
-        mounts::withhold(&mounts).map_err(Failure::Withheld)?;
+        mounts::withhold(&mounts).map_err(TargetError::Withheld)?;
     }
-    Ok(Mounted { namespace: true, withheld })
+    Ok(MountResult { namespace: true, withheld })
 }
 
 /// What the program may write, without what is in something else of it; nothing if that is everything.
 fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
     let mut places = Vec::new();
     for (_, path) in plan.grants.iter().filter(|(access, _)| *access == Access::Write) {
-        let Ok(Found { kind, way, .. }) = resolve_path(path) else { continue };
+        let Ok(FoundFile { kind, way, .. }) = resolve_path(path) else { continue };
         // To write to a device is not to change the file system it is in.
         if matches!(kind, FileType::Directory | FileType::RegularFile) {
             places.push(way.path(way.ids().len().saturating_sub(1)));
@@ -170,14 +170,14 @@ fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
 }
 
 /// Enters the program's working directory. What this process had before leads past the mounts.
-fn enter_directory(plan: &Plan, opener: &Opener, mounted: Mounted) -> Result<(), Failure> {
-    let failed = |error: Errno| Failure::Step(Step::Directory, error.into());
+fn enter_directory(plan: &Plan, opener: &Opener, mounted: MountResult) -> Result<(), TargetError> {
+    let failed = |error: Errno| TargetError::Step(HelperStep::Directory, error.into());
     let Some(directory) = &plan.directory else {
         return if mounted.namespace { chdir("/").map_err(failed) } else { Ok(()) };
     };
     let directory = opener.open(directory).map_err(|error| match error {
         NotOpened::Because(error) => failed(error),
-        NotOpened::Link(reason) => Failure::Impossible(format!("its working directory {reason}")),
+        NotOpened::Link(reason) => TargetError::Impossible(format!("its working directory {reason}")),
     })?;
     fchdir(&directory).map_err(failed)
 }
@@ -186,7 +186,7 @@ fn enter_directory(plan: &Plan, opener: &Opener, mounted: Mounted) -> Result<(),
 fn grants(
     plan: &Plan,
     opener: &Opener,
-) -> impl Iterator<Item = Result<(Access, OwnedFd), Failure>> {
+) -> impl Iterator<Item = Result<(Access, OwnedFd), TargetError>> {
     plan.grants.iter().filter_map(|(access, path)| match opener.open(path) {
         Ok(file) => Some(Ok((*access, file))),
         Err(NotOpened::Because(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))) => {
@@ -195,7 +195,7 @@ fn grants(
         // What is not there cannot be granted; what cannot be looked at could not be used either.
         Err(NotOpened::Because(_)) => None,
         Err(NotOpened::Link(reason)) => {
-            Some(Err(Failure::Impossible(format!("its grant {reason}"))))
+            Some(Err(TargetError::Impossible(format!("its grant {reason}"))))
         }
     })
 }

@@ -22,7 +22,7 @@ const OWN_PID_MAX: (u32, u32) = (6, 14);
 
 /// The means, made.
 #[derive(Debug)]
-pub(in crate::jail) struct Hold {
+pub(in crate::jail) struct TreeHold {
     rung: KillRung,
     cgroup: Option<PathBuf>,
     /// Whether limits of processes are counted for this tree alone.
@@ -30,7 +30,7 @@ pub(in crate::jail) struct Hold {
     procfs: bool,
 }
 
-impl Hold {
+impl TreeHold {
     /// Makes what the plan asks for. For [`KillRung::PidNamespace`] the *next* process that is
     /// forked is the first of the namespace.
     pub(in crate::jail) fn new(plan: &Plan) -> io::Result<Self> {
@@ -139,7 +139,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for TreeHold {
     fn drop(&mut self) {
         if let Some(cgroup) = &self.cgroup {
             let _ = fs::remove_dir(cgroup);

@@ -8,13 +8,13 @@ use super::LIMIT;
 use crate::{Command, Confinement, Finished, Profile, SpawnError, Status, run_blocking};
 
 /// A workspace, and a folder outside of it with a file that nobody granted.
-struct Places {
+struct TestFolders {
     _folder: tempfile::TempDir,
     workspace: PathBuf,
     outside: PathBuf,
 }
 
-impl Places {
+impl TestFolders {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -50,7 +50,7 @@ fn assert_refused(started: Result<Finished, SpawnError>, link: &str) {
 
 #[test]
 fn a_working_directory_that_became_a_link_is_not_entered() {
-    let places = Places::new();
+    let places = TestFolders::new();
     fs::remove_dir(places.workspace.join("docs")).unwrap();
     symlink(&places.outside, places.workspace.join("docs")).unwrap();
     for profile in [Profile::Workspace, Profile::WorkspaceNet, Profile::Pure] {
@@ -68,7 +68,7 @@ fn a_working_directory_that_became_a_link_is_not_entered() {
 
 #[test]
 fn a_link_leads_to_no_other_grant_for_writing() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let out = places.workspace.join("out");
     symlink(&places.outside, &out).unwrap();
     for profile in [Profile::Pure, Profile::Workspace] {
@@ -87,7 +87,7 @@ fn a_link_leads_to_no_other_grant_for_writing() {
 
 #[test]
 fn the_first_line_of_a_file_that_programs_may_write_grants_nothing() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let shell = places.outside.join("bin/sh");
     fs::copy("/bin/sh", &shell).unwrap();
     symlink(&places.outside, places.workspace.join("lnk")).unwrap();
@@ -122,7 +122,7 @@ fn the_first_line_of_a_file_that_programs_may_write_grants_nothing() {
 
 #[test]
 fn a_script_of_the_workspace_is_run_by_a_program_of_the_system() {
-    let places = Places::new();
+    let places = TestFolders::new();
     for line in ["/bin/sh", "/usr/bin/env sh", "/bin/sh -e"] {
         let script = places.program("run.sh", &format!("#!{line}\necho \"$0\"\n"));
         let command = Command::new("./run.sh").cwd(&places.workspace);
@@ -146,7 +146,7 @@ fn a_script_of_the_workspace_is_run_by_a_program_of_the_system() {
 
 #[test]
 fn links_of_the_system_and_within_what_is_granted_are_followed() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let bin = places.workspace.join("bin");
     fs::create_dir(&bin).unwrap();
     // As in a virtual environment.
@@ -167,7 +167,7 @@ fn links_of_the_system_and_within_what_is_granted_are_followed() {
 
 #[test]
 fn a_directory_that_is_not_there_or_is_none_says_so() {
-    let places = Places::new();
+    let places = TestFolders::new();
     fs::write(places.workspace.join("file"), "").unwrap();
     for (name, word) in [("none", "No such file"), ("file", "Not a directory")] {
         let command = Command::new("/bin/true").cwd(places.workspace.join(name));

@@ -59,13 +59,13 @@ const CHANGES: &str = r#"
 "#;
 
 /// A file outside of any workspace, and one inside.
-struct Places {
+struct TestFolders {
     _folder: tempfile::TempDir,
     outside: PathBuf,
     workspace: PathBuf,
 }
 
-impl Places {
+impl TestFolders {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
@@ -121,11 +121,11 @@ fn what_computes_changes_no_mode_owner_time_or_attribute_anywhere() {
         return;
     }
     // What is tried is real: it happens where nothing holds the program.
-    let free = Places::new().changes(Profile::Trusted);
+    let free = TestFolders::new().changes(Profile::Trusted);
     let real = free.values().filter(|error| **error == 0).count();
     assert!(real >= 17, "{free:?}");
 
-    let places = Places::new();
+    let places = TestFolders::new();
     let before = places.state();
     let held = places.changes(Profile::Pure);
     assert!(held.len() >= 33 && held.values().all(|error| *error == libc::EPERM), "{held:?}");
@@ -139,7 +139,7 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
     }
     for profile in [Profile::Workspace, Profile::WorkspaceNet] {
         for without in [&[][..], &[Facility::Namespaces]] {
-            let places = Places::new();
+            let places = TestFolders::new();
             let before = places.state();
             let (changes, rung) = places.changes_without(profile, without);
             // No filter sees which file it is; in a mount namespace it is read-only.
@@ -166,7 +166,7 @@ fn programs_that_copy_and_unpack_files_find_nothing_missing() {
         cp -a run copied; mkdir -m 1770 shared; chmod g-w shared; chown "$(id -u):$(id -g)" run
         mkdir out; tar cf - run copied shared | tar xpf - -C out; cp -a out again; mv again moved
         stat -c '%n %a %Y' run copied moved/run moved/copied; stat -c '%n %a' moved/shared"#;
-    let places = Places::new();
+    let places = TestFolders::new();
     let run = places.workspace.join("run");
     fs::write(&run, "").unwrap();
     // On a file system without attributes there is none to be copied.
@@ -223,7 +223,7 @@ fn no_file_gets_a_set_id_bit_when_it_is_made_or_changed() {
         return;
     }
     let run = |profile| {
-        let places = Places::new();
+        let places = TestFolders::new();
         let command = Command::new("/usr/bin/perl").args(["-e", CREATIONS]).cwd(&places.workspace);
         let mut confinement = Confinement::new(profile).workspace(&places.workspace);
         if profile == Profile::Pure {

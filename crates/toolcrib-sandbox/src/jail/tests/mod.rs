@@ -36,11 +36,11 @@ const DAEMONS: [&str; 6] = [
     r#"sh -c "$2" sh "$1" & sleep 60"#,
 ];
 
-struct Heart {
+struct Heartbeat {
     folder: tempfile::TempDir,
 }
 
-impl Heart {
+impl Heartbeat {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -124,7 +124,7 @@ async fn no_daemon_survives_on_any_rung() {
             continue;
         }
         for daemon in DAEMONS {
-            let heart = Heart::new();
+            let heart = Heartbeat::new();
             // Where the group is sealed `setsid` fails, and what it was to run does not.
             let text = match rung {
                 KillRung::SealedGroup => daemon.replace("setsid -w ", "").replace("setsid ", ""),
@@ -147,7 +147,7 @@ async fn a_daemon_that_hides_goes_when_its_program_ends_by_itself() {
         if !is_here(rung) {
             continue;
         }
-        let heart = Heart::new();
+        let heart = Heartbeat::new();
         let run = run(heart.command(text, on(rung)), pending());
         let finished = tokio::time::timeout(LIMIT, run).await.unwrap().unwrap();
         assert_eq!(finished.status, Status::Exited(0));
@@ -167,14 +167,14 @@ fn in_a_sealed_group_nobody_leaves() {
 
 #[tokio::test]
 async fn thirty_daemons_leave_no_survivor() {
-    let hearts: Vec<_> = (0..30).map(|_| Heart::new()).collect();
+    let hearts: Vec<_> = (0..30).map(|_| Heartbeat::new()).collect();
     for (index, heart) in hearts.iter().enumerate() {
         let confinement = Confinement::new(Profile::Workspace);
         let command = heart.command(DAEMONS[index % DAEMONS.len()], confinement);
         let (finished, _) = heart.stop(command).await.unwrap();
         assert!(finished.kill.complete, "{:?}", finished.kill);
     }
-    let before: Vec<_> = hearts.iter().map(Heart::beats).collect();
+    let before: Vec<_> = hearts.iter().map(Heartbeat::beats).collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let survivors = hearts.iter().zip(&before).filter(|(heart, before)| heart.beats() != **before);
     assert_eq!(survivors.count(), 0);
@@ -183,7 +183,7 @@ async fn thirty_daemons_leave_no_survivor() {
 
 #[tokio::test]
 async fn a_helper_that_is_killed_takes_its_tree_along() {
-    let heart = Heart::new();
+    let heart = Heartbeat::new();
     if !is_here(KillRung::PidNamespace) {
         return;
     }

@@ -14,7 +14,7 @@ use toolcrib_tool::{Layer, NativeTool, ToolEntry, native_tools};
 
 use super::{Outputs, ToolcribBuilder};
 #[cfg(feature = "manifests")]
-use crate::control_plane::Keeper;
+use crate::control_plane::ControlPlaneKeeper;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
 #[cfg(all(feature = "manifests", feature = "mcp"))]
@@ -24,7 +24,7 @@ use crate::manifests::{Manifests, Reloader};
 #[cfg(all(unix, feature = "manifests"))]
 use crate::settings::reload::LiveConfig;
 #[cfg(feature = "mcp")]
-use crate::upstreams::{Connections, Wanted};
+use crate::upstreams::{Connections, DeclaredUpstreams};
 
 /// Events that the crib's own bus keeps for its slowest subscriber.
 const EVENTS: usize = 1_024;
@@ -73,7 +73,7 @@ impl ToolcribBuilder {
             let own = self.upstreams.into_iter().map(|own| own.control_plane(keeper.plane()));
             #[cfg(not(feature = "manifests"))]
             let own = self.upstreams.into_iter();
-            Wanted::new(own.collect())
+            DeclaredUpstreams::new(own.collect())
         };
         #[cfg(all(feature = "manifests", feature = "mcp"))]
         let names = Names::new(wanted.clone());
@@ -197,7 +197,7 @@ fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(
 #[cfg(feature = "manifests")]
 impl ToolcribBuilder {
     /// What keeps the control plane, before any manifest is taken in.
-    fn keeper(&self) -> Keeper {
+    fn keeper(&self) -> ControlPlaneKeeper {
         let host = match &self.manifests {
             Some(manifests) => manifests.host(self.lock.as_ref()),
             None => RunnerHost::new("."),
@@ -216,7 +216,7 @@ impl ToolcribBuilder {
         let declared = self.manifests.iter().flat_map(Manifests::paths);
         own.read_only.extend(declared.clone().cloned());
         own.guarded.extend(declared.cloned());
-        Keeper::new(&host, own, roots)
+        ControlPlaneKeeper::new(&host, own, roots)
     }
 }
 

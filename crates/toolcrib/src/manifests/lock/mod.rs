@@ -37,13 +37,13 @@ pub use accept::lock_of;
 pub struct LockKeeper {
     path: PathBuf,
     mode: LockMode,
-    last: Mutex<Option<(Stamp, Arc<Lock>)>>,
+    last: Mutex<Option<(LockStamp, Arc<Lock>)>>,
 }
 
 /// What the lock says of a name that is not as it has it.
 #[cfg(feature = "mcp")]
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct LockRemark {
     /// In a clause.
     pub(crate) text: String,
     /// Whether nobody is to be offered what the name is of.
@@ -52,13 +52,13 @@ pub(crate) struct Said {
 
 /// What changes with a file that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct LockStamp {
     modified: Option<SystemTime>,
     length: u64,
     inode: u64,
 }
 
-impl Stamp {
+impl LockStamp {
     fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         let inode = std::os::unix::fs::MetadataExt::ino(metadata);
@@ -109,7 +109,7 @@ impl LockKeeper {
         &self,
         source: &Source,
         declared: &[(Kind, String, String)],
-    ) -> Vec<Option<Said>> {
+    ) -> Vec<Option<LockRemark>> {
         if self.mode == LockMode::Off || declared.is_empty() {
             return vec![None; declared.len()];
         }
@@ -117,7 +117,7 @@ impl LockKeeper {
             Ok(lock) => lock,
             Err(error) => {
                 tracing::error!("{error}");
-                let said = Said { text: "the lock cannot be read".to_owned(), blocked: true };
+                let said = LockRemark { text: "the lock cannot be read".to_owned(), blocked: true };
                 return vec![Some(said); declared.len()];
             }
         };
@@ -125,7 +125,7 @@ impl LockKeeper {
             let lock = lock.as_deref();
             let finding = apply_lock_to(*kind, name, source, Some(digest), lock, self.mode)?;
             log(&finding);
-            Some(Said { text: finding.reason(), blocked: finding.blocked })
+            Some(LockRemark { text: finding.reason(), blocked: finding.blocked })
         };
         declared.iter().map(judge).collect()
     }
@@ -156,7 +156,7 @@ impl LockKeeper {
         let Ok(metadata) = std::fs::metadata(&self.path) else {
             return Ok(Lock::read(&self.path)?.map(Arc::new));
         };
-        let stamp = Stamp::of(&metadata);
+        let stamp = LockStamp::of(&metadata);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, lock)) = &*last
             && *known == stamp

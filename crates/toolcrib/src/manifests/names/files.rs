@@ -11,14 +11,14 @@ use toolcrib_tool::{Layer, Origin, Source};
 use super::{DeclaredName, Withheld};
 
 /// A manifest: the rank of its directory, and its name. Sorted as they decide names.
-pub(crate) type File = (u32, String);
+pub(crate) type ManifestKey = (u32, String);
 
 /// A name, and what it is the name of.
-type Key = (Kind, String);
+type NameKey = (Kind, String);
 
 /// What a file declares under a name; no file declares one twice.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Declared<T> {
+pub(crate) struct DeclaredEntry<T> {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) description: Option<String>,
@@ -35,11 +35,11 @@ pub(crate) struct Declared<T> {
 #[derive(Debug)]
 pub(crate) enum FileChange<T> {
     /// It declares exactly this.
-    Replace(File, Vec<Declared<T>>),
+    Replace(ManifestKey, Vec<DeclaredEntry<T>>),
     /// It is gone.
-    Remove(File),
+    Remove(ManifestKey),
     /// It is called otherwise, and keeps what it owns. What stood under the new name is gone.
-    Rename(File, File),
+    Rename(ManifestKey, ManifestKey),
 }
 
 /// The names that files declare, and who owns each.
@@ -49,24 +49,24 @@ pub(crate) enum FileChange<T> {
 /// names are never a file's.
 #[derive(Debug)]
 pub(crate) struct FileNames<T> {
-    host: BTreeSet<Key>,
-    files: BTreeMap<File, Content<T>>,
+    host: BTreeSet<NameKey>,
+    files: BTreeMap<ManifestKey, FileContent<T>>,
 }
 
 /// What a file declares, and what of it is its own.
 #[derive(Debug)]
-struct Content<T> {
-    declared: Vec<Declared<T>>,
-    owns: BTreeSet<Key>,
+struct FileContent<T> {
+    declared: Vec<DeclaredEntry<T>>,
+    owns: BTreeSet<NameKey>,
 }
 
-impl<T> Declared<T> {
-    fn key(&self) -> Key {
+impl<T> DeclaredEntry<T> {
+    fn key(&self) -> NameKey {
         (self.kind, self.name.clone())
     }
 
     /// Where it is declared, in a file that may have been renamed since it was read.
-    fn source(&self, (_, file): &File) -> Source {
+    fn source(&self, (_, file): &ManifestKey) -> Source {
         let origin = Origin { file: file.clone(), ..self.origin.clone() };
         Source::new(Layer::Manifest, file.as_str()).at(origin)
     }
@@ -74,7 +74,7 @@ impl<T> Declared<T> {
 
 impl<T> FileNames<T> {
     /// No files yet. `host` are the names that belong to the host.
-    pub(crate) fn new(host: impl IntoIterator<Item = Key>) -> Self {
+    pub(crate) fn new(host: impl IntoIterator<Item = NameKey>) -> Self {
         Self { host: host.into_iter().collect(), files: BTreeMap::new() }
     }
 
@@ -116,7 +116,7 @@ impl<T> FileNames<T> {
             if !declared.is_empty() {
                 let mut owns = before.map(|before| before.owns).unwrap_or_default();
                 owns.retain(|key| declared.iter().any(|one| one.key() == *key));
-                self.files.insert(file, Content { declared, owns });
+                self.files.insert(file, FileContent { declared, owns });
             }
         }
         self.decide();
@@ -124,7 +124,7 @@ impl<T> FileNames<T> {
 
     /// Gives every name that nobody owns to the first that declares it.
     fn decide(&mut self) {
-        let owned: BTreeSet<Key> =
+        let owned: BTreeSet<NameKey> =
             self.files.values().flat_map(|content| content.owns.iter().cloned()).collect();
         for (key, file) in self.first_of(&owned) {
             if let Some(content) = self.files.get_mut(&file) {
@@ -134,8 +134,8 @@ impl<T> FileNames<T> {
     }
 
     /// Who would get each name if nobody had any but those that are `owned`, and the host's.
-    fn first_of(&self, owned: &BTreeSet<Key>) -> BTreeMap<Key, File> {
-        let mut first: BTreeMap<Key, (bool, File)> = BTreeMap::new();
+    fn first_of(&self, owned: &BTreeSet<NameKey>) -> BTreeMap<NameKey, ManifestKey> {
+        let mut first: BTreeMap<NameKey, (bool, ManifestKey)> = BTreeMap::new();
         for (file, content) in &self.files {
             for one in &content.declared {
                 let (key, blocked) = (one.key(), one.blocked.is_some());
@@ -149,11 +149,11 @@ impl<T> FileNames<T> {
     }
 
     /// What owners declare, in the order that decides names: directory, file, kind, place.
-    pub(crate) fn owned(&self) -> impl Iterator<Item = &Declared<T>> {
+    pub(crate) fn owned(&self) -> impl Iterator<Item = &DeclaredEntry<T>> {
         self.owned_of_files().map(|(_, one)| one)
     }
 
-    fn owned_of_files(&self) -> impl Iterator<Item = (&File, &Declared<T>)> {
+    fn owned_of_files(&self) -> impl Iterator<Item = (&ManifestKey, &DeclaredEntry<T>)> {
         self.files.iter().flat_map(|(file, content)| {
             let own = content.declared.iter().filter(|one| content.owns.contains(&one.key()));
             own.map(move |one| (file, one))
@@ -162,7 +162,7 @@ impl<T> FileNames<T> {
 
     /// All that files declare, in the same order, with what became of it.
     pub(crate) fn names(&self) -> Vec<DeclaredName> {
-        let owners: BTreeMap<Key, Source> =
+        let owners: BTreeMap<NameKey, Source> =
             self.owned_of_files().map(|(file, one)| (one.key(), one.source(file))).collect();
         let fresh = self.first_of(&BTreeSet::new());
         let mut names = Vec::new();
@@ -194,7 +194,7 @@ impl<T> FileNames<T> {
         names
     }
 
-    fn declares(&self, file: &File, key: &Key) -> Option<Source> {
+    fn declares(&self, file: &ManifestKey, key: &NameKey) -> Option<Source> {
         let declared = &self.files.get(file)?.declared;
         declared.iter().find(|one| one.key() == *key).map(|one| one.source(file))
     }

@@ -19,10 +19,10 @@ use toolcrib_tool::{Layer, Source};
 
 use crate::manifests::lock::LockKeeper;
 use crate::manifests::offerings;
-use crate::upstreams::{Wanted, upstream};
+use crate::upstreams::{DeclaredUpstreams, upstream};
 
 pub(crate) use declaration::Declaration;
-use files::{Declared, File, FileChange, FileNames};
+use files::{DeclaredEntry, ManifestKey, FileChange, FileNames};
 
 /// A name in a file, and what became of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
 
 /// What is behind a name.
 #[derive(Debug, Clone, PartialEq)]
-enum Behind {
+enum DeclarationTarget {
     Upstream(Box<Upstream>),
     Prompt(Box<Prompt>),
     Resource(Box<Resource>),
@@ -98,18 +98,18 @@ enum Behind {
 /// connected to. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    files: Arc<Mutex<FileNames<Behind>>>,
+    files: Arc<Mutex<FileNames<DeclarationTarget>>>,
     catalog: Catalog,
-    wanted: Wanted,
+    wanted: DeclaredUpstreams,
 }
 
 /// What a set of changes of manifests means for names.
 #[derive(Debug)]
-pub(crate) struct NameChanges(Vec<FileChange<Behind>>);
+pub(crate) struct NameChanges(Vec<FileChange<DeclarationTarget>>);
 
 impl Names {
     /// No files yet, beside the host's servers.
-    pub(crate) fn new(wanted: Wanted) -> Self {
+    pub(crate) fn new(wanted: DeclaredUpstreams) -> Self {
         let host = wanted.host().iter().map(|one| (Kind::Upstream, one.name().to_owned()));
         let files = Arc::new(Mutex::new(FileNames::new(host)));
         Self { files, catalog: Catalog::new(), wanted }
@@ -149,10 +149,10 @@ impl Names {
             for one in files.owned() {
                 match &one.what {
                     // One that is blocked says so.
-                    Behind::Upstream(upstream) => upstreams.push(Upstream::clone(upstream)),
+                    DeclarationTarget::Upstream(upstream) => upstreams.push(Upstream::clone(upstream)),
                     _ if one.blocked.is_some() => {}
-                    Behind::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
-                    Behind::Resource(resource) => resources.push(Resource::clone(resource)),
+                    DeclarationTarget::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
+                    DeclarationTarget::Resource(resource) => resources.push(Resource::clone(resource)),
                 }
             }
             // Under the lock: of two changes the later one is what holds.
@@ -163,14 +163,14 @@ impl Names {
         self.wanted.look_again();
     }
 
-    fn files(&self) -> MutexGuard<'_, FileNames<Behind>> {
+    fn files(&self) -> MutexGuard<'_, FileNames<DeclarationTarget>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl NameChanges {
     pub(crate) fn of(changes: &[UnitChange], host: &RunnerHost, lock: Option<&LockKeeper>) -> Self {
-        let key = |file: &ManifestUnit| -> File { (file.rank, file.name.clone()) };
+        let key = |file: &ManifestUnit| -> ManifestKey { (file.rank, file.name.clone()) };
         let change = |change: &UnitChange| match change {
             UnitChange::Replace { unit, loaded } => {
                 FileChange::Replace(key(unit), of_file(&unit.name, loaded, host, lock))
@@ -189,21 +189,21 @@ fn of_file(
     loaded: &Loaded,
     host: &RunnerHost,
     lock: Option<&LockKeeper>,
-) -> Vec<Declared<Behind>> {
+) -> Vec<DeclaredEntry<DeclarationTarget>> {
     declared(file, loaded, lock, Some(host), |declaration, blocked, trust_decision| {
         match declaration {
             Declaration::Upstream(one) => {
                 let upstream = upstream(one, host);
-                Behind::Upstream(Box::new(match blocked {
+                DeclarationTarget::Upstream(Box::new(match blocked {
                     Some(reason) => upstream.missing(reason),
                     None => upstream,
                 }))
             }
             Declaration::Prompt(one) => {
-                Behind::Prompt(Box::new(offerings::prompt(one, trust_decision, host)))
+                DeclarationTarget::Prompt(Box::new(offerings::prompt(one, trust_decision, host)))
             }
             Declaration::Resource(one) => {
-                Behind::Resource(Box::new(offerings::resource(one, trust_decision, host)))
+                DeclarationTarget::Resource(Box::new(offerings::resource(one, trust_decision, host)))
             }
         }
     })
@@ -217,7 +217,7 @@ fn declared<T>(
     lock: Option<&LockKeeper>,
     host: Option<&RunnerHost>,
     what: impl Fn(Declaration<'_>, Option<&str>, Option<&TrustDecision>) -> T,
-) -> Vec<Declared<T>> {
+) -> Vec<DeclaredEntry<T>> {
     let declarations: Vec<_> = Declaration::all_of(loaded).collect();
     let source = Source::new(Layer::Manifest, file);
     let findings = match lock.filter(|lock| lock.mode() != LockMode::Off) {
@@ -241,7 +241,7 @@ fn declared<T>(
             _ => None,
         });
         let reason = blocked.as_ref().and_then(Withheld::reason);
-        Declared {
+        DeclaredEntry {
             kind: one.kind(),
             name: one.name().to_owned(),
             description: one.description().map(str::to_owned),

@@ -4,17 +4,17 @@ use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Origin;
 
 use super::Withheld;
-use super::files::{Declared, File, FileChange, FileNames};
+use super::files::{DeclaredEntry, ManifestKey, FileChange, FileNames};
 
 /// What is behind a name here: the file that declares it, as it was called when it was read.
 type Names = FileNames<&'static str>;
 
-fn file(name: &str) -> File {
+fn file(name: &str) -> ManifestKey {
     (0, name.to_owned())
 }
 
-fn declared(file: &'static str, (kind, name): (Kind, &str)) -> Declared<&'static str> {
-    Declared {
+fn declared(file: &'static str, (kind, name): (Kind, &str)) -> DeclaredEntry<&'static str> {
+    DeclaredEntry {
         kind,
         name: name.to_owned(),
         description: None,
@@ -139,7 +139,7 @@ fn files_without_such_names_concern_nobody() {
 fn what_the_lock_blocks_gets_a_name_only_where_nobody_else_wants_it_and_keeps_one_it_had() {
     let blocked = |name| {
         let reason = Some(Withheld::Blocked("not accepted".to_owned()));
-        let one = Declared { blocked: reason, ..declared(name, (Kind::Prompt, "notes")) };
+        let one = DeclaredEntry { blocked: reason, ..declared(name, (Kind::Prompt, "notes")) };
         FileChange::Replace(file(name), vec![one])
     };
     let mut names = names(vec![blocked("a"), replace("b", &["notes"])]);
@@ -174,7 +174,7 @@ fn an_owner_that_a_restart_would_not_prefer_is_told_who_would_be() {
 
 /// What a file does to the one name that all want.
 #[derive(Debug, Clone, Copy)]
-enum Deed {
+enum NameOperation {
     Declare(&'static str),
     Remove(&'static str),
     Rename(&'static str, &'static str),
@@ -183,30 +183,30 @@ enum Deed {
 #[test]
 fn whatever_files_do_a_name_has_one_owner_who_keeps_it_while_he_declares_it() {
     const FILES: [&str; 3] = ["a", "b", "c"];
-    let renames = FILES.iter().flat_map(|from| FILES.map(|to| Deed::Rename(from, to)));
-    let mut deeds: Vec<Deed> =
-        renames.filter(|deed| !matches!(deed, Deed::Rename(from, to) if from == to)).collect();
-    deeds.extend(FILES.map(Deed::Declare));
-    deeds.extend(FILES.map(Deed::Remove));
+    let renames = FILES.iter().flat_map(|from| FILES.map(|to| NameOperation::Rename(from, to)));
+    let mut deeds: Vec<NameOperation> =
+        renames.filter(|deed| !matches!(deed, NameOperation::Rename(from, to) if from == to)).collect();
+    deeds.extend(FILES.map(NameOperation::Declare));
+    deeds.extend(FILES.map(NameOperation::Remove));
     let every = (0..deeds.len().pow(4)).map(|number| {
         (0..4).map(|place| deeds[number / deeds.len().pow(place) % deeds.len()]).collect()
     });
     for row in every {
-        let row: Vec<Deed> = row;
+        let row: Vec<NameOperation> = row;
         let mut names = FileNames::new([]);
         // Which files declare it, and whose it is.
         let (mut declaring, mut owner) = (Vec::new(), None);
         for deed in &row {
             match *deed {
-                Deed::Declare(file) => {
+                NameOperation::Declare(file) => {
                     names.apply([replace(file, &["notes"])]);
                     declaring.push(file);
                 }
-                Deed::Remove(file) => {
+                NameOperation::Remove(file) => {
                     names.apply([remove(file)]);
                     declaring.retain(|one| *one != file);
                 }
-                Deed::Rename(from, to) => {
+                NameOperation::Rename(from, to) => {
                     names.apply([rename(from, to)]);
                     declaring.retain(|one| *one != to);
                     if owner == Some(to) {

@@ -120,12 +120,12 @@ fn squeezed(name: &str) -> String {
 
 /// The host's own decision, or that of an enforced lock, which a person has reviewed.
 #[derive(Debug)]
-pub(crate) struct UnderLock {
+pub(crate) struct TrustUnderLock {
     pub(crate) own: Arc<dyn Trust>,
     pub(crate) lock: Arc<LockKeeper>,
 }
 
-impl Trust for UnderLock {
+impl Trust for TrustUnderLock {
     fn decide(&self, claim: &TrustRequest<'_>) -> TrustDecision {
         match self.own.decide(claim) {
             TrustDecision::Untrusted { .. } if self.lock.enforces(claim) => {

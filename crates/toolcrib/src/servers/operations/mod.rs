@@ -14,7 +14,7 @@ use toolcrib_manifest::live::{FileEvent, ScanReport};
 use toolcrib_manifest::lock::Kind;
 
 use crate::Toolcrib;
-use crate::settings::reload::Last;
+use crate::settings::reload::LastReload;
 
 /// The state of files, upstream servers and names.
 pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
@@ -58,7 +58,7 @@ fn whole_seconds(left: Duration) -> u64 {
 
 /// How the last reload of the config ended.
 fn config(crib: &Toolcrib) -> ConfigReport {
-    let Last { problem, needs_restart } = crib.live_config().last();
+    let LastReload { problem, needs_restart } = crib.live_config().last();
     ConfigReport { problem, needs_restart }
 }
 

@@ -51,13 +51,13 @@ pub struct FileAudit {
     path: PathBuf,
     rotation: Option<Rotation>,
     /// `None` only while it is dropped.
-    queue: Option<SyncSender<Message>>,
+    queue: Option<SyncSender<WriterMessage>>,
     writer: Option<JoinHandle<()>>,
     losses: Arc<Losses>,
 }
 
 #[derive(Debug)]
-enum Message {
+enum WriterMessage {
     Line(String),
     /// To be answered when everything before it is written.
     Flush(SyncSender<()>),
@@ -119,13 +119,13 @@ impl FileAudit {
     }
 
     fn open_as(path: PathBuf, rotation: Option<Rotation>) -> io::Result<Self> {
-        let log = Log::open(&path).map_err(|error| {
+        let log = OpenLog::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("the audit log {}: {error}", path.display()))
         })?;
         let losses = Arc::new(Losses::default());
         let (queue, messages) = sync_channel(QUEUE);
         let writer =
-            Writer { path: path.clone(), rotation, log: Some(log), losses: Arc::clone(&losses) };
+            AuditWriter { path: path.clone(), rotation, log: Some(log), losses: Arc::clone(&losses) };
         let writer = std::thread::Builder::new()
             .name("toolcrib-audit".into())
             .spawn(move || writer.run(&messages))?;
@@ -136,7 +136,7 @@ impl FileAudit {
     pub fn flush(&self) {
         let (done, written) = sync_channel(1);
         let asked =
-            self.queue.as_ref().is_some_and(|queue| queue.send(Message::Flush(done)).is_ok());
+            self.queue.as_ref().is_some_and(|queue| queue.send(WriterMessage::Flush(done)).is_ok());
         if asked {
             // An error means that the writer is gone: there is nothing to wait for.
             let _ = written.recv();
@@ -147,7 +147,7 @@ impl FileAudit {
 impl AuditSink for FileAudit {
     fn record(&self, record: &AuditRecord) {
         let Some(queue) = &self.queue else { return };
-        if let Err(error) = queue.try_send(Message::Line(record.to_json())) {
+        if let Err(error) = queue.try_send(WriterMessage::Line(record.to_json())) {
             self.losses.add(1, &error);
         }
     }
@@ -168,27 +168,27 @@ impl Drop for FileAudit {
 }
 
 /// The thread that writes.
-struct Writer {
+struct AuditWriter {
     path: PathBuf,
     rotation: Option<Rotation>,
     /// `None` after a failure, until it can be opened again.
-    log: Option<Log>,
+    log: Option<OpenLog>,
     losses: Arc<Losses>,
 }
 
-impl Writer {
-    fn run(mut self, messages: &Receiver<Message>) {
+impl AuditWriter {
+    fn run(mut self, messages: &Receiver<WriterMessage>) {
         while let Ok(first) = messages.recv() {
             let (mut lines, mut count, mut waiting) = (String::new(), 0, Vec::new());
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Line(line) => {
+                    WriterMessage::Line(line) => {
                         lines.push_str(&line);
                         lines.push('\n');
                         count += 1;
                     }
-                    Message::Flush(done) => waiting.push(done),
+                    WriterMessage::Flush(done) => waiting.push(done),
                 }
                 next = if lines.len() < BATCH { messages.try_recv().ok() } else { None };
             }
@@ -208,7 +208,7 @@ impl Writer {
     fn write(&mut self, lines: &str) -> io::Result<()> {
         let mut log = match self.log.take() {
             Some(log) if log.is_at(&self.path) => log,
-            _ => Log::open(&self.path)?,
+            _ => OpenLog::open(&self.path)?,
         };
         log.file.write_all(lines.as_bytes())?;
         if let Some(rotation) = self.rotation
@@ -223,12 +223,12 @@ impl Writer {
 }
 
 /// The open file, and which one it is.
-struct Log {
+struct OpenLog {
     file: File,
     identity: (u64, u64),
 }
 
-impl Log {
+impl OpenLog {
     fn open(path: &Path) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Log;
+use super::OpenLog;
 
 /// When the audit log is moved aside, and how many files of it are kept.
 ///
@@ -20,7 +20,7 @@ pub struct Rotation {
 impl Rotation {
     /// Moves the file aside, if it is long enough. Of several processes that write to one file, one
     /// does it.
-    pub(super) fn apply(self, path: &Path, log: &Log) -> io::Result<()> {
+    pub(super) fn apply(self, path: &Path, log: &OpenLog) -> io::Result<()> {
         if log.file.metadata()?.len() < self.max_bytes {
             return Ok(());
         }

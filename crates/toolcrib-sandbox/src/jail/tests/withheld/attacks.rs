@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
-use super::{Places, can_withhold};
+use super::{TestFolders, can_withhold};
 use crate::jail::tests::{LIMIT, is_here};
 use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
@@ -89,7 +89,7 @@ fn no_program_changes_or_replaces_what_is_withheld_from_it() {
         return;
     }
     for profile in [Profile::Workspace, Profile::WorkspaceNet] {
-        let places = Places::new();
+        let places = TestFolders::new();
         for attempt in CHANGES {
             let finished = places.sh(attempt, places.confinement(profile)).unwrap();
             assert_ne!(finished.status, Status::Exited(0), "{profile}: {attempt}: {finished:?}");
@@ -103,7 +103,7 @@ fn no_program_reads_what_is_hidden_from_it() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     for attempt in READS {
         let finished = places.try_in_workspace(attempt);
         assert_ne!(finished.status, Status::Exited(0), "{attempt}: {finished:?}");
@@ -140,7 +140,7 @@ fn a_program_cannot_undo_what_covers_a_place() {
         eprintln!("skipped: the numbers are those of x86-64, and perl makes the calls");
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     for place in ["config.yml", "state", "scripts", "tools.d"] {
         let confinement = places.confinement(Profile::Workspace);
         let command = Command::new("/usr/bin/perl").args(["-e", UNMOUNTS, place]);
@@ -156,7 +156,7 @@ fn renames_that_exchange_two_places_are_refused() {
         eprintln!("skipped: the number is that of x86-64, and perl makes the call");
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let text = r#"for (["scripts", "free"], ["scripts/deep/x.sh", "free/file"], ["free", "tools.d"],
         ["config.yml", "free/file"], ["scripts/deep", "free"]) {
         print "@$_\n" if syscall(316, -100, $_->[0], -100, $_->[1], 2) != -1;
@@ -173,7 +173,7 @@ fn a_program_that_starts_inside_a_read_only_folder_does_not_write_it_through_its
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     for name in ["tools.d", "scripts/deep", "scripts"] {
         let command = Command::new("/bin/sh")
             .args(["-c", "echo x > a.yaml; echo x > x.sh; echo x > deep/x.sh; pwd -P"])
@@ -208,7 +208,7 @@ fn modes_and_times_are_changed_only_where_a_program_may_write() {
     if !is_here(KillRung::PidNamespace) {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let outside = places.top.join("outside");
     fs::write(&outside, "outside\n").unwrap();
     fs::write(places.top.join("given"), "given\n").unwrap();
@@ -241,7 +241,7 @@ fn modes_and_times_are_changed_only_where_a_program_may_write() {
 
 #[test]
 fn a_program_starts_while_a_withheld_file_is_replaced_again_and_again() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let config = places.workspace.join("config.yml");
     let beside = places.workspace.join("config.new");
     let is_over = AtomicBool::new(false);

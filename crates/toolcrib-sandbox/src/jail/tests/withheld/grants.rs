@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use super::{Places, can_withhold, refused};
+use super::{TestFolders, can_withhold, refused};
 use crate::jail::helper::plan::Facility;
 use crate::jail::tests::{LIMIT, is_here, on};
 use crate::{Command, Confinement, KillRung, Profile, Require, Status, run_blocking};
@@ -13,7 +13,7 @@ fn what_only_computes_is_held_in_what_it_may_write() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     for attempt in [
         "echo x > scripts/deep/x.sh",
         "echo x > tools.d/evil.yaml",
@@ -39,7 +39,7 @@ fn everything_else_in_the_workspace_is_as_ever() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let finished = places.try_in_workspace(
         "cat scripts/deep/x.sh tools.d/a.yaml && echo n > new && mv new free/ && cat free/new \
          && echo o > scripts/deep/other && mkdir -p scripts/more/x && mv scripts/more scripts/m2 \
@@ -57,7 +57,7 @@ fn every_rung_withholds() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     for rung in KillRung::ALL {
         if !is_here(rung) {
             continue;
@@ -80,7 +80,7 @@ fn the_mounts_are_seen_by_the_program_alone_and_gone_with_it() {
         return;
     }
     let before = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let places = Places::new();
+    let places = TestFolders::new();
     let finished = places
         .try_in_workspace("while read -r line; do echo \"$line\"; done < /proc/self/mountinfo");
     let inside = finished.stdout.text();
@@ -96,7 +96,7 @@ fn the_mounts_are_seen_by_the_program_alone_and_gone_with_it() {
 
 #[test]
 fn a_place_that_the_program_could_create_is_a_reason_not_to_start() {
-    let places = Places::new();
+    let places = TestFolders::new();
     for name in ["registry.lock", "none/config.yml", "free/file/config.yml"] {
         for hides in [true, false] {
             let confinement = Confinement::new(Profile::Workspace).workspace(&places.workspace);
@@ -115,7 +115,7 @@ fn a_place_that_the_program_could_create_is_a_reason_not_to_start() {
 
 #[test]
 fn a_place_behind_a_link_that_the_program_could_replace_is_a_reason_not_to_start() {
-    let places = Places::new();
+    let places = TestFolders::new();
     std::os::unix::fs::symlink(&places.top, places.workspace.join("link")).unwrap();
     std::os::unix::fs::symlink("free/file", places.workspace.join("last")).unwrap();
     fs::write(places.top.join("config.yml"), "token\n").unwrap();
@@ -145,7 +145,7 @@ fn a_place_behind_a_link_that_the_program_could_replace_is_a_reason_not_to_start
 
 #[test]
 fn a_grant_inside_a_withheld_place_is_a_reason_not_to_start() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let at = |name| places.workspace.join(name);
     for (confinement, place) in [
         (Confinement::new(Profile::Workspace).hide(at("state")).read(at("state/inner")), "state"),
@@ -180,7 +180,7 @@ fn a_place_that_is_the_grant_itself_is_withheld_too() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let at = |name: &str| places.workspace.join(name);
     for (granted, hidden, text) in [
         ("free", true, "ls ../w/free"),
@@ -208,7 +208,7 @@ fn places_in_places_and_places_given_twice_are_withheld() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let at = |name: &str| places.workspace.join(name);
     let confinement = Confinement::new(Profile::Workspace)
         .workspace(&places.workspace)
@@ -239,7 +239,7 @@ fn places_in_places_and_places_given_twice_are_withheld() {
 
 #[test]
 fn a_machine_that_cannot_withhold_starts_no_program_whose_grants_contain_a_place() {
-    let places = Places::new();
+    let places = TestFolders::new();
     let mut confinement = places.confinement(Profile::Workspace).require(Require::BestEffort);
     confinement.without = vec![Facility::Namespaces];
     let reason = refused(&places, &confinement);
@@ -262,7 +262,7 @@ fn a_hundred_places_cost_little() {
     if !can_withhold() {
         return;
     }
-    let places = Places::new();
+    let places = TestFolders::new();
     let mut confinement = Confinement::new(Profile::Workspace).workspace(&places.workspace);
     for number in 0..100 {
         let file = places.workspace.join(format!("free/{number}.sh"));

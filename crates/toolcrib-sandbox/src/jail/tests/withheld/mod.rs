@@ -10,13 +10,13 @@ use crate::jail::tests::LIMIT;
 use crate::{Command, Confinement, Finished, Profile, SpawnError, run_blocking};
 
 /// A workspace with files that a program must not have, and a folder outside of it.
-struct Places {
+struct TestFolders {
     _folder: tempfile::TempDir,
     top: PathBuf,
     workspace: PathBuf,
 }
 
-impl Places {
+impl TestFolders {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -80,7 +80,7 @@ impl Places {
 
 /// Whether this machine can withhold anything. If it cannot, that is said, and tested elsewhere.
 fn can_withhold() -> bool {
-    let places = Places::new();
+    let places = TestFolders::new();
     match places.confinement(Profile::Workspace).check() {
         Ok(()) => true,
         Err(reason) => {
@@ -91,7 +91,7 @@ fn can_withhold() -> bool {
 }
 
 /// The reason of the check, which has to be that of the start.
-fn refused(places: &Places, confinement: &Confinement) -> String {
+fn refused(places: &TestFolders, confinement: &Confinement) -> String {
     let reason = confinement.check().unwrap_err();
     let error = places.sh("echo ran", confinement.clone()).unwrap_err();
     let SpawnError::Grants { reason: told, .. } = &error else { panic!("{error:?}") };

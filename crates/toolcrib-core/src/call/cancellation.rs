@@ -1,4 +1,4 @@
-//! Cancellation: set once, seen by everything that waits for it, and by everything below it.
+//! Cancellation tokens in a tree.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,53 +7,53 @@ use std::time::Duration;
 use futures_util::future::select_all;
 use tokio::sync::Notify;
 
-/// A cancellation token in a tree: of a turn, of its calls, and of the calls that these make.
+/// A cancellation token in a tree: turn, its calls, and their nested calls.
 ///
-/// A token is cancelled as soon as it or any token above it is. Clones are the same token.
+/// A token is cancelled as soon as it or any of its ancestors is. Clones are the same token.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancellation(Arc<TokenNode>);
 
 #[derive(Debug, Default)]
 struct TokenNode {
     set: AtomicBool,
-    /// Set before `set`, where the client lost the right to go on.
+    /// Whether the client lost its rights. It is set before `set`.
     revoked: AtomicBool,
     changed: Notify,
-    /// The longest wind-down, in milliseconds, of the work of this token and of those below it.
+    /// The longest wind-down, in milliseconds, of the work under this token and its descendants.
     wind_down: AtomicU64,
     parent: Option<Cancellation>,
 }
 
 impl Cancellation {
-    /// A token below this one.
+    /// Creates a child token.
     pub(crate) fn child(&self) -> Self {
         Self(Arc::new(TokenNode { parent: Some(self.clone()), ..TokenNode::default() }))
     }
 
-    /// Cancels this token and all below it.
+    /// Cancels this token and its descendants.
     pub(crate) fn set(&self) {
         self.0.set.store(true, Ordering::Release);
         self.0.changed.notify_waiters();
     }
 
-    /// Cancels this token and all below it because the client may no longer do what they stand for.
+    /// Cancels this token and its descendants because the client lost its rights.
     pub(crate) fn revoke(&self) {
         self.0.revoked.store(true, Ordering::Release);
         self.set();
     }
 
-    /// Whether this token or one above it was cancelled because of the client's rights.
+    /// Whether this token or an ancestor was cancelled because the client lost its rights.
     pub(crate) fn is_revoked(&self) -> bool {
         self.chain().any(|node| node.revoked.load(Ordering::Acquire))
     }
 
-    /// Completes when this token or one above it is cancelled.
+    /// Completes when this token or an ancestor is cancelled.
     pub(crate) async fn cancelled(&self) {
         let chain = self.chain().map(|node| Box::pin(node.wait()));
         select_all(chain).await;
     }
 
-    /// Notes that work of this token needs so long to wind down.
+    /// Records the wind-down time of work under this token.
     pub(crate) fn needs(&self, wind_down: Duration) {
         let millis = u64::try_from(wind_down.as_millis()).unwrap_or(u64::MAX);
         for node in self.chain() {
@@ -61,17 +61,17 @@ impl Cancellation {
         }
     }
 
-    /// The longest wind-down of the work of this token and of those below it.
+    /// The longest wind-down of the work under this token and its descendants.
     pub(crate) fn wind_down(&self) -> Duration {
         Duration::from_millis(self.0.wind_down.load(Ordering::Acquire))
     }
 
-    /// Whether this token or one above it is cancelled.
+    /// Whether this token or an ancestor is cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.chain().any(|node| node.set.load(Ordering::Acquire))
     }
 
-    /// This token and those above it.
+    /// This token and its ancestors.
     fn chain(&self) -> impl Iterator<Item = &TokenNode> {
         std::iter::successors(Some(&*self.0), |node| Some(&*node.parent.as_ref()?.0))
     }

@@ -1,5 +1,4 @@
-//! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
-//! own.
+//! The executor's side of a call context: cancellation, services, nested calls.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,35 +25,35 @@ use crate::suspension::{Grant, MadeCall, Suspension, Waiting};
 
 /// The host of one call.
 pub(crate) struct ExecutorHost {
-    /// Below that of the turn, or of the call that made this one.
+    /// A child of the turn's token, or of the parent call's.
     cancellation: Cancellation,
     turn: Turn,
     descent: Descent,
-    /// The call has ended: what its tool left behind may not act for it any more.
+    /// The call has ended: work that its tool left behind may no longer act for it.
     over: AtomicBool,
-    /// Calls from within this one that are under way.
+    /// Running nested calls.
     nested: AtomicUsize,
-    /// What the calls it makes know of it.
+    /// The part that nested calls share.
     at_work: Arc<RunningCall>,
     lineage: Lineage,
     /// The result the tool set before it returned.
     result: Mutex<Option<ToolOutput>>,
-    /// What the tool waits for, if it returned without an end.
+    /// What the tool waits for, if it returned without a result.
     waiting: Mutex<Option<Waiting>>,
-    /// Whether the tool has asked for anything that is no part of an answer's key.
+    /// Whether the tool used anything that is not part of the cache key.
     left_key: AtomicBool,
-    /// Whether a call from within this one was answered `timeout`.
+    /// Whether a nested call was answered `timeout`.
     timed_out_within: AtomicBool,
-    /// The call that this one has handed itself on to, if that waits.
+    /// The call that this one was delegated to, if it waits.
     suspended: Mutex<Option<Box<Suspension>>>,
-    /// A call within this one was decided on, and this one is made again.
+    /// Set if a nested call was decided on and this call is made again.
     repetition: Option<Repetition>,
-    /// Where somebody listens.
+    /// Present if there are listeners.
     speech: Option<MaskedOutput>,
 }
 
 impl ExecutorHost {
-    /// Of a call of this tool.
+    /// The host of a call of this tool.
     pub(crate) fn new(
         turn: &Turn,
         origin: &Origin<'_>,
@@ -86,18 +85,18 @@ impl ExecutorHost {
         }
     }
 
-    /// The tool cannot end yet. The error only ends this run of it.
+    /// Records what the tool waits for. The error only ends this run of the tool.
     pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
         *lock(&self.waiting) = Some(waiting);
         ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
     }
 
-    /// What the tool waits for, if it has not ended.
+    /// What the tool waits for, if it has not finished.
     pub(crate) fn take_waiting(&self) -> Option<Waiting> {
         lock(&self.waiting).take()
     }
 
-    /// The call that this one was handed on to, if that waits.
+    /// The call that this one was delegated to, if it waits.
     pub(crate) fn take_suspended(&self) -> Option<Box<Suspension>> {
         lock(&self.suspended).take()
     }
@@ -107,21 +106,21 @@ impl ExecutorHost {
         lock(&self.result).take()
     }
 
-    /// Says what masking has held back of a stream: the work is over.
+    /// Emits the output that masking has held back, when the work has ended.
     pub(crate) async fn finish_speech(&self) {
         if let Some(speech) = &self.speech {
             speech.finish().await;
         }
     }
 
-    /// What the calls it makes know of it.
+    /// The part that nested calls share.
     pub(crate) fn at_work(&self) -> &RunningCall {
         &self.at_work
     }
 
-    /// The call has its permit and its place among those at work, and its limit begins, if it has
-    /// one. A call begins once: tried again, it keeps all of it. `delegate` is the tool that it is
-    /// handed on to, if its own does nothing else.
+    /// Starts the call: it has its permit and has passed the barrier, and its time limit begins. A
+    /// call starts once; retries keep all of it. `delegate` is the tool that it is delegated to, if
+    /// any.
     pub(crate) fn begin(
         &self,
         permit: &Permit<'_>,
@@ -136,13 +135,13 @@ impl ExecutorHost {
         self.at_work.begin(arguments, limit, permit.slot(), presence, delegate);
     }
 
-    /// The work begins, of a tool that needs so long to wind down.
+    /// Records the wind-down time of the tool when its work begins.
     pub(crate) fn needs(&self, wind_down: Duration) {
         self.cancellation.needs(wind_down);
     }
 
-    /// How long the work may take to end after an interruption: as long as its tool says, or as the
-    /// tools of the calls that it waits for.
+    /// How long the work may take to wind down after an interruption: the longest wind-down of its
+    /// tool and of the nested calls that it waits for.
     pub(crate) fn wind_down(&self, own: Duration) -> Duration {
         if self.nested.load(Ordering::Acquire) == 0 {
             return own;
@@ -150,7 +149,8 @@ impl ExecutorHost {
         self.cancellation.wind_down()
     }
 
-    /// The tool has returned; `is_over`: nothing that goes on elsewhere may still act for the call.
+    /// The tool has returned. With `is_over`, no work that continues elsewhere may act for the
+    /// call.
     pub(crate) fn end(&self, is_over: bool) {
         self.at_work.end();
         if is_over {
@@ -159,19 +159,19 @@ impl ExecutorHost {
         }
     }
 
-    /// Whether the tool has asked for its session, services, files, other tools, or values that it
-    /// does not declare: its answer depends on more than its key says.
+    /// Whether the tool used its session, services, files, other tools, or undeclared values, so
+    /// that its answer depends on more than the cache key.
     pub(crate) fn has_left_key(&self) -> bool {
         self.left_key.load(Ordering::Acquire)
     }
 
-    /// Whether a call from within this one was answered `timeout`. If this one fails with `timeout`
-    /// too, it passes on the failure of another tool or the end of the caller's deadline.
+    /// Whether a nested call was answered `timeout`. If this one fails with `timeout` too, it
+    /// passes on the failure of another tool or the end of the caller's deadline.
     pub(crate) fn has_timed_out_within(&self) -> bool {
         self.timed_out_within.load(Ordering::Acquire)
     }
 
-    /// Why a call from within this one would not be made.
+    /// Why nested calls are refused, if they are.
     fn refusal(&self) -> Option<ToolError> {
         let over = self.over.load(Ordering::Acquire);
         (over || self.cancellation.is_cancelled()).then(|| {
@@ -180,7 +180,7 @@ impl ExecutorHost {
         })
     }
 
-    /// A call from within this one.
+    /// Makes a nested call.
     async fn nested(&self, from: &ToolDefinition, call: ToolCall) -> ToolResult {
         if let Some(error) = self.refusal() {
             let (id, name, _) = call.into_parts();
@@ -205,7 +205,8 @@ impl ExecutorHost {
             self.timed_out_within.store(true, Ordering::Release);
         }
         if self.cancellation.is_cancelled() {
-            // The tool is to learn of that before it goes on with what a cancelled call answered.
+            // The tool should notice the cancellation before it continues with the answer of a
+            // cancelled call.
             tokio::task::yield_now().await;
         }
         if let Some(aside) = aside {
@@ -215,7 +216,7 @@ impl ExecutorHost {
         result
     }
 
-    /// Makes a call from within this one. If that has to wait for somebody, so does this one.
+    /// Makes a nested call. If it has to wait for somebody, so does this call.
     async fn made(
         &self,
         from: &ToolDefinition,
@@ -245,7 +246,7 @@ impl ExecutorHost {
             };
             match wait.decision(&self.cancellation).await {
                 Ok(decided) => {
-                    // What was decided on has to be what there is now.
+                    // The decision must match the current definition.
                     turn = self.turn.on_the_current_snapshot();
                     call = decided.call();
                     (grant, repetition) = (Some(Arc::new(decided)), None);
@@ -259,7 +260,7 @@ impl ExecutorHost {
     }
 }
 
-/// A call from within another one, counted until this is dropped.
+/// Counts a nested call until it is dropped.
 struct NestedCallGuard<'c>(&'c AtomicUsize);
 
 impl<'c> NestedCallGuard<'c> {
@@ -275,7 +276,7 @@ impl Drop for NestedCallGuard<'_> {
     }
 }
 
-/// Nothing of the caller's runs under any of these locks.
+/// No foreign code runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
-//! What a panic said, where one is caught.
+//! The message of a caught panic.
 
 use std::any::Any;
 use std::fmt;
 
 use toolcrib_tool::{ErrorKind, ToolError};
 
-/// What a panic said; for the operator's log.
+/// A panic's message, for the operator's log.
 #[derive(Debug)]
 pub(crate) struct PanicMessage(String);
 
@@ -19,7 +19,7 @@ impl PanicMessage {
         Self(said.to_owned())
     }
 
-    /// As the failure of a call, with a text for the model and the message for the operator.
+    /// The error for a call, with a text for the model and the message for the operator.
     pub(crate) fn into_error(self, kind: ErrorKind, text: &str) -> ToolError {
         ToolError::new(kind, text).with_source(self)
     }

@@ -1,4 +1,4 @@
-//! Running a tool until it ends or is interrupted, whatever it does.
+//! Running a tool until it ends or is interrupted.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -21,26 +21,27 @@ use crate::call::panics::PanicMessage;
 use crate::call::pipeline::{Interruption, Interrupts, ReachedStage};
 use crate::lifecycle::Lease;
 
-/// What a call keeps as long as its work goes on, answered or not: a thread cannot be stopped.
+/// What a call holds for as long as its work continues, even after its answer: a thread cannot be
+/// stopped.
 #[expect(dead_code, reason = "kept for what their drop does")]
 pub(crate) struct HeldResources {
-    /// One of the calls the tool may run at once.
+    /// The concurrency slot.
     pub(crate) slot: Option<Arc<admission::ConcurrencySlot>>,
-    /// That what the tool writes may be changing.
+    /// The write in progress on the tool's resources.
     pub(crate) writing: Option<PendingWrite>,
-    /// The instance, if it is the call's own.
+    /// The call's own instance, if it has one.
     pub(crate) lease: Option<Lease>,
 }
 
 /// How one run of a tool ended.
 pub(crate) struct ToolRun {
     pub(crate) outcome: Result<ToolOutcome, ToolError>,
-    /// What ended it, if it did not end by itself, and whether the tool was at work by then.
+    /// What interrupted it, if anything, and whether the tool was running then.
     pub(crate) interrupted: Option<(Interruption, ReachedStage)>,
 }
 
-/// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
-/// blocking tool only learns of it here.
+/// Cancels the call when dropped: abandoned calls must not continue unseen, and blocking tools
+/// learn of it only here.
 struct CancelOnDrop<'a>(Option<&'a CallContext>);
 
 impl Drop for CancelOnDrop<'_> {
@@ -51,11 +52,11 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Runs the tool until it ends, on the blocking pool if its definition says so. `started` is when the
-/// call came in, for messages.
+/// Runs the tool until it ends, on the blocking pool if its definition says so. `started` is when
+/// the call arrived, for messages.
 ///
-/// Whatever interrupts it, the tool is told first ([`CallContext::cancelled`]) and has its wind-down
-/// to hand over what it has; then its future is dropped.
+/// On an interruption the tool is notified first ([`CallContext::cancelled`]) and may use its
+/// wind-down to return partial output; then its future is dropped.
 pub(crate) fn execute<'a>(
     tool: &'a Arc<dyn Tool>,
     arguments: Arguments,
@@ -64,7 +65,7 @@ pub(crate) fn execute<'a>(
     started: Instant,
     held: HeldResources,
 ) -> BoxFuture<'a, ToolRun> {
-    // Boxed here, because calls nest: the parts of each level would add up on the stack.
+    // Boxed, because the futures of nested calls would add up on the stack.
     Box::pin(executed(tool, arguments, (cx, host), interrupts, started, held))
 }
 
@@ -99,7 +100,7 @@ async fn executed(
     }
     let by_time = matches!(interruption, Interruption::Limit(_) | Interruption::Deadline);
     let partial = match tokio::time::timeout(wind_down, work).await {
-        // A tool whose output is of use however far it came.
+        // The tool returned partial output.
         Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && by_time => {
             return ToolRun { outcome: Ok(output.into()), interrupted };
         }
@@ -114,8 +115,8 @@ async fn executed(
     ToolRun { outcome: Err(error), interrupted }
 }
 
-/// Whether work that was handed to the blocking pool has begun. It begins once or is withdrawn, never
-/// both: a queued call that has been answered does not run afterwards.
+/// Whether work on the blocking pool has started. It starts once or is withdrawn, never both: a
+/// queued call that was already answered does not run later.
 #[derive(Debug, Clone, Default)]
 struct BlockingStart(Arc<AtomicU8>);
 
@@ -124,12 +125,12 @@ impl BlockingStart {
     const BEGUN: u8 = 1;
     const WITHDRAWN: u8 = 2;
 
-    /// Whether the work may begin now.
+    /// Starts the work, unless it was withdrawn.
     fn begin(&self) -> bool {
         self.0.swap_from_queued(Self::BEGUN)
     }
 
-    /// Whether the work had not begun; from now on it cannot.
+    /// Withdraws the work; returns whether it had not started.
     fn withdraw(&self) -> bool {
         self.0.swap_from_queued(Self::WITHDRAWN)
             || self.0.load(Ordering::Acquire) == Self::WITHDRAWN
@@ -147,18 +148,18 @@ impl SwapFromQueued for AtomicU8 {
     }
 }
 
-/// Takes queued work back when dropped.
+/// Withdraws queued work when dropped.
 struct WithdrawOnDrop<'b>(&'b BlockingStart, AbortHandle);
 
 impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.0.withdraw();
-        // Leaves the queue of the pool; without effect on work that has begun.
+        // Leaves the pool's queue; has no effect on work that has started.
         self.1.abort();
     }
 }
 
-/// The tool's work with panics caught; with a `begin`, on the blocking pool.
+/// The tool's work with panics caught; on the blocking pool if there is a `begin`.
 async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
@@ -197,7 +198,7 @@ pub(crate) async fn validate(
     if !tool.validates() {
         return Ok(());
     }
-    // Whatever the tool calls it, a check that fails is a rule of the tool's own.
+    // A failed check always gets the kind `constraint`.
     let refused = |error: ToolError| error.with_kind(ErrorKind::Constraint);
     let check = caught(async { tool.validate(arguments, cx).await.map_err(refused) });
     match limit {
@@ -210,8 +211,8 @@ pub(crate) async fn validate(
     }
 }
 
-/// A tool that panicked is asked again only through its own `&self`; what it left half done behind
-/// a lock of its own, that lock's poisoning tells it.
+/// Unwind safe: a panicked tool is used again only through `&self`, and notices inconsistent state
+/// by the poisoning of its own lock.
 async fn caught<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
@@ -223,8 +224,8 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
         .with_hint("Try other arguments or another tool.")
 }
 
-/// The error of a call that was ended while it ran: what it had done by then is unknown, unless its
-/// tool only reads.
+/// The error for a call that was interrupted while it ran: its effect is unknown, unless the tool
+/// only reads.
 pub(crate) fn cut_short(error: ToolError, read_only: bool) -> ToolError {
     if read_only {
         return error;

@@ -10,8 +10,8 @@ use crate::Turn;
 
 /// Answers `(Turn, ToolCall)`. Feature `tower`.
 ///
-/// It is always ready and never fails: limits, time-outs and refusals of the executor are failed
-/// results. What a layer adds is its own; a layer that drops the future cancels the call.
+/// It is always ready and never fails: limits, timeouts and refusals of the executor are failed
+/// results. A layer that drops the future cancels the call.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::Turn;
 pub struct ExecutorService;
 
 impl ExecutorService {
-    /// The service; which executor answers is the turn's matter.
+    /// Creates the service. The turn determines which executor answers.
     pub fn new() -> Self {
         Self
     }

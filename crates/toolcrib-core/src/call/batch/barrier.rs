@@ -1,13 +1,14 @@
-//! Nested calls of tools that run alone: they wait until no other call of their batch is at work.
+//! The barrier for nested calls of tools that run alone: they wait until no other call of their
+//! batch is running.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The calls of one batch, or of one call and those it makes, that are at work.
+/// The running calls of one batch, or of one call and its nested calls.
 ///
-/// A call that waits for a call it has made is not at work, so that two calls whose nested calls both
-/// have to run alone do not wait for each other.
+/// A call that waits for its nested call does not count as running, so that two calls whose nested
+/// calls both have to run alone do not deadlock.
 #[derive(Debug, Default)]
 pub(crate) struct Barrier {
     state: Mutex<BarrierState>,
@@ -17,9 +18,9 @@ pub(crate) struct Barrier {
 #[derive(Debug, Default)]
 struct BarrierState {
     at_work: usize,
-    /// One of those runs alone.
+    /// Whether a call runs alone.
     alone: bool,
-    /// Calls that wait to run alone. Nobody else begins meanwhile.
+    /// Calls that wait to run alone. No other call starts meanwhile.
     waiting: usize,
 }
 
@@ -73,7 +74,7 @@ impl Barrier {
     }
 }
 
-/// A call that waits to run alone, counted until this is dropped.
+/// Counts a call that waits to run alone, until it is dropped.
 struct WaitingAlone<'b>(&'b Barrier);
 
 impl<'b> WaitingAlone<'b> {
@@ -90,10 +91,10 @@ impl Drop for WaitingAlone<'_> {
     }
 }
 
-/// One call at work. It has left when this is dropped.
+/// One running call. Dropping this leaves the barrier.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    /// `None` within a call that runs alone: what it makes belongs to it.
+    /// `None` within a call that runs alone: its nested calls belong to it.
     barrier: Option<Arc<Barrier>>,
     alone: bool,
     state: Mutex<PresenceState>,
@@ -101,16 +102,16 @@ pub(crate) struct Presence {
 
 #[derive(Debug)]
 struct PresenceState {
-    /// Calls it leads to that wait for somebody.
+    /// Nested calls, at any depth, that wait for somebody.
     away: usize,
-    /// Calls it has made and waits for.
+    /// Nested calls that it waits for.
     nested: usize,
-    /// Whether it counts as at work.
+    /// Whether it counts as running.
     counted: bool,
 }
 
 impl Presence {
-    /// Waits until a call may begin its work; `alone`: until nobody else is at work.
+    /// Waits until a call may start; with `alone`, until no other call is running.
     pub(crate) async fn enter(barrier: Option<Arc<Barrier>>, alone: bool) -> Self {
         if let Some(barrier) = &barrier {
             if alone { barrier.enter_alone().await } else { barrier.enter().await }
@@ -119,7 +120,7 @@ impl Presence {
         Self { barrier, alone, state }
     }
 
-    /// The call waits for a call it has made, until this is dropped or [ended](SteppedAside::end).
+    /// The call waits for a nested call, until this is dropped or [ended](SteppedAside::end).
     pub(crate) fn step_aside(&self) -> SteppedAside<'_> {
         let mut state = self.lock();
         state.nested += 1;
@@ -132,7 +133,8 @@ impl Presence {
         SteppedAside(self)
     }
 
-    /// A call it leads to waits for somebody: others may run alone meanwhile, also if this one does.
+    /// A nested call waits for somebody: others may run alone meanwhile, even if this call runs
+    /// alone.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
         state.away += 1;
@@ -143,8 +145,8 @@ impl Presence {
         }
     }
 
-    /// That call waits no more: one that runs alone waits until it does so again. Others come back
-    /// when the call they have made is over.
+    /// The nested call no longer waits. A call that runs alone waits until it can do so again;
+    /// others come back when their nested call has ended.
     pub(crate) async fn come_back(&self) {
         {
             let mut state = self.lock();
@@ -176,12 +178,12 @@ impl Drop for Presence {
     }
 }
 
-/// A call that waits for a call it has made.
-#[must_use = "dropped at once, it does not step aside"]
+/// A call that waits for its nested call.
+#[must_use = "the call steps aside only until this is dropped"]
 pub(crate) struct SteppedAside<'p>(&'p Presence);
 
 impl SteppedAside<'_> {
-    /// The nested call is over: waits until this one may go on.
+    /// The nested call has ended: waits until this one may continue.
     pub(crate) async fn end(self) {
         let presence = self.0;
         drop(self);

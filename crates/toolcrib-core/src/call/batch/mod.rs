@@ -1,4 +1,5 @@
-//! Several calls at once: run side by side, answered in their order, within one budget.
+//! Batches: several calls that run concurrently, are answered in order, and share one output
+//! budget.
 
 mod barrier;
 
@@ -16,7 +17,7 @@ use crate::output::budget::SpillTarget;
 use crate::output::budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
 use crate::output::spill::Owner;
 
-/// How one batch of calls is run.
+/// Options of one batch of calls.
 ///
 /// ```
 /// use toolcrib_core::BatchOptions;
@@ -30,8 +31,8 @@ pub struct BatchOptions {
 }
 
 impl BatchOptions {
-    /// Sets how many calls of the batch run at once: 1 = one after another, 0 = all. Default: the
-    /// turn's setting, or else the executor's.
+    /// Sets how many calls of the batch run concurrently: 1 = one after another, 0 = all. Default:
+    /// the turn's setting, or else the executor's.
     #[must_use]
     pub fn max_concurrency(mut self, max_concurrency: usize) -> Self {
         self.max_concurrency = Some(max_concurrency);
@@ -39,8 +40,8 @@ impl BatchOptions {
     }
 }
 
-/// Runs the calls. A tool with `parallel: false` runs alone, after what came before it and before what
-/// comes after.
+/// Runs the calls. A tool with `parallel: false` runs alone, after the calls before it and before
+/// the calls after it.
 pub(crate) async fn run(turn: &Turn, calls: Vec<ToolCall>, options: BatchOptions) -> Vec<Answered> {
     let max_concurrency = options.max_concurrency.unwrap_or(turn.state.max_concurrency);
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
@@ -66,7 +67,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Whether the tool that is called, or the one that the call is handed on to, runs alone.
+    /// Whether the called tool, or the one that the call is delegated to, runs alone.
     fn runs_alone(&self, call: &ToolCall) -> bool {
         let state = &self.turn.state;
         let Some(slot) = state.slot(call.name()) else { return false };
@@ -77,7 +78,7 @@ impl Batch<'_> {
         alone(slot) || delegate.is_some_and(|slot| alone(slot))
     }
 
-    /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
+    /// Polled inside the caller's task, so a batch of quick calls needs no task switch.
     async fn side_by_side(
         &self,
         calls: Vec<(usize, ToolCall)>,
@@ -108,7 +109,7 @@ impl Batch<'_> {
         nested::make(self.turn, call, start).await
     }
 
-    /// The answers within the budget they share. What a call that waits says counts like any text.
+    /// Fits the answers to their shared budget. The text of a waiting call counts, too.
     async fn fitted(&self, answers: Vec<Answered>) -> Vec<Answered> {
         let state = &self.turn.state;
         let limits = answers.iter().map(|answered| answered.limit);

@@ -1,4 +1,4 @@
-//! What an executor can be given beyond its registry.
+//! The builder of executors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::suspension::SuspensionStore;
 use crate::{ExecutorConfig, Middleware, Registry, RegistryBuilder};
 use arc_swap::ArcSwap;
 
-/// Builds an [`Executor`]; by default over a registry without tools. All of it may be left out, and what is left out costs a call nothing.
+/// Builds an [`Executor`]. Every setting is optional, and a part that is not set costs calls
+/// nothing.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -82,28 +83,28 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How calls are run.
+    /// Settings for running calls.
     #[must_use]
     pub fn config(mut self, config: ExecutorConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// A hook around every call, inside those added before.
+    /// Adds a hook around every call, inside the hooks added before.
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(middleware);
         self
     }
 
-    /// What must never be shown: the values of secrets.
+    /// Masks these values, for example secrets, in everything that calls return.
     #[must_use]
     pub fn mask(mut self, mask: Mask) -> Self {
         self.mask = mask;
         self
     }
 
-    /// Hides these values, too, beside those of [`mask`](Self::mask).
+    /// Masks these values in addition to those of [`mask`](Self::mask).
     pub fn mask_also(
         mut self,
         secrets: impl IntoIterator<Item = String>,
@@ -112,67 +113,67 @@ impl ExecutorBuilder {
         Ok(self)
     }
 
-    /// Where outputs that are cut are kept. Register
-    /// [`read_output_entry`](crate::output::spill::read_output_entry) over the same store, or a model cannot
-    /// read the rest.
+    /// Sets the store for outputs that are cut. Register
+    /// [`read_output_entry`](crate::output::spill::read_output_entry) with the same store, so that
+    /// models can read the rest.
     #[must_use]
     pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
         self.spill = Some(store);
         self
     }
 
-    /// The audit log, which is told of every call.
+    /// Sets the audit log, which records every call.
     #[must_use]
     pub fn audit(mut self, trail: AuditTrail) -> Self {
         self.audit = Some(trail);
         self
     }
 
-    /// Which calls run, which are asked about, and which are refused.
+    /// Sets the policy: which calls run, need approval, or are denied.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Who is asked, where a turn does not say. Without anybody and without
-    /// [`suspensions`](Self::suspensions), calls that would be asked about are `denied`.
+    /// Sets the default approver of turns. Without an approver and without
+    /// [`suspensions`](Self::suspensions), calls that need approval are `denied`.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// Where calls wait that nobody can answer at once: for approval, for a client, for an answer.
+    /// Sets the store for calls that wait for approval, for a client, or for an answer.
     #[must_use]
     pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
         self.suspensions = Some(store);
         self
     }
 
-    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
-    /// ends with its one call is not there when the answer comes.
+    /// Lets calls that would have to wait fail, even if a store was set: for programs that end
+    /// after one call.
     #[must_use]
     pub fn without_suspensions(mut self) -> Self {
         self.suspensions = None;
         self
     }
 
-    /// The time of day, for what expires. Default: the system's.
+    /// Sets the clock for expiry times. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The bus that is told of all calls, for consoles and logs of events.
+    /// Sets the event bus for all calls, for consoles and event logs.
     #[must_use]
     pub fn events(mut self, bus: EventBus) -> Self {
         self.bus = Some(bus);
         self
     }
 
-    /// Makes the executor.
+    /// Builds the executor.
     pub fn build(self) -> Executor {
         let Self {
             registry,

@@ -27,7 +27,7 @@ use crate::{ExecutorConfig, Registry, Turn, TurnOptions};
 
 pub use builder::ExecutorBuilder;
 
-/// Runs calls. Cloning it is cheap; all clones share one registry.
+/// Runs calls of the tools in its registry. Cloning it is cheap; clones share their state.
 #[derive(Debug, Clone)]
 pub struct Executor {
     pub(crate) shared: Arc<Shared>,
@@ -48,14 +48,14 @@ pub(crate) struct Shared {
     pub(crate) policy: ArcSwap<Policy>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
-    /// Calls that others have let go on.
+    /// Running calls that somebody other than their caller has decided on.
     pub(crate) delegated: DelegatedCalls,
-    /// What the clients that made waiting calls may do now.
+    /// The current rights of clients that made waiting calls.
     pub(crate) callers: CallerTables,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
-    /// Calls at work here that wait for a call they have made.
+    /// Running calls that wait for a nested call.
     pub(crate) live_calls: LiveCalls,
-    /// Told whenever a decided call has its outcome.
+    /// Notified whenever a decided call gets its outcome.
     pub(crate) settled: tokio::sync::Notify,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) bus: Option<EventBus>,
@@ -70,17 +70,17 @@ impl Shared {
 }
 
 impl Executor {
-    /// An executor over a registry, with nothing but settings.
+    /// An executor with a registry and settings.
     pub fn new(registry: Registry, config: ExecutorConfig) -> Self {
         Self::builder(registry).config(config).build()
     }
 
-    /// Starts an executor over a registry.
+    /// Starts to build an executor with a registry.
     pub fn builder(registry: Registry) -> ExecutorBuilder {
         ExecutorBuilder::default().registry(registry)
     }
 
-    /// Opens a turn: one pinned snapshot for one agent turn or one request.
+    /// Opens a turn, which pins one registry snapshot for one agent turn or one request.
     pub fn turn(&self, options: TurnOptions) -> Turn {
         Turn::new(self, options)
     }
@@ -90,7 +90,7 @@ impl Executor {
         &self.shared.registry
     }
 
-    /// What has become of calls, tool by tool.
+    /// Statistics of calls, per tool.
     pub fn statistics(&self) -> &Statistics {
         &self.shared.statistics
     }
@@ -100,82 +100,84 @@ impl Executor {
         self.shared.answers.stats()
     }
 
-    /// How often an async tool of a batch held its thread for 100 ms or more: others and time limits
-    /// stood still meanwhile, and the log names it. Such a tool should be declared `blocking`.
+    /// How often an async tool in a batch blocked its thread for 100 ms or more. Other calls and
+    /// time limits are delayed meanwhile; the log names the tool. It should be declared `blocking`.
     pub fn long_polls(&self) -> u64 {
         self.shared.polls.long_polls()
     }
 
-    /// Forgets what tools have read from a resource: it was changed by other ways than a call.
+    /// Invalidates answers that were read from a resource, after it was changed other than by a
+    /// call.
     pub fn invalidate_resource(&self, name: &str) {
         self.shared.answers.invalidate_resource(name);
     }
 
-    /// Forgets a session that is over: the answers kept for it, and what was approved in it.
+    /// Removes the stored answers and approvals of a session that has ended.
     pub fn forget_session(&self, session: &str) {
         self.shared.answers.forget_session(session);
         self.shared.approvals.forget_session(session);
     }
 
-    /// The bus that is told of all calls, if there is one.
+    /// The event bus, if there is one.
     pub fn events(&self) -> Option<&EventBus> {
         self.shared.bus.as_ref()
     }
 
-    /// The calls of every tenant that wait for approval, for whoever operates the program. Calls that
-    /// are approved have the services of `options`.
+    /// The waiting calls of every tenant, for operators of the program. Approved calls run with the
+    /// services of `options`.
     pub fn approvals(&self, options: TurnOptions) -> Approvals {
         Approvals::of(&self.turn(options.may_approve(true))).of_all_tenants()
     }
 
-    /// Where suspended calls wait, if this executor keeps them.
+    /// The store of suspended calls, if there is one.
     pub fn suspensions(&self) -> Option<&Arc<dyn SuspensionStore>> {
         self.shared.suspensions.as_ref()
     }
 
-    /// Forgets all answers kept of earlier calls.
+    /// Removes all stored answers.
     pub fn forget_answers(&self) {
         self.shared.answers.clear();
     }
 
-    /// Lets calls of a tool pass again that was paused after repeated timeouts, for every identity;
-    /// says for how many it was paused.
+    /// Ends the pause of a tool after repeated timeouts, for every identity; returns for how many
+    /// it was paused.
     pub fn resume(&self, tool: &str) -> usize {
         self.shared.admission.reset_breaker(tool)
     }
 
-    /// The tools that are paused after repeated timeouts, by name, each with the longest time that is left
-    /// for an identity; zero while a call is tried. [`resume`](Self::resume) ends a pause at once.
+    /// The tools that are paused after repeated timeouts, by name, each with the longest time left
+    /// for any identity; zero while a probe call is under way. [`resume`](Self::resume) ends a
+    /// pause at once.
     pub fn paused(&self) -> BTreeMap<String, Duration> {
         self.shared.admission.paused()
     }
 
-    /// Hides these values, too, from now on: of secrets that were renewed. What was hidden stays so.
-    /// To be called before a tool can have them.
+    /// Masks these values, too, from now on, for example renewed secrets. Older values stay masked.
+    /// Call it before a tool can get the new values.
     pub fn mask_also(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), MaskError> {
         let values: Vec<String> = secrets.into_iter().collect();
         self.shared.mask.extend(&values)
     }
 
-    /// What hides secrets in outputs, for what is read beside calls. It grows with
+    /// The mask for secrets, for data that is read outside of calls. It grows with
     /// [`mask_also`](Self::mask_also).
     pub fn mask(&self) -> LiveMask {
         self.shared.mask.clone()
     }
 
-    /// Replaces the host's policy. Calls that are not yet decided go by the new one, in turns that are open
-    /// already, too; calls that run are not touched.
+    /// Replaces the host's policy. It applies to all calls that are not yet decided, in open turns
+    /// as well; running calls are not affected.
     pub fn replace_policy(&self, policy: Policy) {
         self.shared.policy.store(Arc::new(policy));
     }
 
-    /// A part that does not come of a call, without the secrets that are hidden in outputs.
+    /// Masks secrets in content that does not come from a call.
     pub fn masked(&self, part: Content) -> Content {
         self.shared.mask.load().content(part)
     }
 
-    /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
-    /// then `cancelled`, and at last every tool is closed.
+    /// Shuts down: new calls are `unavailable`, running calls have `grace` to end and are then
+    /// `cancelled`, and finally every tool is closed.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -203,7 +205,7 @@ impl Executor {
         report
     }
 
-    /// How many calls from outside are at work; those that they make belong to them.
+    /// The number of running calls, without nested ones.
     pub fn calls_at_work(&self) -> usize {
         self.shared.shutdown.inside()
     }

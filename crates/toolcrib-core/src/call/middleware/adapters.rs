@@ -1,4 +1,4 @@
-//! Middleware from closures, for hooks that need one side of a call.
+//! Middleware from closures, for hooks before or after a call.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use toolcrib_tool::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolResult};
 use super::{Middleware, Next};
 use crate::Turn;
 
-/// Middleware that sees calls before they are checked: it may rewrite the call, answer it itself
+/// Middleware that runs before calls are checked: it may rewrite the call, answer it
 /// (`Break(Ok(..))`) or refuse it (`Break(Err(..))`).
 ///
 /// ```
@@ -48,7 +48,7 @@ where
     BeforeHook(hook)
 }
 
-/// Middleware that sees answers, and may replace them.
+/// Middleware that runs after calls and may replace their answers.
 ///
 /// ```
 /// use toolcrib_core::after;

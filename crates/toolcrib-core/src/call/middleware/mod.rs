@@ -11,16 +11,16 @@ pub use self::adapters::{after, before};
 pub use self::stack::Next;
 pub(crate) use self::stack::Stack;
 
-/// A hook around every call, nested ones too: it sees the call before anything is checked and the
-/// answer after everything is done.
+/// A hook around every call, including nested ones: it sees the call before any check and the
+/// answer after all processing.
 ///
-/// The first one added is the outermost: it sees calls first and answers last. What it hands to
-/// [`Next::run`] is checked like any call a model sent, so that rewriting cannot get round a schema.
-/// It may answer without running anything, run it more than once, or change the answer; the caller
-/// gets one answer, under the id of its call. A middleware that panics fails the call with kind
+/// The first one added is the outermost: it sees calls first and answers last. The call that it
+/// passes to [`Next::run`] is checked like any other, so rewriting cannot bypass a schema. It may
+/// answer without running the call, run it more than once, or change the answer; the caller gets
+/// one answer, with the id of its call. If a middleware panics, the call fails with kind
 /// `internal`.
 ///
-/// For hooks on one side only there are [`before`] and [`after`].
+/// For hooks on one side only, use [`before`] and [`after`].
 ///
 /// ```
 /// use std::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) use self::stack::Stack;
     note = "implement `Middleware`, or use `before` or `after` with a closure"
 )]
 pub trait Middleware: Send + Sync + 'static {
-    /// Answers a call; [`Next::run`] answers it as if this middleware were not there.
+    /// Answers a call; [`Next::run`] passes it on.
     fn around<'a>(
         &'a self,
         turn: &'a Turn,

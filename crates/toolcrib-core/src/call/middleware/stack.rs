@@ -1,4 +1,4 @@
-//! The middleware of an executor, in its order, and what is left of it for a call.
+//! The middleware stack of an executor, and the rest of it for one call.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -12,25 +12,25 @@ use super::Middleware;
 use crate::Turn;
 use crate::call::panics::PanicMessage;
 
-/// What answers a call when no middleware is left.
+/// Answers a call after the last middleware.
 type Innermost<'a> = dyn Fn(ToolCall) -> BoxFuture<'a, ToolResult> + Send + Sync + 'a;
 
-/// All middleware of an executor, the outermost first.
+/// All middleware of an executor, outermost first.
 #[derive(Clone, Default)]
 pub(crate) struct Stack(Vec<Arc<dyn Middleware>>);
 
 impl Stack {
-    /// Adds one inside those that are there.
+    /// Adds an innermost middleware.
     pub(crate) fn push(&mut self, middleware: impl Middleware) {
         self.0.push(Arc::new(middleware));
     }
 
-    /// Whether calls may go to the pipeline directly.
+    /// Whether there is no middleware.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Answers a call through all of it.
+    /// Answers a call through the whole stack.
     pub(crate) async fn run<'a>(
         &'a self,
         turn: &'a Turn,
@@ -48,20 +48,20 @@ impl fmt::Debug for Stack {
     }
 }
 
-/// What comes after a middleware: those further in, and at last the call itself.
+/// The rest of the stack after a middleware, and finally the call itself.
 #[derive(Clone)]
 pub struct Next<'a> {
     turn: &'a Turn,
-    /// The caller's; whatever a middleware makes of its call, this is what is answered.
+    /// The caller's id, which the answer gets even if a middleware changes it.
     id: CallId,
     rest: &'a [Arc<dyn Middleware>],
     innermost: &'a Innermost<'a>,
 }
 
 impl<'a> Next<'a> {
-    /// Answers a call. Whatever its id, it counts and is answered as the caller's call.
+    /// Answers a call. It always gets the id of the caller's call.
     ///
-    /// A clone that is run as well runs the call again.
+    /// Running a clone runs the call again.
     pub fn run(self, call: ToolCall) -> BoxFuture<'a, ToolResult> {
         let call = if *call.id() == self.id { call } else { call.with_id(self.id.clone()) };
         let Some((first, rest)) = self.rest.split_first() else {
@@ -72,8 +72,8 @@ impl<'a> Next<'a> {
             let name = call.name().to_owned();
             let Self { turn, id, .. } = self.clone();
             let next = Self { rest, ..self };
-            // What a middleware left half done behind a lock of its own, that lock's poisoning
-            // tells it.
+            // Unwind safe: a middleware notices inconsistent state by the poisoning of its own
+            // lock.
             let answer = AssertUnwindSafe(async { first.around(turn, call, next).await });
             let result = answer.catch_unwind().await.unwrap_or_else(|panic| {
                 let error = PanicMessage::of(panic.as_ref())

@@ -1,4 +1,5 @@
-//! The same call made again while the first is at work and waits: it is not begun a second time.
+//! Joining: if the same call is made again while the first one waits, it is not started a second
+//! time.
 
 use toolcrib_tool::ToolCall;
 
@@ -9,8 +10,8 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::suspension::{Answer, CallKey, Caller, Outcome, Suspension};
 
 impl Turn {
-    /// What has become of the same call, made before, that is or was at work here when it came to
-    /// wait. `None` where there is none, or its answer was taken.
+    /// The answer of the same call, made before, that was running here when it began to wait.
+    /// `None` if there is none, or if its answer was already taken.
     pub(crate) async fn joined(&self, call: &ToolCall) -> Option<Answer> {
         let (state, living) = (&self.state, &self.state.shared.live_calls);
         if !state.joinable || !living.any_joinable() {
@@ -18,7 +19,7 @@ impl Turn {
         }
         let key = self.call_key(call)?;
         let mut earlier = living.joinable(key)?;
-        // What cannot be read is not known; the call is made.
+        // If the store fails, the call is made again.
         let store = state.shared.suspensions.as_ref()?;
         while let Some(settled) = store.settled(earlier.id()).await.ok()? {
             match settled.outcome() {
@@ -39,12 +40,12 @@ impl Turn {
     }
 
     fn join(&self, earlier: Suspension) -> Answer {
-        // A turn that makes several such calls asks after the first of them.
+        // A turn that joins several calls refers to the first of them.
         let _ = self.state.joined.set(earlier.id().clone());
         Answer::Suspended(Box::new(earlier))
     }
 
-    /// The key of a call that could be at work; `None` for one that would be refused.
+    /// The key of a valid call; `None` for one that would be refused.
     fn call_key(&self, call: &ToolCall) -> Option<Fingerprint> {
         let state = &self.state;
         let slot = state.slot(call.name())?;

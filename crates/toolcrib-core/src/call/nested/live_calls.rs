@@ -1,4 +1,4 @@
-//! Calls that are alive in this process while a call within them waits for somebody.
+//! Calls that stay alive in this process while a nested call waits for somebody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,18 +11,18 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::storage::bounds::{Bounds, Full};
 use crate::suspension::{Grant, Suspension, SuspensionId};
 
-/// What there may be too many of.
+/// What the bounds count, for error messages.
 const WHAT: &str = "calls that are at work and wait";
 
-/// Each of them holds its tool's state in memory.
+/// Each live call holds its tool's state in memory.
 const BOUNDS: Bounds = Bounds::per_identity(100);
 
 /// How many calls are remembered so that the same call, made again, joins them.
 const JOINABLE_MAX: usize = 1_000;
 
-/// The living calls of one executor.
+/// The live calls of one executor.
 pub(crate) struct LiveCalls {
-    /// Tells this executor from every other, in records of calls.
+    /// Identifies this executor in stored calls.
     executor: String,
     calls: Mutex<LiveCallTable>,
 }
@@ -30,8 +30,8 @@ pub(crate) struct LiveCalls {
 #[derive(Default)]
 struct LiveCallTable {
     waiting: HashMap<SuspensionId, LiveCallEntry>,
-    /// The last suspension of each caller's call that can be joined, also after it has ended: its
-    /// answer may still be there for its caller.
+    /// The last suspension of each call that can be joined, even after it has ended: its caller may
+    /// not have fetched the answer yet.
     joinable: HashMap<Fingerprint, Suspension>,
 }
 
@@ -40,7 +40,7 @@ struct LiveCallEntry {
     living: LiveCall,
 }
 
-/// A living call whose nested call waits.
+/// A live call whose nested call waits.
 pub(super) struct LiveCall {
     pub(super) root: Arc<RootCall>,
     pub(super) grant: oneshot::Sender<Grant>,
@@ -57,12 +57,12 @@ impl Default for LiveCalls {
 }
 
 impl LiveCalls {
-    /// What records of calls name this executor.
+    /// The id of this executor in stored calls.
     pub(crate) fn executor(&self) -> &str {
         &self.executor
     }
 
-    /// Notes a call that is about to wait.
+    /// Adds a call that is about to wait.
     pub(super) fn add(&self, suspension: &Suspension, living: LiveCall) -> Result<(), Full> {
         let mut calls = self.lock();
         let identity = suspension.identity();
@@ -81,7 +81,7 @@ impl LiveCalls {
         Ok(())
     }
 
-    /// Takes out a call whose nested call was decided on. Of all who ask, one gets it.
+    /// Removes a call whose nested call was decided on. Exactly one of several callers gets it.
     pub(super) fn take(&self, id: &SuspensionId) -> Option<LiveCall> {
         self.lock().waiting.remove(id).map(|entry| entry.living)
     }
@@ -96,7 +96,7 @@ impl LiveCalls {
         self.lock().joinable.get(&key).cloned()
     }
 
-    /// Forgets a call that has its answer.
+    /// Removes a call whose answer was fetched.
     pub(crate) fn forget(&self, key: Fingerprint) {
         self.lock().joinable.remove(&key);
     }

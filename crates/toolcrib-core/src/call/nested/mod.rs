@@ -1,11 +1,10 @@
-//! Calls that running tools make: what they share with the call they are made from, and how they
-//! wait.
+//! Nested calls: what they share with their parent, and how they wait.
 //!
-//! A nested call that has to wait for somebody suspends every call that led to it. In the process
-//! their futures stay alive: [`RootCall`] answers the caller that the call waits and goes on with it
-//! in a task of its own. Meanwhile the calls give their permits back, their limits stand still, and
-//! the decision reaches the nested call through [`LiveCalls`]. After a restart the bodies are gone;
-//! [`Repetition`] then makes the calls again, where that does no harm.
+//! A nested call that has to wait for somebody suspends all its ancestors. Their futures stay alive
+//! in this process: [`RootCall`] tells the caller that the call waits and continues it in a
+//! separate task. Meanwhile the calls release their permits, their time limits are paused, and the
+//! decision reaches the nested call through [`LiveCalls`]. After a restart the futures are gone;
+//! [`Repetition`] then makes the calls again if that is harmless.
 
 mod joining;
 mod live_calls;

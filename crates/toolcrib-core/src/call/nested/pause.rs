@@ -1,12 +1,12 @@
-//! Calls that stand still while a call that they lead to waits.
+//! Pausing the ancestors of a waiting call.
 
 use std::sync::Arc;
 
 use super::RunningCall;
 use crate::admission::{Lineage, take_back};
 
-/// The calls that lead to a waiting one, standing still. Dropped, they go on at once, whether or not
-/// their permits have been given to others meanwhile.
+/// The paused ancestors of a waiting call. Dropping it resumes them at once, even if their permits
+/// were given to other calls.
 pub(crate) struct Paused {
     lineage: Lineage,
     /// The innermost first.
@@ -14,7 +14,7 @@ pub(crate) struct Paused {
 }
 
 impl Paused {
-    /// Stops the calls that lead to a nested call.
+    /// Pauses the ancestors of a nested call.
     pub(crate) fn begin(lineage: &Lineage) -> Self {
         let calls: Vec<_> = lineage.calls().cloned().collect();
         for call in &calls {
@@ -24,10 +24,10 @@ impl Paused {
         Self { lineage: lineage.clone(), calls }
     }
 
-    /// Lets them go on, when each has its permit and its place in the batch again.
+    /// Resumes them once each has its permit and has passed the barrier again.
     pub(super) async fn end(mut self) {
         let calls = std::mem::take(&mut self.calls);
-        // Put back on the way out, also where the wait for a permit is given up.
+        // Resumed on every path, even if the wait for a permit is abandoned.
         let back = GoOn { lineage: &self.lineage, calls: &calls };
         let last: Vec<_> = calls.iter().rev().filter(|call| call.is_last_wait()).collect();
         let permits = last
@@ -53,7 +53,7 @@ impl Drop for Paused {
     }
 }
 
-/// Lets calls go on when dropped.
+/// Resumes calls when dropped.
 struct GoOn<'p> {
     lineage: &'p Lineage,
     calls: &'p [Arc<RunningCall>],

@@ -1,5 +1,5 @@
-//! Calls that are made again after a call within them was decided on: their bodies are gone, and a
-//! second run of them does no harm.
+//! Repeating calls after a nested call was decided on: their futures are gone, and a second run is
+//! harmless.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,30 +8,30 @@ use toolcrib_tool::{ToolError, ToolResult};
 use crate::identity::fingerprint::Fingerprint;
 use crate::suspension::{Frame, Grant, MadeCall, Within};
 
-/// One of the calls that are made again.
+/// A call that is made again.
 #[derive(Debug, Clone)]
 pub(crate) struct Repetition {
     grant: Arc<Grant>,
-    /// Its place among the calls that led to the one that was decided on.
+    /// Its index among the ancestors of the decided call.
     frame: usize,
-    /// Which of its finished calls it has asked for again.
+    /// Which of its finished nested calls it has repeated.
     asked: Arc<Mutex<Vec<bool>>>,
 }
 
-/// What a call that is made again is to do about a call it makes.
+/// What to do with a nested call of a repeated call.
 pub(crate) enum Next {
-    /// It has ended before: this was its answer.
+    /// It has ended before, with this answer.
     Finished(Box<ToolResult>),
-    /// It is the one that was decided on.
+    /// It is the call that was decided on.
     Decided(Arc<Grant>),
-    /// It led to the one that was decided on, and is made again, too.
+    /// It is an ancestor of the decided call, and is repeated as well.
     Again(Repetition),
-    /// It is a call like any other.
+    /// It is a new call.
     New,
 }
 
 impl Repetition {
-    /// The outermost of the calls that led to the one that was decided on.
+    /// The repetition of the root call.
     pub(crate) fn of(grant: Arc<Grant>) -> Self {
         Self { grant, frame: 0, asked: Arc::default() }
     }
@@ -48,7 +48,7 @@ impl Repetition {
         self.within()?.frames.get(self.frame)
     }
 
-    /// Fails if the tool is not the one that was at work when the call came to wait.
+    /// Fails if the tool changed since the call was suspended.
     pub(crate) fn check_definition(&self, definition: Fingerprint) -> Result<(), ToolError> {
         if self.frame().is_some_and(|frame| frame.definition == definition) {
             return Ok(());
@@ -57,7 +57,7 @@ impl Repetition {
             .with_hint("Make the call again."))
     }
 
-    /// What to do about a call that this one makes.
+    /// What to do with a nested call.
     pub(crate) fn next(&self, made: &MadeCall) -> Next {
         let (Some(within), Some(frame)) = (self.within(), self.frame()) else { return Next::New };
         if within.frames.len() == self.frame + 1 && within.is_nested(made) {

@@ -1,4 +1,4 @@
-//! Going on with a call after the call within it was decided on.
+//! Resuming a call after its nested call was decided on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::call::turn::Turn;
 use crate::suspension::{Answer, Grant, Granted, Suspension};
 
 impl LiveCalls {
-    /// Lets a call of this process go on. The grant comes back where the call is not alive here.
-    /// `refused` says why its client may make it no longer.
+    /// Resumes a call of this process. Returns the grant if the call is not alive here. `refused`
+    /// is the reason if its client lost its rights.
     pub(crate) async fn resume(
         &self,
         turn: &Turn,
@@ -26,11 +26,11 @@ impl LiveCalls {
 }
 
 impl Turn {
-    /// Goes on with a call whose bodies, if it had any, are gone: it is made again.
+    /// Resumes a call whose future is gone by making it again.
     pub(crate) async fn resume_again(&self, grant: Grant) -> Answer {
         let turn = self.with_values(grant.suspension().caller().values());
         let grant = Arc::new(grant);
-        // A call that another one made goes on where it was: that one is made again.
+        // For a nested call, its root call is made again.
         let (call, start) = match grant.suspension().outermost_call() {
             Some(call) => {
                 (call, RootStart { repetition: Some(Repetition::of(grant)), ..RootStart::alone() })
@@ -40,7 +40,7 @@ impl Turn {
         make(&turn, call, start).await.into_answer()
     }
 
-    /// Goes on with a call whose bodies were at work elsewhere, or have ended here.
+    /// Resumes a call whose future was in another process, or has ended here.
     pub(crate) async fn resume_gone(&self, grant: Grant) -> Answer {
         let suspension = grant.suspension();
         let within = suspension.within();
@@ -72,7 +72,7 @@ impl Turn {
     }
 }
 
-/// The failure of a call that was at work in a process that has ended.
+/// The error for a call that was running in a process that has ended.
 pub(crate) fn unfinished(suspension: &Suspension) -> ToolError {
     let (outer, inner) = (suspension.called_tool(), suspension.tool());
     ToolError::outcome_unknown(format!(

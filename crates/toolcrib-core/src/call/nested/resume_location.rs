@@ -1,23 +1,22 @@
-//! Where a suspended call can be gone on with.
+//! Where a suspended call can be resumed.
 
 use crate::call::turn::TurnState;
 use crate::suspension::{RedeemError, StoreError, Suspension};
 
-/// Where a suspended call can be gone on with.
+/// Where a suspended call can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum ResumeLocation {
-    /// Here.
+    /// In this process.
     Here,
-    /// In the process of another server, in which the calls that made it are at work.
+    /// In another server's process, where its ancestors are running.
     Elsewhere(u32),
-    /// Nowhere: the process in which the calls that made it were at work has ended, and they cannot
-    /// be made again.
+    /// Nowhere: the process in which its ancestors ran has ended, and they cannot be repeated.
     Nowhere,
 }
 
 impl TurnState {
-    /// Where a suspended call can be gone on with.
+    /// Where a suspended call can be resumed.
     pub(crate) async fn standing(
         &self,
         suspension: &Suspension,
@@ -26,7 +25,7 @@ impl TurnState {
         let Some(executor) = within.alive_in.as_deref() else { return Ok(ResumeLocation::Here) };
         let living = &self.shared.live_calls;
         if executor == living.executor() {
-            // It may just have been taken, to be gone on with.
+            // It may just have been taken to be resumed.
             return Ok(ResumeLocation::Here);
         }
         let elsewhere = match &self.shared.suspensions {
@@ -40,7 +39,7 @@ impl TurnState {
         })
     }
 
-    /// Fails where only another server can go on with a call.
+    /// Fails if only another server can resume the call.
     pub(crate) async fn check_here(&self, suspension: &Suspension) -> Result<(), RedeemError> {
         match self.standing(suspension).await? {
             ResumeLocation::Elsewhere(process) => Err(RedeemError::Elsewhere { process }),

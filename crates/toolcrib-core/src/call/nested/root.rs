@@ -1,5 +1,4 @@
-//! A call of the host's own, with everything that is made within it: it may outlive the request that
-//! made it.
+//! A root call with its nested calls, which may outlive the request that made it.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,36 +23,36 @@ use crate::call::turn::Turn;
 use crate::events::VoiceHandle;
 use crate::suspension::{Answer, Grant, Granted, Settled, Suspension};
 
-/// A call of the host's own, as it and the calls made within it know it.
+/// The state that a root call and its nested calls share.
 #[derive(Default)]
 pub(crate) struct RootCall {
-    /// Below that of the turn.
+    /// A child of the turn's token.
     cancellation: Cancellation,
     state: Mutex<RootCallState>,
-    /// Told when a limit of one of its calls stands still or goes on.
+    /// Notified when the time limit of one of its calls is paused or resumed.
     time: Notify,
-    /// One of its calls at a time waits for somebody.
+    /// Only one of its calls at a time waits for somebody.
     asking: OnceLock<Arc<tokio::sync::Mutex<()>>>,
     voice: OnceLock<VoiceHandle>,
 }
 
 #[derive(Default)]
 struct RootCallState {
-    /// When the caller wants its answer. A call that waits has been answered.
+    /// The caller's deadline; none once the caller was told that the call waits.
     deadline: Option<Instant>,
-    /// A call within it has come to wait, and nobody knows yet.
+    /// A nested call has begun to wait, and the caller was not told yet.
     waits: Option<Box<Suspension>>,
-    /// Whoever drives it.
+    /// The waker of the task that drives it.
     driver: Option<Waker>,
-    /// Whoever waits for what becomes of it since a decision.
+    /// Receives the answer after a decision.
     asked_by: Option<oneshot::Sender<Answer>>,
-    /// It ends with this process, and is made again after a restart.
+    /// It ends with this process and is made again after a restart.
     is_left: bool,
-    /// Why its client may make it no longer.
+    /// Why its client lost its rights.
     refused: Option<String>,
 }
 
-/// What has become of a call.
+/// How far a call got.
 enum CallStep {
     Done(Box<Answered>),
     Waits(Box<Suspension>),
@@ -61,29 +60,29 @@ enum CallStep {
 
 type Work = BoxFuture<'static, Answered>;
 
-/// How a call of the host's own is begun.
+/// How to start a root call.
 pub(crate) struct RootStart<'s> {
-    /// The calls of the same batch.
+    /// The lineage, with the barrier of the batch.
     pub(crate) lineage: Lineage,
     pub(crate) batch: Option<&'s Flights>,
-    /// Its place in that batch, from 0.
+    /// Its index in the batch, from 0.
     pub(crate) position: usize,
-    /// It was suspended, and this is what was decided on it.
+    /// The decision, if the call was suspended.
     pub(crate) grant: Option<Arc<Grant>>,
-    /// A call within it was decided on, and it is made again.
+    /// Set if a nested call was decided on and this call is made again.
     pub(crate) repetition: Option<Repetition>,
 }
 
 impl RootStart<'_> {
-    /// Of a call that is no part of a batch.
+    /// For a call that is not part of a batch.
     pub(crate) fn alone() -> Self {
         let (lineage, batch, grant, repetition) = (Lineage::root(), None, None, None);
         Self { lineage, batch, position: 0, grant, repetition }
     }
 }
 
-/// Makes a call. Dropping the future ends the call, unless it has come to wait within: from then on
-/// it goes on by itself.
+/// Makes a call. Dropping the future ends the call, unless a nested call waits: from then on it
+/// continues in the background.
 pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> Answered {
     let root = Arc::new(RootCall::of(turn));
     let RootStart { lineage, batch, position, grant, repetition } = start;
@@ -95,7 +94,7 @@ pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> A
     }
     let (id, tool, started) = (call.id().clone(), call.name().to_owned(), Instant::now());
     let (own, batch) = (turn.clone(), batch.cloned());
-    // The memory first: a call's state is large, and would be copied there.
+    // Allocates first, because the large future would otherwise be copied.
     let memory = Box::new_uninit();
     let work = Box::into_pin(Box::write(memory, async move {
         let (batch, grant, repetition) = (batch.as_ref(), grant.as_deref(), repetition.as_ref());
@@ -131,7 +130,7 @@ fn answered_waiting(
     Answered { result: ToolResult::failure(id, tool, error, duration), limit, side }
 }
 
-/// Drives a call whose caller has been told that it waits, until it ends.
+/// Drives a call whose caller was told that it waits, until it ends.
 async fn go_on(root: Arc<RootCall>, turn: Turn, mut work: Work, mut last: Suspension) {
     loop {
         let (answer, next) = match root.next(&mut work).await {
@@ -160,32 +159,32 @@ impl RootCall {
         &self.cancellation
     }
 
-    /// When the caller wants its answer.
+    /// The caller's deadline.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.lock().deadline
     }
 
-    /// The voice in which the call itself speaks.
+    /// Sets the event emitter of the root call.
     pub(crate) fn speaks(&self, voice: &VoiceHandle) {
         let _ = self.voice.set(voice.clone());
     }
 
-    /// Completes when the limits of its calls may have changed, from its first poll on.
+    /// Completes when the time limits of its calls may have changed since the first poll.
     pub(crate) fn time_changes(&self) -> Notified<'_> {
         self.time.notified()
     }
 
-    /// A limit of one of its calls stands still or goes on.
+    /// The time limit of one of its calls was paused or resumed.
     pub(super) fn time_changed(&self) {
         self.time.notify_waiters();
     }
 
-    /// Waits until no other call within it waits for somebody.
+    /// Waits until no other of its nested calls waits for somebody.
     pub(crate) async fn ask(&self) -> OwnedMutexGuard<()> {
         Arc::clone(self.asking.get_or_init(Arc::default)).lock_owned().await
     }
 
-    /// A call within it waits: its caller is to be told.
+    /// A nested call waits: the caller has to be told.
     pub(super) fn wait(&self, suspension: Box<Suspension>) {
         if let Some(voice) = self.voice.get() {
             voice.suspend(suspension.waiting().as_str());
@@ -200,19 +199,20 @@ impl RootCall {
         driver.into_iter().for_each(Waker::wake);
     }
 
-    /// The host shuts down, and the call can be made again afterwards: what waits stays.
+    /// The host shuts down and the call can be made again afterwards: the waiting call stays in the
+    /// store.
     pub(super) fn leave(&self) {
         self.lock().is_left = true;
         self.cancellation.set();
     }
 
-    /// What the call is answered with in place of its own answer: its client may make it no longer.
+    /// The error that replaces the call's answer if its client lost its rights.
     pub(crate) fn refusal(&self) -> Option<ToolError> {
         let reason = self.lock().refused.take()?;
         Some(cut_short(ToolError::denied(reason), false))
     }
 
-    /// Works on the call until it ends or waits for somebody.
+    /// Drives the call until it ends or waits for somebody.
     async fn next(&self, work: &mut Work) -> CallStep {
         poll_fn(|cx| {
             if let Poll::Ready(answered) = work.as_mut().poll(cx) {
@@ -230,8 +230,7 @@ impl RootCall {
         .await
     }
 
-    /// Says what has become of the call since it waited as `last`: to whoever decided on that, or to
-    /// whoever asks later.
+    /// Reports the outcome of the call that waited as `last`: to the decider, or to the store.
     async fn tell(&self, turn: &Turn, last: &Suspension, answer: Answer) {
         let (asked_by, is_left) = {
             let mut state = self.lock();
@@ -265,7 +264,7 @@ impl std::fmt::Debug for RootCall {
     }
 }
 
-/// Ends a call when whoever resumed it goes away before its answer.
+/// Ends a call if the future that resumed it is dropped before the answer.
 struct EndWhenDropped(Option<Arc<RootCall>>);
 
 impl Drop for EndWhenDropped {
@@ -277,9 +276,9 @@ impl Drop for EndWhenDropped {
 }
 
 impl LiveCall {
-    /// Lets the call go on with what was decided on the call within it. `turn` is that of whoever
-    /// decided: its cancellation and its deadline hold for the rest of the call. `refused` says why
-    /// the call's client may make it no longer.
+    /// Resumes the call with the decision on its nested call. `turn` is the decider's: its
+    /// cancellation and deadline apply to the rest of the call. `refused` is the reason if the
+    /// call's client lost its rights.
     pub(crate) async fn resume(self, turn: &Turn, grant: Grant, refused: Option<String>) -> Answer {
         let Self { root, grant: give } = self;
         let suspension = grant.suspension().clone();
@@ -296,7 +295,7 @@ impl LiveCall {
         if is_refused || matches!(grant.granted(), Granted::Cancelled) {
             root.cancellation.set();
         }
-        // Where nobody takes it, the calls have just ended.
+        // If the receiver is gone, the calls have just ended.
         let _ = give.send(grant);
         let answer = async { answer.await.ok() };
         tokio::pin!(answer);

@@ -1,4 +1,4 @@
-//! One call at work, as the calls that it makes know it.
+//! One running call, as its nested calls see it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::registry::ToolSlot;
 use crate::suspension::{Finished, Frame, MadeCall};
 
-/// The answers of nested calls that are kept for one call take no more room than this, in bytes.
-/// A call that has made larger ones is not made again after a restart.
+/// The maximum total size of stored nested answers per call, in bytes. A call with larger ones is
+/// not repeated after a restart.
 const FINISHED_BYTES: usize = 256 * 1024;
 
-/// A call at work.
+/// A running call.
 pub(crate) struct RunningCall {
     call_id: CallId,
     tool: Arc<ToolSlot>,
-    /// How its maker made it; `None` for a call of the host's own.
+    /// How its parent made it; `None` for a root call.
     made: Option<MadeCall>,
     begun: OnceLock<StartedWork>,
     presence: Mutex<Option<Arc<Presence>>>,
-    /// Others wait for its answer.
+    /// The duty to publish its answer, if followers wait for it.
     owed: Mutex<Option<LeaderDuty>>,
     finished: Mutex<FinishedCalls>,
     pause: Mutex<PauseState>,
@@ -33,14 +33,14 @@ pub(crate) struct RunningCall {
 
 struct StartedWork {
     arguments: Arguments,
-    /// When its limit ends if it never stands still, and how long the limit is.
+    /// When its time limit ends without pauses, and how long the limit is.
     limit: Option<(Instant, Duration)>,
     permit: Option<Weak<admission::ConcurrencySlot>>,
-    /// The tool that the call is handed on to, if its tool does nothing else.
+    /// The tool that the call is delegated to, if its own tool only delegates.
     delegate: Option<String>,
 }
 
-/// What the call has made that has ended.
+/// Its finished nested calls.
 #[derive(Default)]
 struct FinishedCalls {
     calls: Vec<Finished>,
@@ -48,10 +48,10 @@ struct FinishedCalls {
     too_large: bool,
 }
 
-/// How long the call has stood still.
+/// How long the call was paused.
 #[derive(Default)]
 struct PauseState {
-    /// Nested calls of it that wait.
+    /// Its waiting nested calls.
     waiting: usize,
     since: Option<Instant>,
     total: Duration,
@@ -65,7 +65,7 @@ impl RunningCall {
         Self { call_id, tool, made, begun, presence, owed, finished, pause }
     }
 
-    /// The tool's own work begins.
+    /// The tool starts to run.
     pub(crate) fn begin(
         &self,
         arguments: Arguments,
@@ -75,7 +75,7 @@ impl RunningCall {
         delegate: Option<String>,
     ) {
         let permit = permit.map(Arc::downgrade);
-        // A call begins once.
+        // A call starts once.
         let _ = self.begun.set(StartedWork { arguments, limit, permit, delegate });
         *lock(&self.presence) = Some(Arc::new(presence));
     }
@@ -93,23 +93,23 @@ impl RunningCall {
         self.tool.entry.name()
     }
 
-    /// Whether the call does nothing but hand itself on to that tool.
+    /// Whether the call only delegates to that tool.
     pub(crate) fn delegates_to(&self, tool: &str) -> bool {
         self.begun.get().is_some_and(|begun| begun.delegate.as_deref() == Some(tool))
     }
 
-    /// Notes that others wait for the answer of this call.
+    /// Sets the duty to publish the answer.
     pub(crate) fn owes(&self, run: Option<LeaderDuty>) {
         *lock(&self.owed) = run;
     }
 
-    /// Those that wait for the answer, if they still do.
+    /// Takes the duty to publish the answer, if it is still there.
     pub(crate) fn take_owed(&self) -> Option<LeaderDuty> {
         lock(&self.owed).take()
     }
 
-    /// When its limit ends, and how long the limit is; `None` where there is none, before the work
-    /// begins, and while the call stands still.
+    /// When its time limit ends, and how long the limit is; `None` if there is none, before the
+    /// work begins, and while the call is paused.
     pub(crate) fn limit_end(&self) -> Option<(Instant, Duration)> {
         let (at, limit) = self.begun.get()?.limit?;
         let pause = lock(&self.pause);
@@ -119,14 +119,14 @@ impl RunningCall {
         at.checked_add(pause.total).map(|at| (at, limit))
     }
 
-    /// How long it has stood still.
+    /// How long it was paused.
     pub(crate) fn stood_still(&self) -> Duration {
         let pause = lock(&self.pause);
         pause.total + pause.since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
-    /// A call that it made waits: it stands still, lets others use its permit and its place in the
-    /// batch, and keeps nobody waiting for its answer.
+    /// A nested call waits: pauses this call, lends its permit, leaves the barrier, and releases
+    /// the followers that wait for its answer.
     pub(super) fn stand_still(&self) {
         let first = {
             let mut pause = lock(&self.pause);
@@ -145,7 +145,7 @@ impl RunningCall {
         }
     }
 
-    /// A call that it made waits no more.
+    /// A nested call no longer waits.
     pub(super) fn go_on(&self) {
         let mut pause = lock(&self.pause);
         pause.waiting = pause.waiting.saturating_sub(1);
@@ -156,7 +156,7 @@ impl RunningCall {
         }
     }
 
-    /// Whether no more than one of its calls waits.
+    /// Whether at most one of its nested calls waits.
     pub(super) fn is_last_wait(&self) -> bool {
         lock(&self.pause).waiting <= 1
     }
@@ -173,7 +173,7 @@ impl RunningCall {
         &self.tool
     }
 
-    /// Keeps the answer to a call it has made, where it could be made again itself.
+    /// Stores the answer of a nested call, if this call could be repeated.
     pub(crate) fn keep(&self, made: MadeCall, result: &ToolResult) {
         if !self.is_harmless() {
             return;
@@ -191,14 +191,14 @@ impl RunningCall {
         finished.calls.push(Finished { made, result: result.clone() });
     }
 
-    /// Whether its tool promises that a second run does no harm.
+    /// Whether its tool declares that a second run is harmless.
     fn is_harmless(&self) -> bool {
         let annotations = self.tool.entry.definition.annotations();
         annotations.read_only || annotations.idempotent
     }
 
-    /// The call as a suspension keeps it; `next` is the tool of the call that it has made. `None`
-    /// before its work has begun, when it makes no calls.
+    /// The call as stored in a suspension; `next` is the tool of its nested call. `None` before its
+    /// work has begun.
     pub(crate) fn frame(&self, next: &str) -> Option<Frame> {
         let begun = self.begun.get()?;
         let finished = lock(&self.finished);
@@ -224,7 +224,7 @@ impl std::fmt::Debug for RunningCall {
     }
 }
 
-/// Nothing of the caller's runs under any of these locks.
+/// No foreign code runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

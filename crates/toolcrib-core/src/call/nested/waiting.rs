@@ -1,4 +1,4 @@
-//! A nested call that waits for somebody, and with it the calls that lead to it.
+//! A nested call that waits for somebody, together with its ancestors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,31 +19,30 @@ use crate::suspension::{
     redeem_for_caller,
 };
 
-/// Whoever asks after the call has this long to end it when its time is over, before it ends itself.
+/// How long callers that ask for the outcome have to end an expired call before it ends itself.
 const LATE: Duration = Duration::from_secs(2);
 
-/// How often a store that fails is asked again.
+/// How often to retry a failing store.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a decision that somebody has taken may be on its way.
+/// How long a decision may take to arrive after its record was taken.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
-/// A nested call that is about to wait, or waits. Dropped, it waits no more, and nothing is left of
-/// it.
+/// A nested call that is about to wait, or waits. Dropping it withdraws the call completely.
 pub(crate) struct NestedWait {
     shared: Arc<Shared>,
     root: Arc<RootCall>,
     suspension: Box<Suspension>,
     granted: oneshot::Receiver<Grant>,
-    /// `None` once the calls that lead to it go on.
+    /// `None` once its ancestors are resumed.
     paused: Option<Paused>,
     _asking: OwnedMutexGuard<()>,
-    /// Whether its record is in the store, and nobody else is known to have taken it.
+    /// Whether its record is in the store and not known to be taken.
     is_kept: bool,
 }
 
 impl NestedWait {
-    /// Notes that a call waits, before anybody can find it in the store.
+    /// Registers a waiting call before anybody can find it in the store.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         lineage: &Lineage,
@@ -65,13 +64,13 @@ impl NestedWait {
         })
     }
 
-    /// Its record is in the store now.
+    /// Records that it is in the store now.
     pub(crate) fn kept(&mut self) {
         self.is_kept = true;
     }
 
-    /// Tells the caller, and waits for the decision. When this returns, the calls that lead here go
-    /// on. The error is the answer of the nested call.
+    /// Tells the caller and waits for the decision. When this returns, the ancestors continue. The
+    /// error is the answer of the nested call.
     pub(crate) async fn decision(mut self, cancelled: &Cancellation) -> Result<Grant, ToolError> {
         self.root.wait(self.suspension.clone());
         let shutdown = Arc::clone(&self.shared);
@@ -102,7 +101,7 @@ impl NestedWait {
             };
             match granted {
                 Some(Ok(grant)) => return Ok(grant),
-                // Only this holds the other end, or whoever has taken it to decide.
+                // The sender was dropped by whoever took the call to decide on it.
                 Some(Err(_)) => return Err(withdrawn()),
                 None => {}
             }
@@ -124,7 +123,7 @@ impl NestedWait {
         }
     }
 
-    /// The grant that ends the call because its time is over.
+    /// The grant for an expired call.
     async fn expired(&self) -> Result<Grant, RedeemError> {
         let store = self.shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
         let (id, identity) = (self.suspension.id(), self.suspension.identity());
@@ -132,14 +131,14 @@ impl NestedWait {
         redeem_for_caller(&**store, id, identity, now, Resolution::Expire, THE_HOST).await
     }
 
-    /// How long it may wait still; `None`: for ever.
+    /// The remaining time to wait; `None` means forever.
     fn time_left(&self) -> Option<Duration> {
         let expires_at = self.suspension.expires_at();
         (expires_at != Timestamp::NEVER).then(|| expires_at.since(self.shared.now()))
     }
 
-    /// The host shuts down. A call that can be made again stays where it waits; any other ends now,
-    /// so that its tool can say what it has done.
+    /// The host shuts down. A call that can be repeated stays in the store; any other ends now, so
+    /// that its tool can report what it has done.
     fn shut_down(&mut self) -> ToolError {
         if self.suspension.within().is_some_and(crate::suspension::Within::is_repeatable) {
             self.is_kept = false;
@@ -168,7 +167,7 @@ impl Drop for NestedWait {
     }
 }
 
-/// Nobody is to decide on a call that waits no more.
+/// Removes a call that no longer waits from the store.
 async fn take_back(store: Arc<dyn SuspensionStore>, id: SuspensionId, resolved: Resolved) {
     if let Err(error) = store.take(&id, &resolved).await {
         tracing::warn!(%error, "a call that waits no more could not be taken out of the store");

@@ -1,4 +1,4 @@
-//! A call's answer on its way out.
+//! The last steps of a call's answer.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::output::spill::Owner;
 use crate::registry::ToolSlot;
 use crate::suspension::{Answer, Suspension};
 
-/// A call's answer, and what its batch needs to know of it.
+/// A call's answer, and what its batch needs beside it.
 pub(crate) struct Answered {
     pub(crate) result: ToolResult,
     /// The call's own text budget, in characters.
@@ -24,20 +24,20 @@ pub(crate) struct Answered {
     pub(crate) side: SideOutput,
 }
 
-/// What belongs to an answer beside the result.
+/// Parts of an answer beside the result.
 #[derive(Default)]
 pub(crate) struct SideOutput {
-    /// What was there before the text was cut.
+    /// The output before the text was cut.
     pub(crate) whole: Option<UncutOutput>,
-    /// Where the text was spilled, of an answer that others get too.
+    /// Where the text was spilled, if other calls share the answer.
     pub(crate) spilled: Option<Arc<SpillMemo>>,
-    /// The call waits; the result only says so.
+    /// Set if the call waits; the result only reports that.
     pub(crate) suspension: Option<Box<Suspension>>,
-    /// A nested call waits, and its maker with it.
+    /// Set if a nested call waits, together with its parent.
     pub(crate) wait: Option<Box<NestedWait>>,
 }
 
-/// What the answer to a call of this tool may hold.
+/// The output limits of a call of this tool.
 pub(super) fn limits(state: &TurnState, slot: Option<&Arc<ToolSlot>>) -> OutputLimits {
     let config = state.shared.config.load();
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
@@ -45,7 +45,7 @@ pub(super) fn limits(state: &TurnState, slot: Option<&Arc<ToolSlot>>) -> OutputL
 }
 
 impl SideOutput {
-    /// The outcome of a call that left the pipeline, and what belongs to its answer beside it.
+    /// Splits a pipeline exit into the outcome and the side output.
     pub(super) fn of(
         leave: PipelineExit,
         spilled: Option<Arc<SpillMemo>>,
@@ -61,7 +61,7 @@ impl SideOutput {
         }
     }
 
-    /// Cuts an outcome that is longer than it may be, and keeps the whole.
+    /// Cuts an outcome that exceeds its limits, and keeps the complete one.
     pub(super) async fn fit(
         &mut self,
         state: &TurnState,
@@ -79,7 +79,7 @@ impl SideOutput {
         fitted.outcome
     }
 
-    /// What the audit log says has become of the call.
+    /// The outcome as the audit log records it.
     pub(super) fn audited(&self, outcome: &Result<ToolOutput, ToolError>) -> AuditOutcome {
         match outcome {
             Ok(_) => AuditOutcome::Success,
@@ -88,7 +88,7 @@ impl SideOutput {
         }
     }
 
-    /// Tells those who listen how the call ended.
+    /// Tells listeners how the call ended.
     pub(super) fn announce(&self, voice: &Voice, result: &ToolResult) {
         match &self.suspension {
             None => voice.record(result),
@@ -101,7 +101,7 @@ impl SideOutput {
 pub(super) struct Bypass {
     limit: usize,
     side: SideOutput,
-    /// What the text was cut to, if it was.
+    /// The cut content, if the text was cut.
     cut: Option<Vec<Content>>,
 }
 
@@ -112,14 +112,13 @@ impl Answered {
         (result, Bypass { limit, side, cut })
     }
 
-    /// The answer after middleware has seen the result: a text that it has changed is taken as it is,
-    /// and a call that waits still does unless it was answered in another way. `limit` is for answers
-    /// of the middleware's own.
+    /// The answer after middleware: a changed text is used as it is, and a waiting call still waits
+    /// unless the middleware answered it. `limit` applies to answers that the middleware made.
     pub(super) fn join(result: ToolResult, bypass: Option<Bypass>, limit: usize) -> Self {
         let Some(Bypass { limit, side, cut }) = bypass else {
             return Self { result, limit, side: SideOutput::default() };
         };
-        // A result without content cannot be told to be the one that was cut.
+        // A result without content cannot be identified as the one that was cut.
         let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
         let SideOutput { whole, spilled, suspension, wait } = side;
@@ -132,12 +131,12 @@ impl Answered {
         Self { result, limit, side }
     }
 
-    /// What was there before the text was cut, if it was.
+    /// The output before the text was cut, if it was.
     pub(crate) fn whole(&self) -> Option<&UncutOutput> {
         self.side.whole.as_ref()
     }
 
-    /// What has become of the call.
+    /// Converts it into the public answer.
     pub(crate) fn into_answer(self) -> Answer {
         match self.side.suspension {
             Some(suspension) => Answer::Suspended(suspension),
@@ -163,7 +162,7 @@ mod tests {
         ToolResult::failure("1".into(), "t", error, Duration::ZERO)
     }
 
-    /// Whether what was cut is kept where middleware puts the second result in place of the first.
+    /// Whether the uncut output is kept if middleware replaces the first result with the second.
     fn keeps_whole(cut: Option<&str>, now: Option<&str>) -> bool {
         let whole = Some(UncutOutput::of(&"the secret and more".into()));
         let side = SideOutput { whole, ..SideOutput::default() };

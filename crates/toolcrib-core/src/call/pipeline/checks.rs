@@ -1,5 +1,5 @@
-//! The checks of a call that come before anybody is asked: is there such a tool, may it run here, do
-//! its arguments, its context and its constraints hold.
+//! The checks before consent: whether the tool exists and is available, and whether arguments,
+//! context and constraints are valid.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -41,12 +41,12 @@ impl<'c> OwnCheck<'c> {
         Self { tool, context, limit }
     }
 
-    /// What the tool would do, as far as it can say.
+    /// The tool's plan, if it can make one.
     pub(super) fn plan(self, arguments: &Arguments) -> Result<Option<Plan>, ToolError> {
         self.tool.plan(arguments, self.context)
     }
 
-    /// The digest of the code that would run now, where it can change.
+    /// The digest of the code that would run, if it can change.
     pub(super) fn code(self) -> Option<String> {
         Some(Fingerprint::of_json(&self.tool.code()?.into()).to_string())
     }
@@ -56,17 +56,17 @@ impl<'c> OwnCheck<'c> {
     }
 }
 
-/// A call all of whose checks that need no tool have passed.
+/// A call that has passed all checks that do not run the tool's code.
 pub(crate) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
     pub(crate) arguments: Arguments,
-    /// Which call it is; `None` for tools whose calls always run.
+    /// The cache key; `None` for tools whose calls always run.
     pub(super) key: Option<CacheKey>,
 }
 
-/// Reads and checks the arguments of a call: parse or repair, strip, fill in defaults, validate or coerce;
-/// then the context and the tool's rules. What had to be mended is noted in `mending`, also where the call
-/// is refused.
+/// Reads and checks the arguments of a call: parse or repair, strip, fill in defaults, validate or
+/// coerce; then the context and the tool's constraints. Corrections are recorded in `mending`, even
+/// if the call is refused.
 pub(crate) fn checked<'t>(
     turn: &Turn,
     slot: &'t ToolSlot,
@@ -82,7 +82,7 @@ pub(crate) fn checked<'t>(
     Ok(Checked { compiled: slot.compiled(), arguments, key })
 }
 
-/// Which call it is; `None` for tools whose calls always run.
+/// The cache key; `None` for tools whose calls always run.
 fn key(turn: &Turn, slot: &ToolSlot, arguments: &Arguments) -> Result<Option<CacheKey>, ToolError> {
     let definition = &slot.entry.definition;
     if definition.cache().is_none() && definition.dedupe() == Dedupe::None {
@@ -93,8 +93,8 @@ fn key(turn: &Turn, slot: &ToolSlot, arguments: &Arguments) -> Result<Option<Cac
     Ok(Some(CacheKey::of(callee, arguments.tape()?.root(), values, identity)))
 }
 
-/// Fails if the arguments break a rule of the tool. Whatever the rule calls its refusal, and if it panics:
-/// what cannot be checked does not hold.
+/// Fails if the arguments violate a constraint of the tool, or if the constraint panics. The error
+/// always gets the kind `constraint`.
 fn require_constraint(
     turn: &Turn,
     slot: &ToolSlot,
@@ -110,7 +110,7 @@ fn require_constraint(
         .map_err(|error| error.with_kind(ErrorKind::Constraint))
 }
 
-/// The definition of a tool, or what a call of it would fail with.
+/// The definition of a tool, or the error that a call would get.
 pub(crate) fn describe<'t>(
     turn: &'t Turn,
     name: &str,
@@ -119,7 +119,7 @@ pub(crate) fn describe<'t>(
     available(slot).map(|()| &slot.entry.definition)
 }
 
-/// There is no such tool; which ones are near.
+/// The error for an unknown tool, with similar names.
 pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
     let near: Vec<_> = turn.state.near(name).iter().map(|near| format!("`{near}`")).collect();
     let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
@@ -142,7 +142,7 @@ pub(super) fn available(slot: &ToolSlot) -> Result<(), ToolError> {
         .with_hint(format!("For the user: tool {name} is unavailable.")))
 }
 
-/// Fails if the host has not supplied what the tool needs.
+/// Fails if a required context value is missing.
 fn require_context(turn: &Turn, slot: &ToolSlot) -> Result<(), ToolError> {
     let missing = slot.entry.definition.injections().iter().find(|injection| {
         injection.required() && turn.state.values.get(injection.context_key()).is_none()
@@ -158,18 +158,18 @@ fn require_context(turn: &Turn, slot: &ToolSlot) -> Result<(), ToolError> {
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-/// A call that came in, or a dry run of one.
+/// An incoming call, or a dry run of one.
 #[derive(Clone, Copy)]
 pub(super) struct Incoming<'c> {
     pub(super) turn: &'c Turn,
     pub(super) origin: &'c Origin<'c>,
     pub(super) id: &'c CallId,
-    /// Where somebody listens.
+    /// Present if there are listeners.
     pub(super) voice: Option<&'c Voice>,
 }
 
 impl Incoming<'_> {
-    /// What the tool sees of the call, and what the executor knows of it.
+    /// The tool's context, and the executor's side of it.
     pub(super) fn context(self, slot: &Arc<ToolSlot>) -> (CallContext, Arc<ExecutorHost>) {
         let Self { turn, origin, id, voice } = self;
         let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, voice.map(Voice::handle)));
@@ -188,7 +188,7 @@ impl Incoming<'_> {
         (builder.host(Arc::clone(&host) as Arc<dyn CallHost>).build(), host)
     }
 
-    /// Tells those who listen what the tool would get.
+    /// Tells listeners which arguments the tool will get.
     pub(super) fn announce(self, slot: &ToolSlot, arguments: &Arguments) {
         if let Some(voice) = self.voice {
             let mask = self.turn.state.shared.mask.load();

@@ -1,4 +1,4 @@
-//! Whether a checked call may run: policy and approval.
+//! The consent station: policy and approval.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::registry::ToolSlot;
 use crate::suspension::{Grant, Granted, Waiting, client_output};
 
 impl<'a> PipelineRun<'a> {
-    /// Passes a call that may run. Whoever approves it may change its arguments, which are checked
-    /// like any others.
+    /// Passes calls that may run. An approver may change the arguments, which are then checked
+    /// again.
     pub(super) async fn consent(
         &mut self,
         slot: &'a ToolSlot,
@@ -41,7 +41,7 @@ impl<'a> PipelineRun<'a> {
                 if let (Some(grant), Decision::Denied { by, shown, .. }) =
                     (self.origin.grant, &mut self.record.decision)
                 {
-                    // Somebody had approved it, before a rule came to deny it.
+                    // It was approved before a rule was added that denies it.
                     *by = grant.decider().map(str::to_owned);
                     *shown = grant.shown();
                 }
@@ -84,7 +84,7 @@ impl<'a> PipelineRun<'a> {
                 self.record.decision = asked.approved(false);
             }
             Decided::ApproveChanged { arguments } => {
-                // Recorded even if they are refused: they are what was approved.
+                // Recorded even if they are refused, because they are what was approved.
                 self.record.arguments = state.shared.audit.as_ref().map(|audit| {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
@@ -95,7 +95,7 @@ impl<'a> PipelineRun<'a> {
                 if let Some(own_check) = call.own_check() {
                     own_check.passes(&call.checked.arguments).await?;
                 }
-                // Whoever approves may not allow what a rule denies.
+                // An approver cannot override a rule that denies.
                 if let Verdict::Deny { by, message } =
                     state.verdict(&slot.entry, &call.checked.arguments)
                 {
@@ -112,7 +112,7 @@ impl<'a> PipelineRun<'a> {
         Ok(())
     }
 
-    /// What is shown to whoever decides: what would run. A call that could not run is not asked about.
+    /// What the approver is shown. Fails for calls that could not run, which need no approval.
     async fn shown_to_a_person(
         &self,
         slot: &ToolSlot,
@@ -121,7 +121,7 @@ impl<'a> PipelineRun<'a> {
         let arguments = &call.checked.arguments;
         match &slot.entry.body {
             Body::PerUse(factory) if factory.is_asked_first() => {
-                // Closed before anybody is asked: nothing is held open while a person thinks.
+                // Closed before the question, so that nothing stays open while a person decides.
                 let instance = Instance::own(&slot.entry.body, &call.cx, call.limit).await?;
                 let own_check = call.check_of(&instance);
                 own_check.passes(arguments).await?;
@@ -131,7 +131,7 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// Whether the call has been decided on already: by a grant, or by an approval in its session.
+    /// Whether the call was already approved, by a grant or in its session.
     fn is_decided(&mut self, slot: &ToolSlot, arguments: &Arguments) -> Result<bool, ToolError> {
         let state = self.state();
         if let Some(grant) = self.origin.grant {
@@ -151,7 +151,7 @@ impl<'a> PipelineRun<'a> {
             return Ok(true);
         }
         if let Some(repetition) = self.origin.repetition {
-            // It was let through before it came to wait for the call it makes.
+            // It was approved before it began to wait for its nested call.
             self.record.decision = approved_by(repetition.grant());
             return Ok(true);
         }
@@ -164,7 +164,7 @@ impl<'a> PipelineRun<'a> {
         Ok(false)
     }
 
-    /// Fails if the code that would run is not the code that was approved.
+    /// Fails if the code changed since it was approved.
     pub(super) fn check_code(&self, own: Option<OwnCheck<'_>>) -> Result<(), ToolError> {
         let (Some(own), Some(ApprovedCode(approved))) = (own, &self.approved_code) else {
             return Ok(());
@@ -176,9 +176,8 @@ impl<'a> PipelineRun<'a> {
         Err(ToolError::denied(message).with_hint("Make the call again."))
     }
 
-    /// Ends a call that was suspended and decided on, where the decision was about another tool or needs no
-    /// run. Comes first: what was decided on must still be what it was, before anything else is said about
-    /// the call.
+    /// Ends a suspended call whose decision was about another definition, or needs no run. This
+    /// comes first, so that a changed tool is reported before anything else.
     pub(super) fn apply_decision(&mut self, slot: &ToolSlot) -> Result<(), PipelineExit> {
         let fingerprint = slot.fingerprint();
         if let Some(repetition) = self.origin.repetition {
@@ -186,7 +185,7 @@ impl<'a> PipelineRun<'a> {
         }
         let Some(grant) = self.origin.grant else { return Ok(()) };
         if grant.is_approved() {
-            // The audit log names who approved a call that is refused after all.
+            // The audit log names the approver even if the call is refused now.
             self.record.decision = approved_by(grant);
         }
         grant.check_definition(fingerprint)?;
@@ -199,8 +198,8 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// The end of a suspended call that needs no run any more: it was refused, or somebody else has
-    /// done the work.
+    /// The answer of a suspended call that does not run: it was denied, or its output was
+    /// submitted.
     fn settled(&mut self, slot: &ToolSlot, grant: &Grant) -> Option<Result<ToolOutput, ToolError>> {
         let kept = grant.suspension();
         if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
@@ -218,11 +217,11 @@ impl<'a> PipelineRun<'a> {
         Some(self.delivered(slot, output.clone()))
     }
 
-    /// Holds what a client delivered against what the tool declares.
+    /// Validates a client's output against the tool's output schema.
     fn delivered(&self, slot: &ToolSlot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
         let output = client_output(&slot.entry.definition, output)?;
-        // Before it is held against its schema, which quotes parts of what does not fit.
+        // Masked before validation, because validation errors quote parts of the value.
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
         check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
@@ -268,7 +267,7 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// `own` says whether the caller decided itself.
+    /// `own` states whether the caller itself decided.
     fn remember(&self, slot: &ToolSlot, arguments: &Arguments, scope: Remember, own: bool) {
         let state = self.state();
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
@@ -297,13 +296,13 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// The fingerprint of what the host injects into this call.
+    /// The fingerprint of the values injected into this call.
     fn injected(&self, slot: &ToolSlot) -> Fingerprint {
         Fingerprint::of_injected(&slot.entry.definition, &self.turn.state.values)
     }
 
-    /// What a person may see of the call. Fails where the tool cannot even say what it would do: the
-    /// call would fail as well.
+    /// What an approver may see of the call. Fails if the tool cannot plan the call: the call would
+    /// fail as well.
     fn shown(
         &self,
         slot: &ToolSlot,
@@ -335,7 +334,7 @@ impl<'a> PipelineRun<'a> {
     }
 }
 
-/// A question that was asked while the caller waited, for the audit log.
+/// A question that an approver answered while the caller waited, for the audit log.
 struct AuditedQuestion {
     who: String,
     rule: String,
@@ -355,7 +354,7 @@ impl AuditedQuestion {
     }
 }
 
-/// What was decided on a call that waited, for the audit log.
+/// The decision on a call that waited, for the audit log.
 fn approved_by(grant: &Grant) -> Decision {
     let rule = match grant.suspension().waiting() {
         Waiting::Approval { rule, .. } => Some(rule.clone()),

@@ -1,4 +1,4 @@
-//! Dry runs: the way of a call up to the moment before anybody is asked and anything runs.
+//! Dry runs: the stations of a call before consent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::call::turn::Turn;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::redaction::{exact_value, redact, sensitive_texts};
 
-/// What a call would be, had it been made ([`Turn::dry_run`]).
+/// The result of checking a call without making it ([`Turn::dry_run`]).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DryRun {
@@ -23,15 +23,15 @@ pub struct DryRun {
     pub arguments: Arguments,
     /// What the tool would see of the call.
     pub context: CallContext,
-    /// What policy says: whether it would run, be asked about or be refused.
+    /// The policy's verdict: whether it would run, need approval or be denied.
     pub verdict: Verdict,
-    /// What of its text had to be mended, one clause each.
+    /// The corrections to its text, one clause each.
     pub mended: Vec<String>,
-    /// Whether an earlier answer could serve; `None` for tools whose calls always run.
+    /// Whether an earlier answer can be used; `None` for tools whose calls always run.
     pub answer: Option<KeptAnswer>,
-    /// How long it may take; `None` without limit.
+    /// Its time limit; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// What the tool would do, as far as it can say. Secrets stand in it as they are:
+    /// The tool's plan, if it can make one. Secrets stand in it as they are:
     /// [`to_value`](Self::to_value) is the form to show.
     pub plan: Option<Plan>,
     shown_arguments: Value,
@@ -42,10 +42,10 @@ pub struct DryRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptAnswer {
-    /// Stands for the tool, the arguments, what the host injects and who asks: calls with the same
+    /// Covers the tool, the arguments, the injected values and the identity: calls with the same
     /// key have the same answer.
     pub key: Fingerprint,
-    /// Whether the answer is there, so that the tool would not run.
+    /// Whether the answer is cached, so that the tool would not run.
     pub is_there: bool,
 }
 
@@ -60,9 +60,8 @@ impl DryRun {
         &self.shown_arguments
     }
 
-    /// Everything, as JSON that may be shown: `tool`, `arguments`, `mended`, `decision` (`allow`,
-    /// `ask` or `deny`) with `by` and `reason`, `timeout_seconds`, `output_chars`, `answer` and
-    /// `plan`.
+    /// The dry run as JSON for display: `tool`, `arguments`, `mended`, `decision` (`allow`, `ask`
+    /// or `deny`) with `by` and `reason`, `timeout_seconds`, `output_chars`, `answer` and `plan`.
     pub fn to_value(&self) -> Value {
         let definition = self.context.definition();
         let (decision, reason) = match &self.verdict {
@@ -91,8 +90,8 @@ impl DryRun {
     }
 }
 
-/// Goes the way of a call up to its permit: the same checks in the same order, with the same errors.
-/// Nobody is asked, nothing is made, started, counted or written down.
+/// Checks a call like a real one, in the same order and with the same errors, but asks nobody and
+/// does not start, count or record anything.
 pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
     let (id, name, raw) = call.into_parts();
     let state = &turn.state;

@@ -1,4 +1,4 @@
-//! Calls that need not run because their answer is there, and answers that others wait for.
+//! Calls that need not run because there is an answer, and publishing answers to followers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::pipeline_run::{AnswerSource, PipelineExit, PipelineRun};
 use crate::cache::{CacheKey, LeaderDuty, Lookup, LookupScope};
 
 impl PipelineRun<'_> {
-    /// Ends the call with the answer that is there or on its way. If there is none, returns the duty to run
+    /// Answers the call from the cache or from a running call. Otherwise returns the duty to run
     /// the call; `None` for tools whose calls always run.
     pub(super) async fn answered_before(
         &mut self,
@@ -29,7 +29,7 @@ impl PipelineRun<'_> {
         }
     }
 
-    /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond its key.
+    /// Publishes the outcome to followers. `shareable` states that it depends only on its key.
     pub(super) fn publish(
         &mut self,
         run: LeaderDuty,

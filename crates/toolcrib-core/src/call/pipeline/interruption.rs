@@ -1,4 +1,4 @@
-//! What ends a call before its work is done: its caller, its executor, or time.
+//! Interruptions of a call by its caller, its executor, or a time limit.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,35 +16,35 @@ use crate::lifecycle::Shutdown;
 /// Why a call was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
-    /// Its turn was cancelled, or the call that made it is over.
+    /// Its turn was cancelled, or its parent call has ended.
     Cancelled,
     /// Its client may no longer make it.
     Revoked,
     /// The executor's grace period is over.
     Shutdown,
-    /// The deadline that its caller set, or that of the call that made it.
+    /// The caller's deadline, or the limit of a parent call.
     Deadline,
     /// The tool's own time limit.
     Limit(Duration),
 }
 
-/// How far the work had come when a call was interrupted.
+/// What a call had reached when it was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReachedStage {
-    /// The tool had not begun, and will not.
+    /// The tool had not started, and will not.
     Nothing,
-    /// The tool was at work.
+    /// The tool was running.
     Work,
 }
 
 impl Interruption {
-    /// What a token that is cancelled stands for.
+    /// The interruption that a cancelled token means.
     pub(crate) fn of(cancellation: &Cancellation) -> Self {
         if cancellation.is_revoked() { Self::Revoked } else { Self::Cancelled }
     }
 
-    /// The failure of a call of this tool that began at `started`. `definition` is absent if there
-    /// is no such tool.
+    /// The error for an interrupted call that began at `started`. `definition` is absent for an
+    /// unknown tool.
     pub(crate) fn error(
         self,
         reached: ReachedStage,
@@ -101,15 +101,15 @@ impl Interruption {
 pub(crate) struct Interrupts<'a> {
     pub(crate) cancellation: &'a Cancellation,
     pub(crate) shutdown: &'a Shutdown,
-    /// The calls it was made from, whose limits hold for it, and the caller's deadline.
+    /// Its ancestors, whose limits apply to it, and the caller's deadline.
     pub(crate) lineage: &'a Lineage,
-    /// The call itself, once its limit counts.
+    /// The call itself, once its time limit runs.
     pub(crate) own: Option<&'a RunningCall>,
 }
 
 impl Interrupts<'_> {
-    /// When time ends the call as things stand, and why. That changes while a call it leads to, or a
-    /// call that leads to it, waits for somebody.
+    /// When and why time ends the call at present. This changes while a nested call or an ancestor
+    /// waits for somebody.
     fn end(&self) -> Option<(Instant, Interruption)> {
         let limit = self.own.and_then(RunningCall::limit_end);
         let limit = limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
@@ -120,12 +120,12 @@ impl Interrupts<'_> {
         }
     }
 
-    /// When time ends the call at the latest, if it does.
+    /// When time ends the call, if ever.
     pub(crate) fn latest(&self) -> Option<Instant> {
         self.end().map(|(at, _)| at)
     }
 
-    /// The interruption that is there already.
+    /// An interruption that has already happened.
     pub(crate) fn pending(&self) -> Option<Interruption> {
         if self.cancellation.is_cancelled() {
             return Some(Interruption::of(self.cancellation));
@@ -164,7 +164,7 @@ impl Interrupts<'_> {
         }
     }
 
-    /// Runs `work` unless the call is interrupted: then `work` is dropped.
+    /// Runs `work`, and drops it if the call is interrupted.
     pub(crate) async fn unless_interrupted<T>(
         &self,
         work: impl Future<Output = T>,

@@ -1,8 +1,9 @@
-//! The path of a call, top to bottom.
+//! The pipeline of a call, from top to bottom.
 //!
-//! [`run`] lets a call in, through the host's middleware. [`answer`] answers it whatever happens: it passes
-//! its stations, is counted, masked, cut to its budget and written down. [`PipelineRun::go`] lists the
-//! stations in order, and [`Incoming::before_consent`] the first of them, which a dry run passes too.
+//! [`run`] lets a call in, through the host's middleware. [`answer`] answers it whatever happens:
+//! the call passes its stations, and its answer is counted, masked, cut to its budget and recorded.
+//! [`PipelineRun::go`] lists the stations in order, and [`Incoming::before_consent`] the first of
+//! them, which dry runs share.
 
 mod answer;
 mod checks;
@@ -48,10 +49,10 @@ pub(crate) use self::dry_run::dry_run;
 pub use self::dry_run::{DryRun, KeptAnswer};
 pub(crate) use self::origin::{Origin, refused};
 
-/// Answers one call, through the host's middleware.
+/// Answers a call through the host's middleware.
 pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let shared = &turn.state.shared;
-    // Calls made from a call that is in belong to it.
+    // Nested calls do not enter again.
     let entered = (origin.lineage.depth() == 0).then(|| shared.shutdown.enter()).transpose();
     let _entered = match entered {
         Ok(entered) => entered,
@@ -74,7 +75,7 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     Answered::join(result, bypass, shared.config.load().output_chars)
 }
 
-/// As [`run`], for calls from within others: the parts of each level would add up on the stack.
+/// As [`run`], boxed for nested calls, whose futures would add up on the stack.
 pub(crate) fn run_boxed<'a>(
     turn: &'a Turn,
     call: ToolCall,
@@ -83,7 +84,7 @@ pub(crate) fn run_boxed<'a>(
     Box::pin(run(turn, call, origin))
 }
 
-/// Answers one call, whatever happens.
+/// Answers a call whatever happens.
 async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
@@ -131,15 +132,15 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_truncated(side.whole.is_some())
     .with_cached(cached)
     .with_skipped(skipped);
-    // Recorded first: whoever hears of the end finds it written down.
+    // Recorded first, so that listeners find the record when they hear of the end.
     if let Some(voice) = &voice {
         side.announce(voice, &result);
     }
     Answered { result, limit: limits.chars, side }
 }
 
-/// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
-/// is answered too.
+/// Panics of tools are caught where tools run. Any other panic is a fault of the host's code; its
+/// call is answered, too.
 fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
     let text = "the host failed while it answered this call";
     PanicMessage::of(panic).into_error(ErrorKind::Internal, text)
@@ -148,7 +149,7 @@ fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
 impl<'a> PipelineRun<'a> {
     /// All stations of a call, in order.
     ///
-    /// Both halves are boxed, because calls nest: the parts of each level would add up on the stack.
+    /// Both halves are boxed: the futures of nested calls would add up on the stack.
     async fn go(
         &mut self,
         slot: Option<&'a Arc<ToolSlot>>,
@@ -170,7 +171,7 @@ impl<'a> PipelineRun<'a> {
             let presence = self.take_its_turn(slot).await;
             Ok::<_, PipelineExit>(Box::new(Ready { call, instance, permit, presence, run }))
         });
-        // A call that is interrupted on its way is dropped where it stands: nothing has run.
+        // A call that is interrupted here is dropped: nothing has run.
         let ready = match interrupts.unless_interrupted(until_it_runs).await {
             Ok(ready) => ready?,
             Err(why) => return Err(self.interrupted(Some(slot), why).into()),
@@ -180,7 +181,7 @@ impl<'a> PipelineRun<'a> {
 }
 
 impl Incoming<'_> {
-    /// The stations before anybody is asked, in order. A dry run ends behind them.
+    /// The stations before consent, in order. A dry run ends after them.
     async fn before_consent<'t>(
         self,
         slot: &'t Arc<ToolSlot>,

@@ -1,4 +1,4 @@
-//! Where a call comes from, and the answer to one that is not let in.
+//! Where a call comes from, and the answer to a call that is not admitted.
 
 use tokio::time::Instant;
 use toolcrib_tool::{ToolCall, ToolError, ToolResult};
@@ -16,36 +16,36 @@ use crate::suspension::{Grant, MadeCall};
 /// Where a call comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
-    /// The calls it was made from.
+    /// Its ancestors.
     pub(crate) lineage: &'a Lineage,
-    /// What cancels the call that made it.
+    /// The parent call's cancellation token.
     pub(crate) maker: Option<&'a Cancellation>,
-    /// How that one made it.
+    /// How the parent made it.
     pub(crate) made: Option<&'a MadeCall>,
-    /// The flights of the batch it is part of.
+    /// The single-flight table of its batch.
     pub(crate) batch: Option<&'a Flights>,
-    /// Its place in that batch, from 0.
+    /// Its index in the batch, from 0.
     pub(crate) position: usize,
-    /// What was decided about the call, if it was suspended.
+    /// The decision, if the call was suspended.
     pub(crate) grant: Option<&'a Grant>,
-    /// A call within it was suspended and decided on, and this one is made again.
+    /// Set if a nested call was decided on and this call is made again.
     pub(crate) repetition: Option<&'a Repetition>,
 }
 
 impl<'a> Origin<'a> {
-    /// Of a call made by `lineage` that is not part of a batch.
+    /// For a call made by `lineage` that is not part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
         let (maker, made, batch, grant, repetition) = Default::default();
         Self { lineage, maker, made, batch, position: 0, grant, repetition }
     }
 
-    /// What cancels the call.
+    /// The call's cancellation token.
     pub(crate) fn cancellation(&self) -> &'a Cancellation {
         self.maker.unwrap_or_else(|| self.lineage.outermost().cancellation())
     }
 }
 
-/// The answer to a call that is not let in, or cannot go on.
+/// The answer to a call that is not admitted, or cannot be resumed.
 pub(crate) fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();

@@ -1,4 +1,4 @@
-//! What a tool hands back, as the output of a call.
+//! Converts a tool's return value into a call's output.
 
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolOutcome, ToolOutput};
 
@@ -7,7 +7,7 @@ use crate::arguments::validators::SchemaCache;
 use crate::call::host::ExecutorHost;
 use crate::output::budget::{data_bytes as bytes_of, oversized};
 
-/// Output; or the call waits, which the host is told.
+/// The output; or an error if the call waits, which the host records.
 pub(super) fn finished(
     name: &str,
     outcome: ToolOutcome,
@@ -25,7 +25,7 @@ pub(super) fn finished(
     }
 }
 
-/// Holds `data` against its size limit and the declared output schema.
+/// Checks `data` against its size limit and the output schema.
 pub(crate) fn check_data(
     definition: &ToolDefinition,
     schemas: &SchemaCache,

@@ -1,4 +1,4 @@
-//! The run of a call that has passed every check: the tool at work, within its limit.
+//! Runs the tool of a call that has passed every check, within its time limit.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,8 +16,8 @@ use crate::registry::ToolSlot;
 use crate::suspension::Waiting;
 
 impl<'a> PipelineRun<'a> {
-    /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
-    /// (a person, another call, a permit, an instance, a store) is no part of it.
+    /// Runs the tool within its time limit, which begins now: earlier waits (for a person, another
+    /// call, a permit, an instance, a store) do not count.
     pub(super) async fn perform(
         &mut self,
         slot: &'a Arc<ToolSlot>,
@@ -41,7 +41,7 @@ impl<'a> PipelineRun<'a> {
         host.begin(&permit, presence, arguments.clone(), limit, delegate);
         at_work.owes(run);
         let end_when_dropped = EndWhenDropped(Some(host));
-        // A tool that asks back is suspended with the arguments it was given.
+        // If the tool asks a question, the call is suspended with its original arguments.
         let again = state.shared.suspensions.is_some().then(|| arguments.clone());
         let interrupted = OnceLock::new();
         let work = Work {
@@ -70,12 +70,12 @@ impl<'a> PipelineRun<'a> {
         if self.voice.is_some() {
             host.finish_speech().await;
         }
-        // While it waited for a call it had made, it did not work.
+        // Waiting for a nested call does not count as work.
         let worked = begun.elapsed().saturating_sub(at_work.stood_still());
         let run = at_work.take_owed();
         let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
         let suspended = host.take_suspended();
-        // Work that goes on elsewhere may still act for the call.
+        // Work that continues elsewhere may still act for the call.
         end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
         if let Some(suspended) = suspended {
             permit.finish(None);
@@ -83,12 +83,12 @@ impl<'a> PipelineRun<'a> {
         }
         if let Some(waiting) = waiting {
             permit.finish(None);
-            // Whoever waits for its answer does not wait for that of a person.
+            // Followers do not wait for a person's answer.
             drop(run);
             return Err(self.suspend(slot, again.as_ref(), waiting).await);
         }
-        // A tool that was ended by its caller, never began, or passes on the timeout of a call that it
-        // made has not run into its own limit.
+        // A tool that was ended by its caller, never started, or passes on a nested timeout has not
+        // run into its own limit.
         let failure = match (outcome.as_ref().err(), interrupted.get()) {
             (None, _) => None,
             (Some(error), None)
@@ -114,7 +114,7 @@ impl<'a> PipelineRun<'a> {
         Ok(outcome?)
     }
 
-    /// Runs the tool once and checks what it hands back.
+    /// Runs the tool once and checks its output.
     async fn attempt(
         &self,
         arguments: Arguments,
@@ -123,7 +123,7 @@ impl<'a> PipelineRun<'a> {
         let shared = &self.state().shared;
         let definition = &work.slot.entry.definition;
         let (cx, host) = (work.cx, work.host);
-        // What an earlier attempt has set is no answer to this one.
+        // Discards a result that an earlier attempt set.
         host.take_result();
         let held = HeldResources {
             slot: work.permit.slot().cloned(),
@@ -138,21 +138,21 @@ impl<'a> PipelineRun<'a> {
             running.await
         };
         if let Some(interrupted) = interrupted {
-            // The first one ends the call.
+            // Only the first interruption counts.
             let _ = work.interrupted.set(interrupted);
         }
         let output = finished(self.name, outcome?, host)?;
-        // Before anything keeps it, and before it is cut: half a secret is not found.
+        // Masked before it is stored or cut, because half a secret cannot be found.
         let output = shared.mask.outcome(Ok(output))?;
         check_data(definition, shared.registry.schemas(), output, shared.config.load().data_bytes)
     }
 }
 
-/// Ends the work of a call, also where its future is dropped.
+/// Ends the work of a call, even if its future is dropped.
 struct EndWhenDropped<'h>(Option<&'h ExecutorHost>);
 
 impl EndWhenDropped<'_> {
-    /// The tool has returned; `is_over`: nothing goes on elsewhere.
+    /// The tool has returned. With `is_over`, nothing continues elsewhere.
     fn end(mut self, is_over: bool) {
         if let Some(host) = self.0.take() {
             host.end(is_over);
@@ -168,7 +168,7 @@ impl Drop for EndWhenDropped<'_> {
     }
 }
 
-/// What a call runs with.
+/// The inputs of an attempt.
 struct Work<'w> {
     slot: &'w ToolSlot,
     instance: &'w Instance<'w>,

@@ -1,4 +1,4 @@
-//! What is known of a call on its way through the pipeline.
+//! The state of a call in the pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,80 +23,80 @@ use crate::observability::statistics::{Ending, InFlight};
 use crate::registry::ToolSlot;
 use crate::suspension::Suspension;
 
-/// One call on its way through the pipeline.
+/// One call in the pipeline.
 pub(super) struct PipelineRun<'a> {
     pub(super) turn: &'a Turn,
-    /// Where somebody listens.
+    /// Present if there are listeners.
     pub(super) voice: Option<&'a Voice>,
     pub(super) origin: Origin<'a>,
     pub(super) id: &'a CallId,
     pub(super) name: &'a str,
     pub(super) started: Instant,
     pub(super) interrupts: Interrupts<'a>,
-    /// Its place in the statistics.
+    /// Its entry in the statistics.
     counted: Option<InFlight>,
-    /// How long the tool was at work, if it was.
+    /// How long the tool ran, if it did.
     pub(super) worked: Option<Duration>,
-    /// How long it took from when the call came in until the tool had done its work.
+    /// The time from the call's arrival until the tool had finished.
     pub(super) spent: Option<Duration>,
     pub(super) source: AnswerSource,
-    /// What was done to the model's text.
+    /// Corrections of the model's text.
     pub(super) mending: Corrections,
-    /// The digest of the code that was approved, if somebody was asked.
+    /// The digest of the approved code, if approval was needed.
     pub(super) approved_code: Option<ApprovedCode>,
-    /// What is written down of it, also if it is dropped halfway.
+    /// Its record for logs, written even if the call is dropped.
     pub(super) record: CallRecord<'a>,
-    /// Where the text of an answer that others get too was spilled, if it was.
+    /// Where the text was spilled, if other calls share the answer.
     pub(super) spilled: Option<Arc<SpillMemo>>,
 }
 
-/// A call that has passed every station before consent.
+/// A call that has passed all stations before consent.
 pub(super) struct Candidate<'a> {
     pub(super) checked: Checked<'a>,
     pub(super) cx: CallContext,
     pub(super) host: Arc<ExecutorHost>,
-    /// The instance that all calls of the tool share; `None` if each call gets its own, which is made when
-    /// it is certain that the call runs.
+    /// The tool's shared instance; `None` if each call gets its own, which is created once it is
+    /// certain that the call runs.
     pub(super) shared: Option<Instance<'a>>,
-    /// How long the tool may take, for its own check and for its run.
+    /// The time limit, for the tool's own check and for its run.
     pub(super) limit: Option<Duration>,
 }
 
-/// A call that only has to run.
+/// A call that is ready to run.
 pub(super) struct Ready<'a> {
     pub(super) call: Candidate<'a>,
     pub(super) instance: Instance<'a>,
     pub(super) permit: Permit<'a>,
     pub(super) presence: Presence,
-    /// Whoever waits for its answer.
+    /// The duty to publish its answer.
     pub(super) run: Option<LeaderDuty>,
 }
 
 /// How a call leaves the pipeline.
 pub(super) enum PipelineExit {
-    /// With an output: its own, or one that was there already.
+    /// With an output, its own or an earlier one.
     Answered(ToolOutput),
-    /// With a failure.
+    /// With an error.
     Failed(ToolError),
-    /// It waits, and is kept; with the wait of a nested call whose maker stays at work.
+    /// It is suspended; for a nested call whose parent stays alive, with its wait.
     Suspended(Box<Suspension>, Option<Box<NestedWait>>),
 }
 
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerSource {
-    /// The tool ran, or the call was refused.
+    /// The tool ran, or the call was refused here.
     Own,
     /// An earlier call.
     Cache,
-    /// The same call, made at the same time.
+    /// A concurrent call with the same key.
     SameCall,
 }
 
 /// The digest of the code that was approved; `None` for code that cannot change while the host runs.
 pub(super) struct ApprovedCode(pub(super) Option<String>);
 
-/// What is left of a call's way through the pipeline once its outcome is known.
+/// What the pipeline needs of a call once its outcome is known.
 pub(super) struct FinishedRun<'a> {
     pub(super) source: AnswerSource,
     pub(super) spent: Option<Duration>,
@@ -118,7 +118,7 @@ impl From<Result<ToolOutput, ToolError>> for PipelineExit {
 }
 
 impl Candidate<'_> {
-    /// The tool's own check, where an instance is there that could answer it.
+    /// The tool's own check, if there is an instance to run it.
     pub(super) fn own_check(&self) -> Option<OwnCheck<'_>> {
         self.shared.as_ref().map(|instance| self.check_of(instance))
     }
@@ -166,7 +166,7 @@ impl<'a> PipelineRun<'a> {
         &self.turn.state
     }
 
-    /// What the stations before consent need of the call, and where they note what was mended.
+    /// The inputs of the stations before consent, and the place for corrections.
     pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Corrections) {
         let Self { turn, origin, id, voice, mending, .. } = self;
         (Incoming { turn, origin, id, voice: *voice }, mending)
@@ -177,7 +177,7 @@ impl<'a> PipelineRun<'a> {
         FinishedRun { source, spent, mending, record, spilled }
     }
 
-    /// Counts the call, also if it is interrupted before its first station.
+    /// Starts to count the call, even if it is interrupted before its first station.
     pub(super) fn begin_count(&mut self, slot: Option<&Arc<ToolSlot>>) {
         let statistics = &self.state().shared.statistics;
         match slot {
@@ -189,7 +189,7 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// Counts what became of the call.
+    /// Counts the outcome of the call.
     pub(super) fn count(&mut self, leave: &PipelineExit) {
         let Some(counted) = self.counted.take() else { return };
         match (leave, self.worked) {
@@ -205,7 +205,7 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// The tool of the call, if there is one of its name.
+    /// The called tool, if it exists.
     pub(super) fn known(
         &self,
         slot: Option<&'a Arc<ToolSlot>>,
@@ -216,7 +216,7 @@ impl<'a> PipelineRun<'a> {
         })
     }
 
-    /// The failure of a call that was interrupted before its tool began.
+    /// The error for a call that was interrupted before its tool started.
     pub(super) fn interrupted(&self, slot: Option<&ToolSlot>, why: Interruption) -> ToolError {
         let definition = slot.map(|slot| &*slot.entry.definition);
         why.error(ReachedStage::Nothing, self.started, definition)

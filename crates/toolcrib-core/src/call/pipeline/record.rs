@@ -1,4 +1,4 @@
-//! What is written down of every call, also of one that is dropped: spans, log and audit.
+//! The record of every call, even of dropped ones: spans, log and audit.
 
 use tokio::time::Instant;
 use toolcrib_tool::{CallId, RawArguments};
@@ -14,7 +14,7 @@ use crate::observability::spans::SpanCall;
 use crate::output::redaction::redact_text;
 use crate::registry::ToolSlot;
 
-/// The record of a call under way. Dropped without an end, the call was withdrawn.
+/// The record of a running call. If it is dropped without an end, the call was withdrawn.
 pub(super) struct CallRecord<'a> {
     state: &'a TurnState,
     id: &'a CallId,
@@ -23,9 +23,9 @@ pub(super) struct CallRecord<'a> {
     started: Instant,
     cancellation: &'a Cancellation,
     span: Span,
-    /// What the audit log says of the arguments, where there is one.
+    /// The arguments for the audit log, if there is one.
     pub(super) arguments: Option<AuditedArguments>,
-    /// What was decided about it.
+    /// The decision on it.
     pub(super) decision: Decision,
     ended: bool,
 }
@@ -41,7 +41,7 @@ impl<'a> CallRecord<'a> {
     ) -> Self {
         let mask = &state.shared.mask;
         let call = SpanCall { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
-        // Not looked at where nobody reads it: it has to come from far away.
+        // Evaluated lazily: usually nobody reads it.
         let definition = || slot.map(|slot| &*slot.entry.definition);
         let span = spans::span(call);
         let redacted = || redact_text(definition(), raw.as_str(), &mask.load());
@@ -54,7 +54,7 @@ impl<'a> CallRecord<'a> {
         Self { state, id, call, slot, started, cancellation, span, arguments, decision, ended }
     }
 
-    /// When the call came in.
+    /// When the call arrived.
     pub(super) fn started(&self) -> Instant {
         self.started
     }

@@ -1,4 +1,4 @@
-//! What a call needs before its tool can run: an instance, a permit, its place in its batch.
+//! What a call needs before its tool can run: an instance, a permit, its turn in the batch.
 
 use toolcrib_tool::ToolError;
 
@@ -9,8 +9,8 @@ use crate::lifecycle::Instance;
 use crate::registry::ToolSlot;
 
 impl<'a> PipelineRun<'a> {
-    /// The instance the call runs on: the shared one, or one of its own, which has to pass the checks that
-    /// the shared one has passed before consent.
+    /// The instance that the call runs on: the shared one, or a new one, which has to pass the
+    /// checks that the shared one passed before consent.
     pub(super) async fn instance(
         &self,
         slot: &'a ToolSlot,

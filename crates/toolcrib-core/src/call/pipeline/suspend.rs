@@ -1,4 +1,4 @@
-//! Calls that wait: put into the store with all they are bound to, or refused where they cannot be.
+//! Suspending calls, or refusing them if they cannot be stored.
 
 use toolcrib_tool::{Arguments, ErrorKind, ToolError};
 
@@ -22,7 +22,7 @@ impl PipelineRun<'_> {
         Err(self.suspend(slot, Some(&call.checked.arguments), Waiting::Client).await)
     }
 
-    /// Puts the call away until somebody resolves it; or it fails, where nobody could.
+    /// Suspends the call until somebody resolves it; fails if nobody could.
     pub(super) async fn suspend(
         &self,
         slot: &ToolSlot,
@@ -37,7 +37,7 @@ impl PipelineRun<'_> {
         }
     }
 
-    /// The same with what whoever decides is shown.
+    /// The same, with what the approver is shown.
     pub(super) async fn suspend_showing(
         &self,
         slot: &ToolSlot,
@@ -50,9 +50,9 @@ impl PipelineRun<'_> {
             return nobody_waits(&waiting).into();
         };
         let lineage = self.origin.lineage;
-        // Where its makers did nothing but hand it on, they end and are made again.
+        // Ancestors that only delegate end now and are repeated later.
         let is_alive = lineage.depth() > 0 && !lineage.hands_on(self.name);
-        // Only one call at a time waits for somebody, and its makers stand still while it does.
+        // Only one nested call at a time waits for somebody; its ancestors are paused meanwhile.
         let paused = is_alive.then(|| Paused::begin(lineage));
         let asking = match &paused {
             Some(_) => Some(lineage.outermost().ask().await),
@@ -104,7 +104,7 @@ impl PipelineRun<'_> {
         }
     }
 
-    /// The calls that led to this one, for its suspension; `is_alive`: they stay at work.
+    /// The ancestors, for the suspension. With `is_alive`, they stay alive.
     fn within(&self, is_alive: bool) -> Option<Within> {
         let made = self.origin.made?;
         let mut next = self.name;
@@ -119,7 +119,7 @@ impl PipelineRun<'_> {
     }
 }
 
-/// The failure of a call that cannot wait because too many do.
+/// The error for a call that cannot wait because too many do.
 fn too_many_wait(full: Full) -> ToolError {
     let mut error = ToolError::unavailable(format!("the call would have to wait, and {full}"))
         .with_hint("Nothing was run. Resolve or cancel calls that wait, or let them expire first.")
@@ -152,7 +152,7 @@ fn nobody_waits(waiting: &Waiting) -> ToolError {
     ToolError::unavailable(why)
 }
 
-/// What a call that waits says to those who cannot wait with it.
+/// The result for callers that do not support waiting calls.
 pub(crate) fn waits(suspension: &Suspension) -> ToolError {
     let why = match suspension.waiting() {
         Waiting::Approval { reason, .. } => format!("it waits for approval: {reason}"),

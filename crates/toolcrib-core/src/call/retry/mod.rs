@@ -1,4 +1,4 @@
-//! Trying a failed call again: whether, and after how long.
+//! Retries with backoff.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,21 +8,20 @@ use futures_util::future::{Either, select};
 use tokio::time::{Instant, sleep};
 use toolcrib_tool::{ErrorKind, RetryPolicy, ToolDefinition, ToolError, ToolOutput};
 
-/// The longest pause between two attempts, however often the backoff was doubled.
+/// The maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// The policy of a tool whose calls may be tried again: one that states it and is idempotent.
+/// The retry policy of a tool, if it states one and is idempotent.
 pub(crate) fn policy(definition: &ToolDefinition) -> Option<RetryPolicy> {
     definition.retry().filter(|_| definition.annotations().idempotent)
 }
 
-/// The pause after attempt number `attempt` (from 1) failed, before the next; `None`: no next one.
+/// The pause after failed attempt number `attempt` (from 1); `None` for no further attempt.
 ///
-/// Twice as long each time, at most 30 s, and always the same for the same attempt: what a call does
-/// can be told from its definition. Longer if the failure says how long to wait; if that is longer
-/// than such a pause may be, nobody waits for it.
+/// Exponential backoff without jitter, at most 30 s. If the error states a longer wait, that is
+/// used; if it exceeds the maximum, there is no retry.
 pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Option<Duration> {
-    // What ended so may still be at work, or will only end so again.
+    // The work may still be running, or would fail the same way.
     let final_kind =
         matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Cancelled | ErrorKind::Panic);
     if !error.retryable() || final_kind || attempt > policy.max() {
@@ -37,11 +36,10 @@ pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Opt
     }
 }
 
-/// Runs attempts until one succeeds, fails for good, or the next could not begin before the
-/// deadline. Returns the last outcome and how many attempts it took, or what interrupted the pause
-/// between two.
+/// Runs attempts until one succeeds or fails permanently, or until the next could not start before
+/// the deadline. Returns the last outcome and the number of attempts, or what interrupted a pause.
 ///
-/// The caller's time limit ends an attempt that runs; this only begins none too late.
+/// The caller's time limit ends a running attempt; this only starts none too late.
 pub(crate) async fn with_retries<T, R, I>(
     policy: RetryPolicy,
     deadline: impl Fn() -> Option<Instant>,
@@ -69,8 +67,8 @@ where
     }
 }
 
-/// Says in the outcome that it took more than one attempt: `attempts` in the notes of an output, a
-/// line in a failure.
+/// Notes in the outcome that there was more than one attempt: `attempts` in the notes of an output,
+/// a hint in an error.
 pub(crate) fn noted(
     outcome: Result<ToolOutput, ToolError>,
     attempts: u32,

@@ -1,4 +1,4 @@
-//! The moment by which a caller wants its answer.
+//! Deadlines of callers.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline(
-    /// `None`: later than the clock can say.
+    /// `None` if it is beyond the range of the clock.
     Option<Instant>,
 );
 
@@ -42,7 +42,7 @@ impl From<std::time::Instant> for Deadline {
 
 impl From<SystemTime> for Deadline {
     fn from(at: SystemTime) -> Self {
-        // A moment that has passed is now.
+        // A time in the past counts as now.
         at.duration_since(SystemTime::now()).unwrap_or_default().into()
     }
 }

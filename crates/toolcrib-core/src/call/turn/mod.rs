@@ -36,9 +36,10 @@ pub use self::deadline::Deadline;
 pub use self::options::TurnOptions;
 pub use self::stream::{AnswerStream, StreamItem};
 
-/// One pinned view of the registry and everything a call needs.
+/// A pinned view of the registry with everything that calls need.
 ///
-/// Whatever is published meanwhile, definitions and implementations of a turn belong together.
+/// The definitions and implementations of a turn stay consistent, even if new snapshots are
+/// published.
 ///
 /// ```
 /// use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
@@ -65,29 +66,28 @@ pub struct Turn {
     pub(crate) state: Arc<TurnState>,
 }
 
-/// What a turn pins.
+/// The state of a turn.
 pub(crate) struct TurnState {
     pub(crate) shared: Arc<Shared>,
     snapshot: Arc<RegistrySnapshot>,
-    /// The toolset, if there is one, and the snapshot through it.
+    /// The toolset, if there is one, and its view of the snapshot.
     toolset: Option<Toolset>,
     view: Option<ToolsetView>,
     pub(crate) values: ContextValues,
-    /// Whose calls these are, as far as the host said: what is counted for one is not held against
-    /// another.
+    /// The identity on whose behalf the calls are made, for counters and caches.
     pub(crate) identity: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
-    /// Whether whoever the turn acts for may approve calls.
+    /// Whether the client of the turn may approve calls.
     pub(crate) may_approve: bool,
-    /// Rules of this turn alone.
+    /// The turn's own rules.
     scope: Policy,
     pub(crate) listeners: Listeners,
     pub(crate) cancellation: Cancellation,
     pub(crate) max_concurrency: usize,
-    /// When its calls must be answered.
+    /// The deadline of its calls.
     pub(crate) deadline: Option<Instant>,
     pub(crate) client: Option<Arc<str>>,
     pub(crate) client_key: Option<Arc<str>>,
@@ -97,7 +97,7 @@ pub(crate) struct TurnState {
 }
 
 impl TurnState {
-    /// The same once more, for a turn that differs from it.
+    /// A copy to be changed.
     fn copy(&self) -> Self {
         Self {
             values: self.values.clone(),
@@ -123,7 +123,7 @@ impl TurnState {
         }
     }
 
-    /// What a call of that name resolves to.
+    /// The tool that a name resolves to.
     pub(crate) fn slot(&self, name: &str) -> Option<&Arc<ToolSlot>> {
         match &self.view {
             None => self.snapshot.slot(name),
@@ -131,7 +131,7 @@ impl TurnState {
         }
     }
 
-    /// The names that may have been meant.
+    /// Similar names.
     pub(crate) fn near(&self, name: &str) -> Vec<&str> {
         match &self.view {
             None => self.snapshot.near(name, |_| true),
@@ -139,13 +139,13 @@ impl TurnState {
         }
     }
 
-    /// Where the rest of an output goes that is cut: where this turn has the tool that reads it.
+    /// The store for cut outputs, if this turn has the tool that reads them.
     pub(crate) fn spill(&self) -> Option<&dyn SpillStore> {
         let store = self.shared.spill.as_deref()?;
         self.slot(READ_OUTPUT).is_some().then_some(store)
     }
 
-    /// Tells that a tool rests for this identity.
+    /// Publishes that a tool is paused for this identity.
     pub(crate) fn paused(&self, tool: &str) {
         if let Some(bus) = self.listeners.bus() {
             let (tool, identity) = (tool.to_owned(), self.identity.as_ref().to_owned());
@@ -153,13 +153,13 @@ impl TurnState {
         }
     }
 
-    /// Whether the toolset leaves this name in. Without a toolset it does so for tools that are gone,
-    /// too.
+    /// Whether the toolset allows this name. Without a toolset, this includes tools that no longer
+    /// exist.
     pub(crate) fn reaches(&self, name: &str) -> bool {
         self.view.is_none() || self.slot(name).is_some()
     }
 
-    /// Who makes calls of this tool in this turn, for whoever goes on with one later.
+    /// The caller record for calls of this tool, to resume them later.
     pub(crate) fn caller(&self, definition: &ToolDefinition) -> Result<Caller, serde_json::Error> {
         let caller = Caller::new(definition, &self.values)
             .within(self.toolset.as_ref(), &self.scope)?
@@ -167,12 +167,12 @@ impl TurnState {
         Ok(caller.rights(self.may_approve, self.joinable))
     }
 
-    /// Whether anything but yes could be said to a call of this tool.
+    /// Whether the policy could do anything but allow a call of this tool.
     pub(crate) fn needs_look(&self, definition: &ToolDefinition) -> bool {
         self.shared.policy.load().needs_look(definition) || !self.scope.is_empty()
     }
 
-    /// What the host's policy and this turn's own rules say of a call.
+    /// The verdict of the host's policy and this turn's own rules.
     pub(crate) fn verdict(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
         let verdict = self.shared.policy.load().decide(entry, arguments);
         match self.scope.ruled(entry, arguments) {
@@ -181,7 +181,7 @@ impl TurnState {
         }
     }
 
-    /// Who is asked about calls, if anybody is: nobody in a turn without the right to approve.
+    /// The approver; `None` in a turn without the right to approve.
     pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
         let approver = self.approver.as_ref().or(self.shared.approver.as_ref());
         approver.filter(|_| self.may_approve)
@@ -225,8 +225,8 @@ impl Turn {
         Self { state: Arc::new(state) }
     }
 
-    /// The tools among [`definitions`](Self::definitions) that a question's words fit, the best first, at
-    /// most `limit`: by name, title, category, tags, description and parameters.
+    /// Searches the [`definitions`](Self::definitions) by the words of a question, best match
+    /// first, at most `limit`: in name, title, category, tags, description and parameters.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -246,7 +246,7 @@ impl Turn {
         }
     }
 
-    /// Which words of a question fit a tool of this turn, and where they stand.
+    /// Which words of a question match a tool of this turn, and where.
     pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
         match &self.state.view {
             None => self.state.snapshot.matches(question, name),
@@ -254,7 +254,7 @@ impl Turn {
         }
     }
 
-    /// The definitions a model may be shown, sorted by name; the same from call to call.
+    /// The definitions that a model may see, sorted by name; the order is stable.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
         match &self.state.view {
             None => self.state.snapshot.definitions(),
@@ -270,58 +270,57 @@ impl Turn {
         }
     }
 
-    /// The names of available tools that may have been meant by a name that no tool has.
+    /// The names of available tools that are similar to an unknown name.
     pub fn near(&self, name: &str) -> Vec<&str> {
         self.state.near(name)
     }
 
-    /// Which snapshot this is; equal numbers mean equal definitions.
+    /// The generation of its snapshot; equal numbers mean equal definitions.
     pub fn generation(&self) -> u64 {
         self.state.snapshot.generation()
     }
 
-    /// On whose behalf its calls are made: tenant and user of the host's values as one text; empty
-    /// where the host names neither.
+    /// On whose behalf its calls are made: tenant and user from the host's values as one text;
+    /// empty if the host names neither.
     pub fn identity(&self) -> &str {
         &self.state.identity
     }
 
-    /// Whether whoever this turn acts for may approve calls
-    /// ([`TurnOptions::may_approve`]).
+    /// Whether the client of this turn may approve calls ([`TurnOptions::may_approve`]).
     pub fn may_approve(&self) -> bool {
         self.state.may_approve
     }
 
-    /// Whoever this turn acts for, as the audit log names them: the client, or the host.
+    /// The name of the client, or of the host, for the audit log.
     pub(crate) fn name(&self) -> &str {
         self.state.client.as_deref().unwrap_or(THE_HOST)
     }
 
-    /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result, and so is a
-    /// call that waits (`requires_approval`); [`start`](Self::start) tells the two apart.
+    /// Answers a call. Every error is a failed result, and so is a call that waits
+    /// (`requires_approval`); [`start`](Self::start) distinguishes the two.
     ///
-    /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
-    /// its timer.
+    /// Dropping the future cancels the call and ends everything it started. Needs a tokio runtime
+    /// with its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         nested::make(self, call, RootStart::alone()).await.result
     }
 
-    /// Answers a call, or says that it waits for somebody: for approval, for a client, for an answer.
+    /// Answers a call, or returns its suspension if it waits for approval, for a client, or for an
+    /// answer.
     pub async fn start(&self, call: ToolCall) -> Answer {
-        // The same call may be at work already: the client asks after it by making it again.
+        // The same call may be running already: the client asks for it by making it again.
         if let Some(earlier) = self.joined(&call).await {
             return earlier;
         }
         nested::make(self, call, RootStart::alone()).await.into_answer()
     }
 
-    /// Goes on with a call that was suspended, here or in another process: what was granted is
-    /// checked against the call, the tool as it is now, and the identity of this turn. It may come to
-    /// wait again.
+    /// Resumes a suspended call, from this or another process. The grant is checked against the
+    /// call, the current tool, and the identity of this turn. The call may be suspended again.
     ///
-    /// It runs with the values that were kept of its caller's context, not with this turn's. A call
-    /// whose client may no longer make it ([`CallerRights`](crate::approval::CallerRights)) is
-    /// `denied`, whatever was granted.
+    /// It runs with the stored values of its caller's context, not with this turn's. If the client
+    /// lost the right to make the call ([`CallerRights`](crate::approval::CallerRights)), it is
+    /// `denied`, whatever the grant.
     pub async fn resume(&self, grant: Grant) -> Answer {
         let shared = &self.state.shared;
         let refused = self.state.caller_now(grant.suspension()).err();
@@ -340,8 +339,8 @@ impl Turn {
         self.resume_again(grant).await
     }
 
-    /// Where a channel of this turn's calls puts what its reader has not read yet: into the executor's
-    /// store of long outputs, for the turn's identity, or into memory where there is no store.
+    /// Where a channel of this turn's calls stores unread events: in the executor's spill store,
+    /// for the turn's identity, or in memory if there is none.
     pub fn overflow(&self) -> Box<dyn ChannelOverflow> {
         match &self.state.shared.spill {
             Some(store) => {
@@ -352,15 +351,15 @@ impl Turn {
         }
     }
 
-    /// The calls that wait for approval and that this turn may decide on, whoever made them; `None`
-    /// without the right to approve.
+    /// The waiting calls that this turn may decide on, by any caller; `None` without the right to
+    /// approve.
     pub fn approvals(&self) -> Option<Approvals> {
         self.may_approve().then(|| Approvals::of(self))
     }
 
-    /// The same call made earlier, by the same caller, that waits or was decided on and not asked
-    /// after; `call` itself, where this turn has joined it instead of making the call again. Only
-    /// calls of [joinable](TurnOptions::joinable) turns are found.
+    /// The same call, made earlier by the same caller, that still waits or whose outcome was not
+    /// fetched. If this turn has joined `call` instead of making it again, that is `call` itself.
+    /// Only calls of [joinable](TurnOptions::joinable) turns are found.
     pub async fn same_call(&self, call: &Suspension) -> Result<Option<Suspension>, StoreError> {
         if self.state.joined.get() == Some(call.id()) {
             return Ok(Some(call.clone()));
@@ -369,7 +368,7 @@ impl Turn {
         store.same_call(call, self.state.shared.now()).await
     }
 
-    /// This turn with the values that another had, if they differ.
+    /// This turn with other values, if they differ.
     pub(crate) fn with_values(&self, values: ContextValues) -> Self {
         if values == self.state.values {
             return self.clone();
@@ -377,7 +376,7 @@ impl Turn {
         Self::of(TurnState { values, ..self.state.copy() })
     }
 
-    /// This turn on the snapshot of now.
+    /// This turn on the current snapshot.
     pub(crate) fn on_the_current_snapshot(&self) -> Self {
         let state = &self.state;
         let snapshot = state.shared.registry.snapshot();
@@ -388,11 +387,11 @@ impl Turn {
         Self::of(TurnState { snapshot, view, ..state.copy() })
     }
 
-    /// A turn of whoever made a suspended call, over this turn's tools and services. Nobody is
-    /// asked in it, and nobody but the executor's bus hears of its calls.
+    /// A turn for the caller of a suspended call, with this turn's tools and services. It has no
+    /// approver, and only the executor's bus gets its events.
     ///
-    /// It has the rights that the client has now, where the host manages the client and the call may
-    /// still be made; else those that were kept with the call.
+    /// It has the client's current rights if the host manages the client and the call may still be
+    /// made, otherwise those stored with the call.
     pub(crate) fn as_caller(&self, suspension: &Suspension) -> Result<Self, ToolError> {
         let caller = suspension.caller();
         let unreadable = |error| {
@@ -449,11 +448,11 @@ impl Turn {
         Ok(found.filter(|found| found.identity() == &*self.state.identity))
     }
 
-    /// Resolves a suspended call of this turn's identity and goes on with it.
+    /// Resolves a suspended call of this turn's identity and resumes it.
     ///
-    /// Fails, and leaves the call waiting, where the executor keeps no calls
-    /// ([`RedeemError::Unknown`]), where this turn would have to have the right to approve and has
-    /// not ([`RedeemError::NotAllowed`]), or as [`redeem`] says.
+    /// Fails, and leaves the call waiting, if the executor stores no calls
+    /// ([`RedeemError::Unknown`]), if this turn lacks the right to approve
+    /// ([`RedeemError::NotAllowed`]), or as [`redeem`] describes.
     pub async fn resolve(
         &self,
         id: &SuspensionId,
@@ -471,34 +470,34 @@ impl Turn {
         Ok(self.resume(grant).await)
     }
 
-    /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,
-    /// and each is answered with kind `cancelled`. To withdraw one call alone, drop its future.
+    /// Cancels all calls of this turn and its clones, including future ones: their work is ended,
+    /// and each is answered with kind `cancelled`. To cancel a single call, drop its future.
     pub fn cancel(&self) {
         self.state.cancellation.set();
     }
 
-    /// Withdraws the calls of this turn and all its clones as [`cancel`](Self::cancel) does, because the
-    /// client that makes them lost the right to: their answers and the audit log say so.
+    /// Cancels all calls like [`cancel`](Self::cancel), because the client lost its rights: the
+    /// answers and the audit log state that.
     pub fn revoke(&self) {
         self.state.cancellation.revoke();
     }
 
-    /// Does everything a call does up to the moment before anybody is asked and anything runs: what
-    /// the tool would get and do, what policy says, and whether an answer is there already. Fails as
-    /// the call would, with every problem of its arguments.
+    /// Checks a call without asking anybody or running anything: what the tool would get and do,
+    /// the policy's verdict, and whether there is a cached answer. Fails like the call would, with
+    /// every problem of its arguments.
     ///
-    /// Nothing is counted, recorded or told to listeners, and no middleware is asked. The own check
-    /// of a tool with an instance per call is left out: an instance would have to be made.
+    /// Nothing is counted, recorded or published, and no middleware runs. The own check of a tool
+    /// with an instance per call is skipped, because it needs an instance.
     pub async fn dry_run(&self, call: ToolCall) -> Result<DryRun, ToolError> {
         pipeline::dry_run(self, call).await
     }
 
-    /// Answers several calls, in their order, running them at once as far as they allow.
+    /// Answers several calls, in their order; they run concurrently if they allow it.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
         self.call_batch_with(calls, BatchOptions::default()).await
     }
 
-    /// As [`call_batch`](Self::call_batch), with options for this batch alone.
+    /// As [`call_batch`](Self::call_batch), with options for this batch.
     pub async fn call_batch_with(
         &self,
         calls: Vec<ToolCall>,
@@ -508,12 +507,12 @@ impl Turn {
         answered.into_iter().map(|answered| answered.result).collect()
     }
 
-    /// Answers several calls as [`call_batch`](Self::call_batch) does, and says which of them wait.
+    /// As [`call_batch`](Self::call_batch), with the suspensions of calls that wait.
     pub async fn start_batch(&self, calls: Vec<ToolCall>) -> Vec<Answer> {
         self.start_batch_with(calls, BatchOptions::default()).await
     }
 
-    /// As [`start_batch`](Self::start_batch), with options for this batch alone.
+    /// As [`start_batch`](Self::start_batch), with options for this batch.
     pub async fn start_batch_with(
         &self,
         calls: Vec<ToolCall>,

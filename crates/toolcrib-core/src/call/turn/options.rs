@@ -1,4 +1,4 @@
-//! What a host attaches to a turn.
+//! The options that a host sets for a turn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::approval::Approver;
 use crate::approval::policy::Policy;
 use crate::events::Listeners;
 
-/// What a host attaches to a turn.
+/// The options that a host sets for a turn.
 #[derive(Clone, Default)]
 pub struct TurnOptions {
     host_values: ContextValues,
@@ -33,19 +33,19 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
-    /// Values that the host has for the context of all its turns. Those of a
-    /// [toolset](Toolset::context) go before them, and those of the turn before both.
+    /// Context values of the host for all its turns. Values of a [toolset](Toolset::context)
+    /// override them, and values of the turn override both.
     #[must_use]
     pub fn host_values(mut self, values: ContextValues) -> Self {
         self.host_values = values;
         self
     }
 
-    /// Sets on whose behalf the calls are made. Default: what the values `user` and `tenant` of the
-    /// context state, and otherwise nobody.
+    /// Sets on whose behalf the calls are made. Default: the context values `user` and `tenant`,
+    /// otherwise nobody.
     ///
-    /// What the identity states takes precedence over every context value. What it does not state, the
-    /// tenant of a user for example, is what the context says.
+    /// The identity overrides context values. What it does not state, for example the tenant, comes
+    /// from the context.
     ///
     /// ```
     /// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
@@ -70,8 +70,8 @@ impl TurnOptions {
         self
     }
 
-    /// The values that calls have within this toolset, or without any: a key's value is the turn's own,
-    /// else the toolset's, else the host's. The identity that was set comes before all of them.
+    /// The context values within this toolset, or without one: a key's value comes from the turn,
+    /// else from the toolset, else from the host. A set identity overrides all of them.
     pub(crate) fn values_within(&self, toolset: Option<&Toolset>) -> ContextValues {
         let of_toolset = || toolset.into_iter().flat_map(Toolset::context_values);
         if self.host_values.iter().next().is_none() && of_toolset().next().is_none() {
@@ -82,71 +82,71 @@ impl TurnOptions {
         values.with_identity(&self.identity)
     }
 
-    /// Values for the calls' context: a project, and the host's own. The keys `user` and `tenant`
-    /// state the [`identity`](Self::identity), where that is not set.
+    /// Sets the context values of the calls, for example a project. The keys `user` and `tenant`
+    /// define the [`identity`](Self::identity) if that is not set.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
         self.values = values;
         self
     }
 
-    /// The session the calls belong to: tools that declare `dedupe: session` answer a repeated call
-    /// from its history. Without one there is no history.
+    /// Sets the session of the calls: tools that declare `dedupe: session` answer repeated calls
+    /// from its history. Without a session there is no history.
     #[must_use]
     pub fn session(mut self, session: impl Into<Arc<str>>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// What the host lends to its tools: databases, clients, settings.
+    /// Sets the services for tools: databases, clients, settings.
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = services;
         self
     }
 
-    /// The files the request brings for its tools.
+    /// Sets the files of the request.
     #[must_use]
     pub fn files(mut self, files: ToolFiles) -> Self {
         self.files = files;
         self
     }
 
-    /// Sets who is asked about calls that need approval. Default: the executor's approver.
+    /// Sets the approver for calls that need approval. Default: the executor's approver.
     ///
-    /// An approver that the host's own code sets, here or on the executor, speaks for the host: the
-    /// turn then has the right to approve, unless [`may_approve`](Self::may_approve) takes it away.
+    /// An approver that the host's code sets, here or on the executor, gives the turn the right to
+    /// approve, unless [`may_approve`](Self::may_approve) removes it.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// Sets whether whoever this turn acts for may approve calls. Default: only where the host has
-    /// set an approver, on the turn or on the executor.
+    /// Sets whether the client of this turn may approve calls. Default: only if the host has set an
+    /// approver, on the turn or on the executor.
     ///
-    /// Without the right nobody is asked: no approver is called, no client is shown a question, and
-    /// [`Turn::resolve`](crate::Turn::resolve) accepts no approval. A call that needs approval is suspended for somebody
-    /// else to decide on, or denied where suspended calls are not kept. Calls made by running calls
-    /// belong to the same turn, so they never have more rights than their parent.
+    /// Without the right, no approver is called, no client is shown a question, and
+    /// [`Turn::resolve`](crate::Turn::resolve) accepts no approval. A call that needs approval is
+    /// suspended for somebody else to decide on, or denied if suspended calls are not stored.
+    /// Nested calls belong to the same turn, so they never have more rights than their parent.
     ///
-    /// Servers set this for every client. What they take over from a host never carries the right
-    /// by accident.
+    /// Servers set this for every client, so that a host's options never pass on the right by
+    /// accident.
     #[must_use]
     pub fn may_approve(mut self, may_approve: bool) -> Self {
         self.may_approve = Some(may_approve);
         self
     }
 
-    /// Names the client that the calls come from. Whoever approves is shown the name.
+    /// Sets the name of the client that makes the calls. Approvers see it.
     #[must_use]
     pub fn client(mut self, name: impl Into<Arc<str>>) -> Self {
         self.client = Some(name.into());
         self
     }
 
-    /// Tells the client from another of the same name: a fingerprint of its token, for example.
-    /// Nobody is shown it; it is kept with calls that wait
+    /// Sets a key that distinguishes clients of the same name, for example a fingerprint of the
+    /// token. It is never shown, only stored with waiting calls
     /// ([`Caller::client_key`](crate::suspension::Caller::client_key)).
     #[must_use]
     pub fn client_key(mut self, key: impl Into<Arc<str>>) -> Self {
@@ -155,75 +155,74 @@ impl TurnOptions {
     }
 
     /// Sets whether a call that waits for approval can be joined by the same call made again
-    /// ([`Turn::same_call`](crate::Turn::same_call)). For clients that can ask after a waiting call in no other way.
-    /// Default: no.
+    /// ([`Turn::same_call`](crate::Turn::same_call)). For clients that have no other way to ask for
+    /// a waiting call. Default: no.
     #[must_use]
     pub fn joinable(mut self, joinable: bool) -> Self {
         self.joinable = joinable;
         self
     }
 
-    /// Whether [`may_approve`](Self::may_approve) has granted the right in so many words. An
-    /// approver alone does not count here: it is the host's, not the caller's.
+    /// Whether [`may_approve`](Self::may_approve) has granted the right explicitly. An approver
+    /// alone does not count: it belongs to the host, not to the caller.
     pub fn grants_approval(&self) -> bool {
         self.may_approve == Some(true)
     }
 
-    /// The tools this turn is about: no others are listed, described, suggested or called. Default:
-    /// all.
+    /// Limits the turn to a toolset: no other tools are listed, described, suggested or called.
+    /// Default: all tools.
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolset = Some(toolset);
         self
     }
 
-    /// Rules for this turn's calls beside the host's policy: of the two verdicts the stricter holds, so
-    /// that they can narrow what may be called and never widen it. A call that no rule matches is the
-    /// host's policy's alone. Default: none.
+    /// Sets rules for this turn in addition to the host's policy. The stricter verdict applies, so
+    /// they can only narrow what may be called. If no rule matches, the host's policy decides.
+    /// Default: none.
     #[must_use]
     pub fn scope(mut self, rules: Policy) -> Self {
         self.scope = rules;
         self
     }
 
-    /// The client that [`client`](Self::client) has set.
+    /// The client name set by [`client`](Self::client).
     pub fn own_client(&self) -> Option<&str> {
         self.client.as_deref()
     }
 
-    /// What [`client_key`](Self::client_key) has set.
+    /// The key set by [`client_key`](Self::client_key).
     pub fn own_client_key(&self) -> Option<&str> {
         self.client_key.as_deref()
     }
 
-    /// The toolset that the turn is about, if it is not about everything.
+    /// The toolset of the turn, if it is limited to one.
     pub fn own_toolset(&self) -> Option<&Toolset> {
         self.toolset.as_ref()
     }
 
-    /// Who is told of the calls while they run. The executor's bus, if it has one, is told anyway.
+    /// Sets the listeners for events of the calls. The executor's bus always gets them, too.
     #[must_use]
     pub fn listeners(mut self, listeners: Listeners) -> Self {
         self.listeners = listeners;
         self
     }
 
-    /// Calls of a batch that run at once: 1 = one after another, 0 = all. Default: the executor's
-    /// setting. One batch can have a setting of its own ([`BatchOptions`](crate::BatchOptions)).
+    /// Sets how many calls of a batch run concurrently: 1 = one after another, 0 = all. Default:
+    /// the executor's setting. A batch can override it ([`BatchOptions`](crate::BatchOptions)).
     #[must_use]
     pub fn max_concurrency(mut self, max_concurrency: usize) -> Self {
         self.max_concurrency = Some(max_concurrency);
         self
     }
 
-    /// Sets the moment by which the calls must be answered: an `Instant`, a `SystemTime`, or a
-    /// `Duration` from now. Default: none.
+    /// Sets the deadline of the calls: an `Instant`, a `SystemTime`, or a `Duration` from now.
+    /// Default: none.
     ///
-    /// Unlike a tool's own limit, it counts all waiting: for a person, a permit, another call. A call
-    /// that is not answered by then is ended and answered `timeout`; what has not begun by then does
-    /// not begin. The breaker does not count such a timeout against the tool. Calls made by running
-    /// calls have the same deadline. A call that is suspended has been answered: what it waits for
-    /// has an expiry of its own.
+    /// Unlike a tool's own limit, it includes all waiting: for a person, a permit, another call. A
+    /// call that is not answered by then is ended and answered `timeout`; work that has not started
+    /// does not start. The breaker does not count such a timeout against the tool. Nested calls
+    /// have the same deadline. A suspended call counts as answered: its wait has a separate expiry.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = Some(deadline.into());

@@ -1,4 +1,4 @@
-//! What becomes of a call that waits, as its caller learns it.
+//! The outcome of a waiting call, for its caller.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::suspension::{
     too_late,
 };
 
-/// How often outcomes of other processes are looked for.
+/// How often to poll for outcomes from other processes.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
-/// Longer than anybody waits.
+/// Stands for "forever".
 const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A call whose time is over by this process's clock is looked at again after this time at the
-/// earliest: where it is at work in another server, that server ends it.
+/// The minimum interval between checks of an expired call: if it is running in another server, that
+/// server ends it.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Turn {
-    /// What became of a suspended call of this turn's identity that somebody else has decided on.
+    /// The outcome of a suspended call of this turn's identity that somebody else has decided on.
     pub async fn outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
         let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
         let found = store.settled(id).await?;
         Ok(found.filter(|one| one.suspension().identity() == &*self.state.identity))
     }
 
-    /// As [`outcome`](Self::outcome), and waits for up to `limit` until the call has an outcome or
-    /// waits for something else. `None` where it has neither by then, and where it is not known.
+    /// As [`outcome`](Self::outcome), and waits up to `limit` until the call has an outcome or
+    /// waits for something else. `None` if it has neither by then, or is unknown.
     pub async fn wait_for_outcome(
         &self,
         id: &SuspensionId,
@@ -47,7 +47,7 @@ impl Turn {
                     return Ok(Some(settled));
                 }
                 None if self.suspended(id).await?.is_none() => {
-                    // It may have been decided on between the two looks.
+                    // It may have been decided on between the two checks.
                     if self.outcome(id).await?.is_none() {
                         return Ok(None);
                     }
@@ -55,7 +55,7 @@ impl Turn {
                 }
                 _ => {}
             }
-            // Other processes over the same store are not heard here.
+            // Other processes with the same store do not notify this one.
             let next = (tokio::time::Instant::now() + ELSEWHERE).min(until);
             let waited = tokio::time::timeout_at(next, told).await;
             if waited.is_err() && next == until {
@@ -64,7 +64,7 @@ impl Turn {
         }
     }
 
-    /// Takes what became of a call, once.
+    /// Takes the outcome of a call, once.
     pub async fn take_outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
         if self.outcome(id).await?.is_none() {
             return Ok(None);
@@ -75,17 +75,17 @@ impl Turn {
 
     /// Waits until a suspended call of this turn's identity has its final answer, and takes it.
     ///
-    /// The call may be decided on by anybody who may
-    /// ([`approvals`](Self::approvals)), in this process or in another one over the same store. If it
-    /// comes to wait again, for an answer to a question after an approval for example, this waits for
-    /// that as well. A denial, and a call that nobody has decided on in time, are failed results.
+    /// Any approver can decide on the call ([`approvals`](Self::approvals)), in this process or in
+    /// another one with the same store. If it is suspended again, for example by a question after
+    /// an approval, this continues to wait. A denial and an expired call are failed results.
     ///
-    /// Of all who wait for one call, exactly one gets its answer. For the others, and for a call that
-    /// this turn's identity has [resolved](Self::resolve) itself, which gives the answer to whoever
-    /// resolves it, the result is a failure that says what was done with the call and by whom.
+    /// If several wait for one call, exactly one gets its answer. The others get an error that
+    /// states what was done with the call and by whom. So do callers whose call was
+    /// [resolved](Self::resolve) by this turn's identity itself, because the resolver gets that
+    /// answer.
     ///
-    /// Dropping the future leaves the call as it is: its answer is kept for a day, and can be waited
-    /// for again. Fails only if the store does.
+    /// Dropping the future does not affect the call: its answer is stored for a day and can be
+    /// awaited again. Fails only if the store fails.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -152,11 +152,11 @@ impl Turn {
         }
     }
 
-    /// Ends a call whose time is over, and says what is left of one without an outcome.
+    /// Ends an expired call, and determines the state of a call without an outcome.
     async fn ended(&self, waiting: &Suspension) -> Result<Ended, StoreError> {
         let id = waiting.id();
         if self.suspended(id).await?.is_none() {
-            // It may have been decided on since.
+            // It may have been decided on in the meantime.
             let is_known = self.outcome(id).await?.is_some();
             return Ok(if is_known { Ended::StillThere } else { Ended::Elsewhere });
         }
@@ -166,12 +166,12 @@ impl Turn {
         match Box::pin(self.resolve(id, Resolution::Expire)).await {
             Ok(answer) => Ok(Ended::Now(answer)),
             Err(RedeemError::Store(error)) => Err(error),
-            // Somebody else is ending it.
+            // Another process is ending it.
             Err(_) => Ok(Ended::StillThere),
         }
     }
 
-    /// The failure for a call of which somebody else has the answer.
+    /// The error if somebody else got the answer.
     async fn answered_elsewhere(&self, waiting: &Suspension) -> Result<ToolResult, StoreError> {
         let first = match &self.state.shared.suspensions {
             Some(store) => too_late(&**store, waiting.id(), &self.state.identity).await?,
@@ -196,19 +196,19 @@ impl Turn {
         Ok(ToolResult::failure(id, tool, error, Duration::ZERO))
     }
 
-    /// How long a call may wait still.
+    /// The remaining time of a waiting call.
     fn time_left(&self, waiting: &Suspension) -> Duration {
         let until = waiting.expires_at();
         if until == Timestamp::NEVER { FAR } else { until.since(self.state.shared.now()) }
     }
 }
 
-/// What is left of a call that has no outcome.
+/// The state of a call without an outcome.
 enum Ended {
-    /// It still waits, or is being worked on.
+    /// It still waits, or is running.
     StillThere,
-    /// Its time was over, and this is its answer.
+    /// It has expired, with this answer.
     Now(Answer),
-    /// It does not wait, and its answer was given to somebody else.
+    /// It no longer waits, and somebody else got its answer.
     Elsewhere,
 }

@@ -1,4 +1,4 @@
-//! One call as a stream: what it says while it runs, and then its answer.
+//! One call as a stream of events, followed by its answer.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,13 +15,13 @@ use crate::suspension::Answer;
 /// What [`AnswerStream`] yields.
 #[derive(Debug)]
 pub enum StreamItem {
-    /// Something that the call, or a call made from within it, has said.
+    /// An event of the call or of a nested call.
     Event(Event),
     /// The answer: the last item, once.
     Answer(Answer),
 }
 
-/// The events of one call and then its answer, made by [`Turn::stream`].
+/// The events of one call and then its answer; created by [`Turn::stream`].
 ///
 /// The call makes progress only while the stream is read. Dropping the stream before the answer
 /// cancels the call, as dropping the future of [`Turn::call`] does.
@@ -34,14 +34,14 @@ pub struct AnswerStream {
 }
 
 impl Turn {
-    /// Makes a call as [`start`](Self::start) does and yields what it says while it runs, in order,
-    /// and then its answer, exactly once.
+    /// Makes a call like [`start`](Self::start) and yields its events in order, and then its
+    /// answer, exactly once.
     ///
-    /// A call that waits for somebody has been answered: the last item is then
-    /// [`Answer::Suspended`], and [`result_of`](Self::result_of) waits for the result. The stream takes
-    /// the place of one set with [`Listeners::with_stream`](crate::events::Listeners::with_stream), for
-    /// this call alone; other listeners of the turn hear the call as well. Calls of
-    /// [hidden](toolcrib_tool::ToolDefinition::hidden) tools say nothing here and are answered.
+    /// If the call is suspended, the last item is [`Answer::Suspended`], and
+    /// [`result_of`](Self::result_of) waits for the result. For this call, the stream replaces one
+    /// set with [`Listeners::with_stream`](crate::events::Listeners::with_stream); other listeners
+    /// of the turn get the events as well. Calls of [hidden](toolcrib_tool::ToolDefinition::hidden)
+    /// tools yield no events, only the answer.
     ///
     /// ```
     /// use toolcrib_core::{Answer, Executor, ExecutorConfig, Registry, StreamItem, TurnOptions};
@@ -74,7 +74,7 @@ impl Turn {
         let (stream, events) = CallStream::new(&ChannelOptions::default());
         let listeners = self.state.listeners.clone().with_stream(stream);
         let turn = Self::of(TurnState { listeners, ..self.state.copy() });
-        // The turn ends with the call, and the events with the turn.
+        // The turn ends with the call, and the event stream with the turn.
         let work = Box::pin(async move { turn.start(call).await });
         AnswerStream { events, are_events_over: false, work: Some(work), answer: None }
     }
@@ -98,7 +98,8 @@ impl AnswerStream {
             if let Some(work) = &mut self.work {
                 let Poll::Ready(answer) = work.as_mut().poll(cx) else { return Poll::Pending };
                 (self.work, self.answer) = (None, Some(answer));
-                // A call that waits may go on talking; what it has said by now is what is read.
+                // A suspended call may continue to emit events; the stream ends with those emitted
+                // so far.
                 self.events.finish();
                 continue;
             }

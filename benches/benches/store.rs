@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::suspension::{Deed, Resolved, Suspension, SuspensionStore as _, Waiting};
+use toolcrib_core::suspension::{
+    ResolutionKind, Resolved, Suspension, SuspensionStore as _, Waiting,
+};
 use toolcrib_store::{Database, Suspensions};
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -18,7 +20,7 @@ use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry}
 const WAITING: [usize; 2] = [0, 10_000];
 
 fn resolved(call: &Suspension) -> Resolved {
-    Resolved::new(call, Deed::Approved, "operator", Timestamp::from_unix_millis(2))
+    Resolved::new(call, ResolutionKind::Approved, "operator", Timestamp::from_unix_millis(2))
 }
 
 fn suspended(entry: &ToolEntry) -> Suspension {

@@ -34,7 +34,7 @@ pub use id::SuspensionId;
 pub use memory::MemorySuspensions;
 pub use redeem::{RedeemError, Resolution, redeem};
 pub(crate) use redeem::{redeem_for_caller, too_late};
-pub use resolved::{Deed, Resolved};
+pub use resolved::{ResolutionKind, Resolved};
 pub use settled::{Outcome, Settled};
 pub use store::{StoreError, SuspensionStore};
 pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, client_output};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_tool::{Data, ToolError, ToolOutput};
 
-use super::resolved::{Deed, Resolved};
+use super::resolved::{ResolutionKind, Resolved};
 use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
 use crate::approval::{Decision, Remember};
 use crate::arguments::preparation::listed;
@@ -202,9 +202,9 @@ async fn found(
     let Some(found) = store.find(id).await? else {
         return Err(too_late(store, id, identity).await?);
     };
-    let deed = Deed::of(&resolution);
+    let kind = ResolutionKind::of(&resolution);
     let (granted, changed) = granted(&found, identity, now, resolution)?;
-    let resolved = Resolved::new(&found, deed, by, now);
+    let resolved = Resolved::new(&found, kind, by, now);
     Ok((found, ResolveRequest { resolved, granted, changed }))
 }
 

@@ -1,4 +1,4 @@
-//! What was done with a call that waited, and by whom.
+//! The record of how a waiting call was resolved, and by whom.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,45 +11,46 @@ use crate::approval::Decision;
 use crate::observability::audit::rfc3339;
 use crate::storage::clock::Timestamp;
 
-/// What was done with a call that waited. Of all who try to resolve a call, exactly one succeeds; stores
-/// keep this so that the others learn who was first.
+/// The record of a resolved call. Only one attempt to resolve a call succeeds; stores keep this record so
+/// that the others learn who was first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolved {
-    deed: Deed,
+    #[serde(rename = "deed")]
+    kind: ResolutionKind,
     by: String,
     at: Timestamp,
     identity: String,
     tool: String,
-    /// The stable word for what the call waited for.
+    /// The stable name of what the call waited for.
     waited_for: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tenant: Option<Value>,
 }
 
-/// A way to resolve a call.
+/// How a call was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Deed {
+pub enum ResolutionKind {
     /// It was approved.
     Approved,
     /// It was denied.
     Denied,
     /// The tool's question was answered.
     Answered,
-    /// The output of the client's tool was handed in.
+    /// The output of the client's tool was submitted.
     OutputSubmitted,
-    /// Nobody wanted the answer any more.
+    /// It was cancelled.
     Cancelled,
-    /// Its time was over.
+    /// It expired.
     Expired,
-    /// Its client may no longer make it.
+    /// Its client lost the right to make it.
     Revoked,
 }
 
-impl Deed {
-    /// The stable word for it.
+impl ResolutionKind {
+    /// Its stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -76,10 +77,15 @@ impl Deed {
 }
 
 impl Resolved {
-    /// A record that `by` did this with a suspended call at that time.
-    pub fn new(suspension: &Suspension, deed: Deed, by: impl Into<String>, at: Timestamp) -> Self {
+    /// A record that `by` resolved a suspended call in this way at that time.
+    pub fn new(
+        suspension: &Suspension,
+        kind: ResolutionKind,
+        by: impl Into<String>,
+        at: Timestamp,
+    ) -> Self {
         Self {
-            deed,
+            kind,
             by: by.into(),
             at,
             identity: suspension.identity().to_owned(),
@@ -89,12 +95,12 @@ impl Resolved {
         }
     }
 
-    /// What was done.
-    pub fn deed(&self) -> Deed {
-        self.deed
+    /// How the call was resolved.
+    pub fn kind(&self) -> ResolutionKind {
+        self.kind
     }
 
-    /// Who did it: a client, an operator, or what the host calls whoever acts.
+    /// Who resolved it: a client, an operator, or a name that the host gave.
     pub fn by(&self) -> &str {
         &self.by
     }
@@ -129,14 +135,18 @@ impl fmt::Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (by, at) =
             (&self.by, rfc3339(UNIX_EPOCH + Duration::from_millis(self.at.unix_millis())));
-        match self.deed {
-            Deed::Approved => write!(f, "the call was approved by {by} at {at}"),
-            Deed::Denied => write!(f, "the call was denied by {by} at {at}"),
-            Deed::Answered => write!(f, "the tool's question was answered by {by} at {at}"),
-            Deed::OutputSubmitted => write!(f, "the call's output was submitted by {by} at {at}"),
-            Deed::Cancelled => write!(f, "the call was cancelled by {by} at {at}"),
-            Deed::Expired => write!(f, "the call expired at {at}"),
-            Deed::Revoked => {
+        match self.kind {
+            ResolutionKind::Approved => write!(f, "the call was approved by {by} at {at}"),
+            ResolutionKind::Denied => write!(f, "the call was denied by {by} at {at}"),
+            ResolutionKind::Answered => {
+                write!(f, "the tool's question was answered by {by} at {at}")
+            }
+            ResolutionKind::OutputSubmitted => {
+                write!(f, "the call's output was submitted by {by} at {at}")
+            }
+            ResolutionKind::Cancelled => write!(f, "the call was cancelled by {by} at {at}"),
+            ResolutionKind::Expired => write!(f, "the call expired at {at}"),
+            ResolutionKind::Revoked => {
                 write!(f, "the call was denied at {at}, because its client may no longer make it")
             }
         }

@@ -12,7 +12,7 @@ use toolcrib_tool::{
 };
 
 use crate::factors::{Body, Ending, Looks, Output, Row, Secret, WindDown};
-use crate::witness::{Deed, Running, Seen, Witness};
+use crate::witness::{ObservedCall, Running, Seen, Witness};
 
 /// What must never be shown.
 pub(crate) const SECRET: &str = "hunter2-0123456789-swordfish";
@@ -63,13 +63,13 @@ impl Tool for Subject {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
             let call = cx.call_id().as_str();
-            let deed = Deed {
+            let observed = ObservedCall {
                 version: self.version,
                 arguments: arguments.as_str().to_owned(),
                 project: text_of(cx.injected("project")),
                 user: text_of(cx.value("user")).unwrap_or_default(),
             };
-            let running = self.witness.begin("subject", call, deed);
+            let running = self.witness.begin("subject", call, observed);
             match arguments.value()["mode"].as_str() {
                 Some("quick") => "warm".into_outcome(),
                 Some("hold") => {
@@ -236,13 +236,13 @@ impl Tool for Neighbor {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let deed = Deed {
+            let observed = ObservedCall {
                 version: 1,
                 arguments: arguments.as_str().to_owned(),
                 project: None,
                 user: text_of(cx.value("user")).unwrap_or_default(),
             };
-            let running = self.0.begin("neighbor", cx.call_id().as_str(), deed);
+            let running = self.0.begin("neighbor", cx.call_id().as_str(), observed);
             sleep(Duration::from_millis(150)).await;
             drop(running);
             "near".into_outcome()

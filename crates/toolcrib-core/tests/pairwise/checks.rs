@@ -13,7 +13,7 @@ use crate::factors::{
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
 use crate::setup::THINKING;
-use crate::witness::{Deed, Seen};
+use crate::witness::{ObservedCall, Seen};
 
 /// Milliseconds by which the steps of a row are coarser than its clock.
 const COARSE: u64 = 150;
@@ -288,17 +288,19 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
     if row.consent == Consent::Free {
         return;
     }
-    let mut approved: Vec<(&str, &Deed, bool)> = Vec::new();
+    let mut approved: Vec<(&str, &ObservedCall, bool)> = Vec::new();
     for moment in &story.moments {
         match &moment.seen {
-            Seen::Approved { call, deed, remembered } => approved.push((call, deed, *remembered)),
-            Seen::Began { call, deed, tool: "subject", .. } if call != "holder" => {
-                let fits = |(of, shown, remembered): &(&str, &Deed, bool)| {
-                    same(deed, shown)
+            Seen::Approved { call, observed, remembered } => {
+                approved.push((call, observed, *remembered))
+            }
+            Seen::Began { call, observed, tool: "subject", .. } if call != "holder" => {
+                let fits = |(of, shown, remembered): &(&str, &ObservedCall, bool)| {
+                    same(observed, shown)
                         && (of.trim_end_matches(".1") == call.trim_end_matches(".1") || *remembered)
                 };
                 if !approved.iter().any(fits) {
-                    problems.push(format!("{call}: ran unapproved: {deed:?} of {approved:?}"));
+                    problems.push(format!("{call}: ran unapproved: {observed:?} of {approved:?}"));
                 }
             }
             _ => {}
@@ -307,12 +309,12 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
 }
 
 /// Whether what ran is what was shown.
-fn same(deed: &Deed, shown: &Deed) -> bool {
+fn same(observed: &ObservedCall, shown: &ObservedCall) -> bool {
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    deed.version == shown.version
-        && deed.user == shown.user
-        && deed.project == shown.project
-        && json(&deed.arguments) == json(&shown.arguments)
+    observed.version == shown.version
+        && observed.user == shown.user
+        && observed.project == shown.project
+        && json(&observed.arguments) == json(&shown.arguments)
 }
 
 fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut Vec<String>) {

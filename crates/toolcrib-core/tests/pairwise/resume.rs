@@ -16,7 +16,7 @@ use crate::bodies::fill;
 use crate::calls::{Events, Job, is_streamed};
 use crate::factors::{Body, Consent, Ending, Meanwhile, Resumed, Row, Servers, Slots};
 use crate::scenario::{Caller, End, Stage};
-use crate::witness::{Deed, Seen, lock};
+use crate::witness::{ObservedCall, Seen, lock};
 
 /// A call that waits in the store.
 pub(crate) struct Parked {
@@ -81,7 +81,7 @@ impl Stage {
             .turn(TurnOptions::default().identity(Identity::user("root")).may_approve(true));
         let approved = Seen::Approved {
             call: suspension.call_id().to_owned(),
-            deed: self.deed_of(&suspension),
+            observed: self.observed_call(&suspension),
             remembered: false,
         };
         let run = lock(&self.setup.runs_of).get(id).cloned();
@@ -127,14 +127,14 @@ impl Stage {
     }
 
     /// What a call that waits would do, as it was shown.
-    fn deed_of(&self, suspension: &Suspension) -> Deed {
+    fn observed_call(&self, suspension: &Suspension) -> ObservedCall {
         let now = self.executor.registry().snapshot().fingerprint("subject");
         let is_current = now.is_some_and(|now| now == suspension.definition_hash());
         let is_second = self.is_changed && self.row.meanwhile == Meanwhile::Changed && is_current;
         let text = |value: Option<&serde_json::Value>| {
             value.and_then(serde_json::Value::as_str).map(str::to_owned)
         };
-        Deed {
+        ObservedCall {
             version: if is_second { 2 } else { 1 },
             arguments: suspension.arguments().to_owned(),
             project: text(suspension.shown().injected.get("project")),

@@ -37,7 +37,7 @@ use crate::factors::{
     Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
     Row, Secret, Slots,
 };
-use crate::witness::{Deed, Seen, Witness, lock};
+use crate::witness::{ObservedCall, Seen, Witness, lock};
 
 /// What outlives an executor, and what all of a row share.
 pub(crate) struct Setup {
@@ -346,30 +346,30 @@ impl Approver for Person {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         self.witness.text("question", request.text());
         self.witness.text("question", request.to_value().to_string());
-        let (call, mut deed) = (request.call_id.as_str().to_owned(), deed_of(request));
-        self.witness.see(Seen::Asked { call: call.clone(), deed: deed.clone() });
+        let (call, mut observed) = (request.call_id.as_str().to_owned(), observed_call(request));
+        self.witness.see(Seen::Asked { call: call.clone(), observed: observed.clone() });
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(THINKING)).await;
             let remembered = self.row.consent == Consent::Remembers;
             let decision = match self.row.consent {
                 Consent::Denies => return Decision::deny("not today"),
                 Consent::Changes => {
-                    CHANGED.clone_into(&mut deed.arguments);
+                    CHANGED.clone_into(&mut observed.arguments);
                     Decision::approve_changed(CHANGED)
                 }
                 Consent::Remembers => Decision::approve().remembered(Remember::SameCall),
                 _ => Decision::approve(),
             };
-            self.witness.see(Seen::Approved { call, deed, remembered });
+            self.witness.see(Seen::Approved { call, observed, remembered });
             decision
         })
     }
 }
 
 /// What a question says of the call. The arguments are taken from where they are not masked.
-pub(crate) fn deed_of(request: &ApprovalRequest) -> Deed {
+pub(crate) fn observed_call(request: &ApprovalRequest) -> ObservedCall {
     let version = request.definition.as_ref().and_then(|definition| definition.version());
-    Deed {
+    ObservedCall {
         version: version.and_then(|version| version.parse().ok()).unwrap_or(0),
         arguments: request.arguments.as_str().to_owned(),
         project: request.shown.injected.get("project").and_then(Value::as_str).map(str::to_owned),

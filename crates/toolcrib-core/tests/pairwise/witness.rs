@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What a call does, as far as somebody who approves it can be shown: nothing else may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deed {
+pub(crate) struct ObservedCall {
     pub(crate) version: u32,
     pub(crate) arguments: String,
     pub(crate) project: Option<String>,
@@ -18,11 +18,11 @@ pub(crate) struct Deed {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Seen {
     /// An approver was asked about a call.
-    Asked { call: String, deed: Deed },
+    Asked { call: String, observed: ObservedCall },
     /// A call was approved as it was shown, for later equal calls of the session too or not.
-    Approved { call: String, deed: Deed, remembered: bool },
+    Approved { call: String, observed: ObservedCall, remembered: bool },
     /// A body began.
-    Began { run: usize, tool: &'static str, call: String, deed: Deed },
+    Began { run: usize, tool: &'static str, call: String, observed: ObservedCall },
     /// A body used its time to wind down.
     WoundDown { run: usize },
     /// A body is no more: it returned, panicked or was dropped.
@@ -106,13 +106,18 @@ impl Witness {
     }
 
     /// Begins a run of a body, which is over when what it returns is dropped.
-    pub(crate) fn begin(&self, tool: &'static str, call: &str, deed: Deed) -> Running<'_> {
+    pub(crate) fn begin(
+        &self,
+        tool: &'static str,
+        call: &str,
+        observed: ObservedCall,
+    ) -> Running<'_> {
         let run = {
             let mut threads = lock(&self.threads);
             threads.next += 1;
             threads.next
         };
-        self.see(Seen::Began { run, tool, call: call.to_owned(), deed });
+        self.see(Seen::Began { run, tool, call: call.to_owned(), observed });
         Running { witness: self, run }
     }
 

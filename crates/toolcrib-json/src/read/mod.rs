@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::tape::{Cursor, Kind, Number};
 
 use containers::{ItemReader, MemberReader};
-use variant::{UnitVariant, TaggedVariant};
+use variant::{TaggedVariant, UnitVariant};
 
 /// Methods for what a JSON number is read into; serde converts between them.
 macro_rules! numbers {

@@ -17,7 +17,10 @@ impl<'de> EnumAccess<'de> for UnitVariant<'de> {
     type Variant = VariantName;
 
     #[inline]
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, VariantName), ReadError> {
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, VariantName), ReadError> {
         Ok((seed.deserialize(self.0)?, VariantName))
     }
 }

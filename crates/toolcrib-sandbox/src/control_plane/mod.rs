@@ -89,7 +89,8 @@ impl Places {
             let is_new = |place: &Path| !then.iter().any(|known| place.starts_with(known));
             now.iter().any(|place| is_new(place) && reach.meets(place))
         };
-        let (written, granted) = (ReachablePaths::written(confinement), ReachablePaths::granted(confinement));
+        let (written, granted) =
+            (ReachablePaths::written(confinement), ReachablePaths::granted(confinement));
         new(&self.hidden, &before.hidden, &granted)
             || new(&self.read_only, &before.read_only, &written)
             || new(&self.links, &before.links, &written)

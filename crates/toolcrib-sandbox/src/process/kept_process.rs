@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use super::capture::Recorder;
 use super::run::{KILL_WAIT, off_thread, report};
 use super::scratch::remove_full;
-use super::start::{StdinSource, Started, start};
+use super::start::{Started, StdinSource, start};
 use super::sys::watch_owned;
-use super::tree::{TreeGuard, ProcessTree};
+use super::tree::{ProcessTree, TreeGuard};
 use super::{Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
 use crate::program::Ended;
@@ -81,7 +81,8 @@ pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
     let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
     let input = KeptInput(Sender::from_owned_fd(stdin)?);
     let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
-    let errors = StderrReader::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
+    let errors =
+        StderrReader::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
     Ok(Kept { process: KeptProcess { guard, ended, errors, enforced }, input, output })
 }
 

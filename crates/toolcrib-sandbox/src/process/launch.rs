@@ -21,7 +21,7 @@ use super::{KillRung, SealedFile, SpawnError};
 use crate::jail;
 use crate::jail::helper::plan;
 use crate::jail::helper::plan::Plan;
-use crate::jail::helper::report::{StartReport, HelperStep};
+use crate::jail::helper::report::{HelperStep, StartReport};
 use crate::jail::{Helper, ProgramFile, grants};
 use crate::process::supervised_tree::Supervisor;
 use crate::{Confinement, Enforced, Profile};
@@ -87,7 +87,9 @@ fn ladder(confinement: &Confinement) -> Vec<KillRung> {
 }
 
 /// Starts the helper and waits until it has become the program.
-pub(super) fn launch(target: &LaunchTarget<'_>) -> Result<(Pid, Supervisor, Enforced), LaunchError> {
+pub(super) fn launch(
+    target: &LaunchTarget<'_>,
+) -> Result<(Pid, Supervisor, Enforced), LaunchError> {
     let Some(helper) = jail::helper() else {
         return Err(LaunchError::Because(SpawnError::NoHelper {
             program: target.file.display().to_string(),
@@ -208,7 +210,11 @@ fn attempt(
             landlock: built.landlock,
             missing: built.missing.clone(),
         };
-        return Ok(LaunchAttempt::Running(begun.process, Supervisor::new(begun.control, rung), enforced));
+        return Ok(LaunchAttempt::Running(
+            begun.process,
+            Supervisor::new(begun.control, rung),
+            enforced,
+        ));
     }
     // It ends by itself, and nothing else was started.
     drop(begun.control);

@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::pipes::Pipes;
 use super::scratch::remove_full;
-use super::start::{StdinSource, Started, start};
+use super::start::{Started, StdinSource, start};
 use super::sweep::SweepResult;
-use super::tree::{TreeGuard, ProcessTree};
+use super::tree::{ProcessTree, TreeGuard};
 use super::{Captured, Command, Finished, KillReport, SpawnError, Status};
 
 /// How long after the program's end somebody else may hold its outputs open.

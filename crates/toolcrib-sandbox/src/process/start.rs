@@ -15,10 +15,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::cookie::{self, Cookie};
-use super::launch::{LaunchError, START_LIMIT, LaunchTarget, late, launch};
+use super::launch::{LaunchError, LaunchTarget, START_LIMIT, late, launch};
 use super::scratch::ScratchDir;
 use super::sys::{Request, spawn};
-use super::tree::{TreeGuard, ProcessTree};
+use super::tree::{ProcessTree, TreeGuard};
 use super::{Command, SpawnError, lookup};
 use crate::program::environment;
 use crate::{Enforced, Profile};

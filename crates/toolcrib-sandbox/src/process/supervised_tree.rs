@@ -82,7 +82,9 @@ impl Supervisor {
             if told.done.is_some() || told.hung_up || left.is_zero() {
                 // Who ended with the program, and without a further word, said that nobody is left.
                 let alone = told.ended.is_some_and(|(_, lingering)| !lingering);
-                return told.done.or_else(|| alone.then_some(SweepResult { killed: 0, complete: true }));
+                return told
+                    .done
+                    .or_else(|| alone.then_some(SweepResult { killed: 0, complete: true }));
             }
             drop(told);
             self.is_readable(left);

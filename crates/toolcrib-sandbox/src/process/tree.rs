@@ -16,7 +16,7 @@ use super::cookie::Cookie;
 use super::reaper;
 use super::run::KILL_WAIT;
 use super::scratch::ScratchDir;
-use super::sweep::{ProcessIdentity, SweepTarget, SweepResult, identify, sweep};
+use super::sweep::{ProcessIdentity, SweepResult, SweepTarget, identify, sweep};
 use super::sys::watch;
 use super::{KillRung, Status};
 use crate::process::supervised_tree::Supervisor;

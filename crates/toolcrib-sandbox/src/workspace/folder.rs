@@ -55,7 +55,10 @@ impl Workspace {
     }
 
     /// As [`spot`](Self::spot), making the folders that are missing on the way.
-    pub(super) fn spot_to_make(&self, wanted: &RequestedPath) -> Result<FolderEntry, WorkspaceError> {
+    pub(super) fn spot_to_make(
+        &self,
+        wanted: &RequestedPath,
+    ) -> Result<FolderEntry, WorkspaceError> {
         match self.spot(wanted) {
             Err(WorkspaceError::NotFound) if !wanted.climbs() => {
                 if let Some((folder, _)) = wanted.split() {

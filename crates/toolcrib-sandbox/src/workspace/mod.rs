@@ -21,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use guard::{Operation, PathGuard};
-use tree::{Lookup, FolderTree};
+use tree::{FolderTree, Lookup};
 use wanted::RequestedPath;
 
 use crate::ControlPlane;

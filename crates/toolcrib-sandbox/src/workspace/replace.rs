@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::entry::{FileState, regular};
-use super::folder::{READ, FolderEntry};
+use super::folder::{FolderEntry, READ};
 use super::locks::LockMode;
 use super::read::open_file;
 use super::wanted::RequestedPath;

@@ -83,7 +83,11 @@ impl FolderTree {
     }
 
     /// Opens something below the root; `flags` as for `openat`.
-    pub(super) fn find(&self, wanted: &RequestedPath, flags: OFlags) -> Result<OpenedPath, WorkspaceError> {
+    pub(super) fn find(
+        &self,
+        wanted: &RequestedPath,
+        flags: OFlags,
+    ) -> Result<OpenedPath, WorkspaceError> {
         let flags = flags | OFlags::CLOEXEC;
         if let Some(fd) = self.by_kernel(wanted, flags)? {
             return Ok(OpenedPath { fd, place: None });

@@ -122,7 +122,7 @@ mod tests {
     use toolcrib_core::clock::Timestamp;
     use toolcrib_core::run::{RunId, RunRecord, RunStore as _};
     use toolcrib_core::suspension::{
-        Deed, Resolved, Settled, StoreError, Suspension, SuspensionStore as _, Waiting,
+        ResolutionKind, Resolved, Settled, StoreError, Suspension, SuspensionStore as _, Waiting,
     };
     use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -203,7 +203,7 @@ mod tests {
         // A decision by somebody else releases its quota, as for any run.
         let suspensions = Suspensions::new(&database);
         suspensions.put(&waits).await.unwrap();
-        let by = Resolved::new(&waits, Deed::Denied, "ops", at(6));
+        let by = Resolved::new(&waits, ResolutionKind::Denied, "ops", at(6));
         let taken = suspensions.take_for_caller(waits.id(), &by).await.unwrap().unwrap();
         suspensions.settle(&Settled::running(taken, at(6)).lost()).await.unwrap();
         assert_eq!(runs.save(&next).await.unwrap(), 1);

@@ -8,8 +8,8 @@ use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{MemoryRuns, RunCursor, RunStore};
 use toolcrib_core::suspension::{
-    Deed, MemorySuspensions, Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId,
-    SuspensionStore,
+    MemorySuspensions, Outcome, ResolutionKind, Resolved, Settled, StoreError, Suspension,
+    SuspensionId, SuspensionStore,
 };
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::{CallId, ToolOutput, ToolResult};
@@ -154,7 +154,7 @@ async fn an_equal_call_is_found_by_its_key(store: Arc<dyn SuspensionStore>) {
     assert_eq!(same(&again, 100).await, None, "both have expired");
 
     // A call with an outcome is preferred to a waiting one, until its outcome is taken.
-    let resolved = Resolved::new(&second, Deed::Approved, "ops", at(20));
+    let resolved = Resolved::new(&second, ResolutionKind::Approved, "ops", at(20));
     store.take_for_caller(second.id(), &resolved).await.expect("it works").expect("it waits");
     assert_eq!(same(&again, 20).await.as_ref(), Some(second.id()));
     store.take_settled(second.id()).await.expect("it works").expect("it is there");

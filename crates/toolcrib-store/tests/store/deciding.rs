@@ -11,8 +11,8 @@ use toolcrib_core::approval::{Approvals, DecideError, Decision};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{Run, RunError, RunState};
 use toolcrib_core::suspension::{
-    Answer, Deed, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
-    redeem,
+    Answer, MemorySuspensions, RedeemError, Resolution, ResolutionKind, Suspension,
+    SuspensionStore, Waiting, redeem,
 };
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, Turn, TurnOptions};
 use toolcrib_store::{Database, Suspensions};
@@ -54,14 +54,14 @@ fn asks() -> Suspension {
 }
 
 /// Every way to resolve a call that waits for approval, with the time of the attempt.
-fn deeds() -> [(Deed, Resolution, u64); 5] {
+fn deeds() -> [(ResolutionKind, Resolution, u64); 5] {
     [
-        (Deed::Approved, Decision::approve().into(), 10),
-        (Deed::Denied, Decision::deny("no").into(), 11),
-        (Deed::Cancelled, Resolution::Cancel, 12),
+        (ResolutionKind::Approved, Decision::approve().into(), 10),
+        (ResolutionKind::Denied, Decision::deny("no").into(), 11),
+        (ResolutionKind::Cancelled, Resolution::Cancel, 12),
         // This server's clock is ahead.
-        (Deed::Expired, Resolution::Expire, EXPIRES),
-        (Deed::Revoked, Resolution::Revoke { reason: "it was removed".into() }, 14),
+        (ResolutionKind::Expired, Resolution::Expire, EXPIRES),
+        (ResolutionKind::Revoked, Resolution::Revoke { reason: "it was removed".into() }, 14),
     ]
 }
 
@@ -91,7 +91,7 @@ async fn exactly_one_resolution_wins(stores: Pair) {
         let [winner] = held.as_slice() else { panic!("one deed holds: {held:?}") };
         assert_eq!(told.len(), deeds().len() - 1);
         for first in told {
-            assert_eq!((first.deed(), first.by()), (*winner, winner.as_str()));
+            assert_eq!((first.kind(), first.by()), (*winner, winner.as_str()));
         }
     }
 }

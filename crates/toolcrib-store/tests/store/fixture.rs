@@ -4,7 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{RunId, RunRecord};
-use toolcrib_core::suspension::{Deed, Resolved, Suspension, Waiting};
+use toolcrib_core::suspension::{ResolutionKind, Resolved, Suspension, Waiting};
 use toolcrib_store::Database;
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -22,7 +22,7 @@ pub(crate) fn suspended(identity: &str, created: u64, expires: u64) -> Suspensio
 
 /// Resolves a call at a given time.
 pub(crate) fn resolved(call: &Suspension, by: &str, at: u64) -> Resolved {
-    Resolved::new(call, Deed::Approved, by, Timestamp::from_unix_millis(at))
+    Resolved::new(call, ResolutionKind::Approved, by, Timestamp::from_unix_millis(at))
 }
 
 /// A run without calls, which is over.

@@ -177,7 +177,11 @@ impl ControlPlaneKeeper {
         Arc::new(places_of(name, loaded, &self.0.host))
     }
 
-    fn publish<'u>(&self, state: &KeeperState, more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>) {
+    fn publish<'u>(
+        &self,
+        state: &KeeperState,
+        more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>,
+    ) {
         let mut places = UnitPlaces::default();
         let mut add = |unit: &UnitPlaces| {
             places.read_only.extend(unit.read_only.iter().cloned());

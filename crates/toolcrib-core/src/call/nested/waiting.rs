@@ -15,8 +15,8 @@ use crate::call::nested::live_calls::LiveCall;
 use crate::storage::bounds::Full;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
-    Deed, Grant, RedeemError, Resolution, Resolved, Suspension, SuspensionId, SuspensionStore,
-    redeem_for_caller,
+    Grant, RedeemError, Resolution, ResolutionKind, Resolved, Suspension, SuspensionId,
+    SuspensionStore, redeem_for_caller,
 };
 
 /// How long callers that ask for the outcome have to end an expired call before it ends itself.
@@ -162,7 +162,7 @@ impl Drop for NestedWait {
             return;
         };
         let resolved =
-            Resolved::new(&self.suspension, Deed::Cancelled, THE_HOST, self.shared.now());
+            Resolved::new(&self.suspension, ResolutionKind::Cancelled, THE_HOST, self.shared.now());
         runtime.spawn(take_back(store, id.clone(), resolved));
     }
 }

@@ -8,8 +8,8 @@ use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
 use super::Turn;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
-    Answer, Deed, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension, SuspensionId,
-    too_late,
+    Answer, Outcome, RedeemError, Resolution, ResolutionKind, Settled, StoreError, Suspension,
+    SuspensionId, too_late,
 };
 
 /// How often to poll for outcomes from other processes.
@@ -178,9 +178,11 @@ impl Turn {
             None => RedeemError::Unknown,
         };
         let error = match first {
-            RedeemError::AlreadyResolved(first) => match first.deed() {
-                Deed::Denied | Deed::Revoked => ToolError::denied(first.to_string()),
-                Deed::Expired | Deed::Cancelled => {
+            RedeemError::AlreadyResolved(first) => match first.kind() {
+                ResolutionKind::Denied | ResolutionKind::Revoked => {
+                    ToolError::denied(first.to_string())
+                }
+                ResolutionKind::Expired | ResolutionKind::Cancelled => {
                     ToolError::new(ErrorKind::Cancelled, first.to_string())
                 }
                 _ => ToolError::outcome_unknown(format!(

@@ -20,8 +20,8 @@ use crate::approval::THE_HOST;
 use crate::call::nested::{ResumeLocation, unfinished};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
-    Answer, Deed, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
-    SuspensionId, check_submissions, redeem, too_late,
+    Answer, Outcome, RedeemError, Resolution, ResolutionKind, Resolved, StoreError, Submission,
+    Suspension, SuspensionId, check_submissions, redeem, too_late,
 };
 
 pub use crate::suspension::run::turn_access::TurnAccess;
@@ -312,7 +312,7 @@ impl From<Answer> for RunCall {
 
 /// The record of a call that nobody can decide on any more.
 fn ended_by_host(waiting: &Suspension, now: Timestamp) -> Resolved {
-    Resolved::new(waiting, Deed::Cancelled, THE_HOST, now)
+    Resolved::new(waiting, ResolutionKind::Cancelled, THE_HOST, now)
 }
 
 /// The answer to a call that was at work in a server that has ended, and cannot be made again.

@@ -15,7 +15,9 @@ use toolcrib_tool::{
 use super::*;
 use crate::approval::Decision;
 use crate::suspension::run::turn_access::Sealed;
-use crate::suspension::{Deed, Grant, Granted, MemorySuspensions, SuspensionStore, Waiting};
+use crate::suspension::{
+    Grant, Granted, MemorySuspensions, ResolutionKind, SuspensionStore, Waiting,
+};
 
 /// `echo` answers, `client` waits for the client, `ask` for approval, `ask_client` for both in turn;
 /// `hang` waits for approval and never ends.
@@ -282,7 +284,7 @@ async fn whoever_cancels_what_another_process_has_approved_is_told_so() {
     let Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) = refused else {
         panic!("{refused:?}")
     };
-    assert_eq!((first.deed(), first.by()), (Deed::Approved, "fake"));
+    assert_eq!((first.kind(), first.by()), (ResolutionKind::Approved, "fake"));
     assert_eq!(other.state(), RunState::RequiresAction, "the call goes on");
     let kinds: Vec<_> = other.answered().map(|result| result.error_kind()).collect();
     assert_eq!(kinds, [Some(ErrorKind::Cancelled)], "the other call is cancelled");

@@ -9,7 +9,8 @@ use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
-    Deed, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
+    MemorySuspensions, RedeemError, Resolution, ResolutionKind, Suspension, SuspensionStore,
+    Waiting,
 };
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, Middleware, Next, Turn, TurnOptions};
 use toolcrib_tool::{
@@ -118,7 +119,7 @@ async fn a_call_that_waits_for_approval_goes_on_in_another_process_once() {
     assert_eq!((result.call_id().as_str(), result.text().as_ref()), ("call_1", "removed"));
     let again = other.resolve(suspension.id(), approve()).await;
     let Err(RedeemError::AlreadyResolved(first)) = again else { panic!("{again:?}") };
-    assert_eq!((first.deed(), first.by()), (Deed::Approved, "the host"));
+    assert_eq!((first.kind(), first.by()), (ResolutionKind::Approved, "the host"));
     assert_eq!(host.runs.load(Ordering::SeqCst), 1);
 }
 

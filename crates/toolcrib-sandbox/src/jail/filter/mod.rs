@@ -206,8 +206,12 @@ fn judge(verdict: &Verdict) -> io::Result<Vec<sock_filter>> {
         for Condition { argument, test } in rule.iter().rev() {
             let over = u8::try_from(rest.len()).map_err(io::Error::other)?;
             let compared = match test {
-                Comparison::Is(value) | Comparison::Masked(_, value) => jump(IF_EQUAL, *value, 0, over),
-                Comparison::IsNot(value) | Comparison::MaskedNot(_, value) => jump(IF_EQUAL, *value, over, 0),
+                Comparison::Is(value) | Comparison::Masked(_, value) => {
+                    jump(IF_EQUAL, *value, 0, over)
+                }
+                Comparison::IsNot(value) | Comparison::MaskedNot(_, value) => {
+                    jump(IF_EQUAL, *value, over, 0)
+                }
             };
             let mut before = vec![load(ARGUMENTS_AT + 8 * u32::from(*argument))];
             if let Comparison::Masked(mask, _) | Comparison::MaskedNot(mask, _) = test {
@@ -284,7 +288,8 @@ mod tests {
             (0..4_u32).prop_map(Comparison::Is),
             (0..4_u32).prop_map(Comparison::IsNot),
             (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Comparison::Masked(mask, value & mask)),
-            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Comparison::MaskedNot(mask, value & mask)),
+            (0..4_u32, 0..4_u32)
+                .prop_map(|(mask, value)| Comparison::MaskedNot(mask, value & mask)),
         ];
         (0..6_u8, test).prop_map(|(argument, test)| Condition { argument, test })
     }

@@ -229,7 +229,10 @@ mod tests {
     fn a_failure_to_load_the_program_comes_after_the_jail_was_built() {
         let text = BuiltJail::default().to_text()
             + &failure(HelperStep::Execute, &io::Error::from_raw_os_error(libc::ENOEXEC));
-        assert_eq!(StartReport::from_text(&text), Some(StartReport::Failed(HelperStep::Execute, libc::ENOEXEC)));
+        assert_eq!(
+            StartReport::from_text(&text),
+            Some(StartReport::Failed(HelperStep::Execute, libc::ENOEXEC))
+        );
     }
 
     #[test]

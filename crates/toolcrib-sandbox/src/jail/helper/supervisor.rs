@@ -17,7 +17,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::plan::Plan;
-use super::report::{TreeMessage, HelperStep, failure};
+use super::report::{HelperStep, TreeMessage, failure};
 use super::target::become_program;
 use crate::KillRung;
 use crate::jail::helper::tree::TreeHold;

@@ -44,9 +44,9 @@ pub(in crate::jail) fn become_program(
         Ok(never) => match never {},
         Err(TargetError::Step(step, error)) => failure(step, &error),
         Err(TargetError::Refused(missing)) => refusal(&missing),
-        Err(TargetError::Impossible(reason) | TargetError::Withheld(NotWithheld::Because(reason))) => {
-            impossible(&reason)
-        }
+        Err(
+            TargetError::Impossible(reason) | TargetError::Withheld(NotWithheld::Because(reason)),
+        ) => impossible(&reason),
         Err(TargetError::Withheld(NotWithheld::Missing(reason))) => gone(&reason),
         Err(TargetError::Withheld(NotWithheld::Replaced(reason))) => replaced(&reason),
     };
@@ -177,7 +177,9 @@ fn enter_directory(plan: &Plan, opener: &Opener, mounted: MountResult) -> Result
     };
     let directory = opener.open(directory).map_err(|error| match error {
         NotOpened::Because(error) => failed(error),
-        NotOpened::Link(reason) => TargetError::Impossible(format!("its working directory {reason}")),
+        NotOpened::Link(reason) => {
+            TargetError::Impossible(format!("its working directory {reason}"))
+        }
     })?;
     fchdir(&directory).map_err(failed)
 }

@@ -22,7 +22,7 @@ use crate::manifests::offerings;
 use crate::upstreams::{DeclaredUpstreams, upstream};
 
 pub(crate) use declaration::Declaration;
-use files::{DeclaredEntry, ManifestKey, FileChange, FileNames};
+use files::{DeclaredEntry, FileChange, FileNames, ManifestKey};
 
 /// A name in a file, and what became of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,10 +149,14 @@ impl Names {
             for one in files.owned() {
                 match &one.what {
                     // One that is blocked says so.
-                    DeclarationTarget::Upstream(upstream) => upstreams.push(Upstream::clone(upstream)),
+                    DeclarationTarget::Upstream(upstream) => {
+                        upstreams.push(Upstream::clone(upstream))
+                    }
                     _ if one.blocked.is_some() => {}
                     DeclarationTarget::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
-                    DeclarationTarget::Resource(resource) => resources.push(Resource::clone(resource)),
+                    DeclarationTarget::Resource(resource) => {
+                        resources.push(Resource::clone(resource))
+                    }
                 }
             }
             // Under the lock: of two changes the later one is what holds.
@@ -202,9 +206,9 @@ fn of_file(
             Declaration::Prompt(one) => {
                 DeclarationTarget::Prompt(Box::new(offerings::prompt(one, trust_decision, host)))
             }
-            Declaration::Resource(one) => {
-                DeclarationTarget::Resource(Box::new(offerings::resource(one, trust_decision, host)))
-            }
+            Declaration::Resource(one) => DeclarationTarget::Resource(Box::new(
+                offerings::resource(one, trust_decision, host),
+            )),
         }
     })
 }

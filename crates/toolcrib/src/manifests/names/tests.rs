@@ -4,7 +4,7 @@ use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Origin;
 
 use super::Withheld;
-use super::files::{DeclaredEntry, ManifestKey, FileChange, FileNames};
+use super::files::{DeclaredEntry, FileChange, FileNames, ManifestKey};
 
 /// What is behind a name here: the file that declares it, as it was called when it was read.
 type Names = FileNames<&'static str>;
@@ -184,8 +184,9 @@ enum NameOperation {
 fn whatever_files_do_a_name_has_one_owner_who_keeps_it_while_he_declares_it() {
     const FILES: [&str; 3] = ["a", "b", "c"];
     let renames = FILES.iter().flat_map(|from| FILES.map(|to| NameOperation::Rename(from, to)));
-    let mut deeds: Vec<NameOperation> =
-        renames.filter(|deed| !matches!(deed, NameOperation::Rename(from, to) if from == to)).collect();
+    let mut deeds: Vec<NameOperation> = renames
+        .filter(|deed| !matches!(deed, NameOperation::Rename(from, to) if from == to))
+        .collect();
     deeds.extend(FILES.map(NameOperation::Declare));
     deeds.extend(FILES.map(NameOperation::Remove));
     let every = (0..deeds.len().pow(4)).map(|number| {

@@ -124,8 +124,12 @@ impl FileAudit {
         })?;
         let losses = Arc::new(Losses::default());
         let (queue, messages) = sync_channel(QUEUE);
-        let writer =
-            AuditWriter { path: path.clone(), rotation, log: Some(log), losses: Arc::clone(&losses) };
+        let writer = AuditWriter {
+            path: path.clone(),
+            rotation,
+            log: Some(log),
+            losses: Arc::clone(&losses),
+        };
         let writer = std::thread::Builder::new()
             .name("toolcrib-audit".into())
             .spawn(move || writer.run(&messages))?;

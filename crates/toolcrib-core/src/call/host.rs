@@ -165,8 +165,8 @@ impl ExecutorHost {
         self.left_key.load(Ordering::Acquire)
     }
 
-    /// Whether a nested call was answered `timeout`. If this one fails with `timeout` too, it
-    /// passes on the failure of another tool or the end of the caller's deadline.
+    /// Whether a nested call was answered `timeout`. If this call fails with `timeout` too, it only
+    /// passes that on.
     pub(crate) fn has_timed_out_within(&self) -> bool {
         self.timed_out_within.load(Ordering::Acquire)
     }

@@ -1,5 +1,4 @@
-//! Tools that every client of the field knows and runs itself: the local shell, and custom tools with
-//! free text for input.
+//! Tools that clients run themselves: the local shell, and custom tools with free text as input.
 
 use toolcrib_tool::{DefinitionError, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -7,8 +6,8 @@ pub use toolcrib_tool::{CUSTOM_INPUT, InputFormat};
 
 /// `local_shell`: a command that the client runs on its own machine. Nothing is executed here.
 ///
-/// `command` is a program and its arguments, one by one; one text is a line for the user's own shell.
-/// `env`, `timeout_ms`, `user` and `working_directory` are the client's to honour.
+/// `command` is a list of the program and its arguments, or a string for the user's shell. The
+/// client handles `env`, `timeout_ms`, `user` and `working_directory`.
 pub fn local_shell_entry() -> Result<ToolEntry, DefinitionError> {
     let definition = ToolDefinition::builder("local_shell")
         .title("Local shell")
@@ -22,7 +21,7 @@ pub fn local_shell_entry() -> Result<ToolEntry, DefinitionError> {
     Ok(ToolEntry::client(definition, Source::new(Layer::Native, "toolcrib")))
 }
 
-/// A custom tool: one text for input, in a format of its own, run by the client.
+/// A custom tool that the client runs, with one text in its own format as input.
 ///
 /// ```
 /// use toolcrib_core::client_tools::{InputFormat, custom_tool_entry};

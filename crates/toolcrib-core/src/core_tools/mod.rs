@@ -1,4 +1,4 @@
-//! Tools that come with the core: search, describe and call others, and tools that clients run.
+//! Tools that come with the core: the meta tools, and tools that clients run.
 
 pub mod client_tools;
 pub mod meta;

@@ -1,4 +1,4 @@
-//! Tools by words: what is searched of a definition, and what is found.
+//! Searching tools by words.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use toolcrib_search::{Document, Parameter, Searchable};
 pub use toolcrib_search::{Field, Match};
 use toolcrib_tool::ToolDefinition;
 
-/// A tool that a question's words fit.
+/// A search result.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundTool<'t> {
     /// Its definition.
     pub definition: &'t Arc<ToolDefinition>,
-    /// How well it fits, from 0 to 1; of use only beside the others of its search.
+    /// The score from 0 to 1, comparable only within one search.
     pub score: f32,
 }
 
-/// The words of a definition: its name, title, category, tags, description, and the names and
-/// descriptions of the parameters that a caller gives.
+/// The searchable words of a definition: name, title, category, tags, description, and the names
+/// and descriptions of its parameters.
 pub(crate) fn document(definition: &ToolDefinition) -> Document {
     let properties = definition.input_schema().get("properties").and_then(Value::as_object);
     let tags = definition.tags().iter().map(String::as_str);

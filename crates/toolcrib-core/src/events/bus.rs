@@ -1,4 +1,4 @@
-//! Everything that happens, for whoever wants to watch; nobody waits for a watcher.
+//! The event bus: all events, for observers that nobody waits for.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use super::event::{Event, Occurrence, Payload};
 
-/// Tells every subscriber of everything that happens: the events of all calls, as they come, and
-/// those of the host. Cloning it is cheap; clones are the same bus.
+/// Broadcasts the events of all calls, as they happen, and those of the host to every subscriber.
+/// Cloning it is cheap; clones are the same bus.
 ///
-/// It is made for watching (consoles, metrics), not for presenting: events of calls that run at
-/// once are mixed, and of hidden tools there is only that they began and ended. Publishing never
-/// waits; a subscriber that is too slow loses the oldest events, learns how many, and goes on.
-/// Without a subscriber it costs the read of one number.
+/// It is meant for monitoring (consoles, metrics), not for presentation: events of concurrent calls
+/// are interleaved, and hidden tools only report their start and end. Publishing never waits; a
+/// subscriber that is too slow loses the oldest events, learns how many, and continues. Without
+/// subscribers it costs one atomic read.
 ///
 /// ```
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -43,16 +43,16 @@ struct Bus {
     sender: Mutex<NumberedSender>,
 }
 
-/// The sender and the number of the last event: they change together, so that the order of the
-/// numbers is the order of the events.
+/// The sender and the last sequence number, under one lock, so that numbers and events have the
+/// same order.
 struct NumberedSender {
     sender: Sender<Event>,
     sequence: u64,
 }
 
 impl EventBus {
-    /// A bus that keeps so many events for its slowest subscriber: a power of two at least as big,
-    /// and at most 65,536. The room for them is taken at once.
+    /// A bus that buffers this many events for its slowest subscriber, rounded up to a power of
+    /// two, at most 65,536. The buffer is allocated at once.
     pub fn new(capacity: usize) -> Self {
         let (sender, _) = broadcast::channel(capacity.clamp(1, 65_536));
         Self(Arc::new(Bus {
@@ -61,23 +61,23 @@ impl EventBus {
         }))
     }
 
-    /// Whether anybody subscribes. What is published to nobody needs not be made.
+    /// Whether there are subscribers. Without any, events need not be created.
     pub fn is_watched(&self) -> bool {
         self.0.watchers.load(Ordering::Relaxed) > 0
     }
 
-    /// Publishes something that happened to no call in particular, for example
-    /// [`Payload::Paused`].
+    /// Publishes an event that does not belong to a call, for example [`Payload::Paused`].
     pub fn publish(&self, payload: Payload) {
         if self.is_watched() {
             self.tell(Occurrence::of_host(payload));
         }
     }
 
-    /// Subscribes to everything from now on.
+    /// Subscribes to all events from now on.
     pub fn subscribe(&self) -> Subscription {
         let numbered = self.0.lock();
-        // Counted first and under the lock: who subscribed before an event was made gets it.
+        // Counted first and under the lock, so that a subscriber gets every event created after it
+        // subscribed.
         let watchers = Arc::clone(&self.0.watchers);
         watchers.fetch_add(1, Ordering::Relaxed);
         Subscription {
@@ -94,7 +94,7 @@ impl EventBus {
         }
         let mut numbered = self.0.lock();
         numbered.sequence += 1;
-        // It fails where the last subscriber has just gone, and then nobody misses it.
+        // Fails only if the last subscriber has just gone.
         let _ = numbered.sender.send(Event::new(numbered.sequence, occurrence));
     }
 }
@@ -111,7 +111,7 @@ impl fmt::Debug for EventBus {
     }
 }
 
-/// What one subscriber gets. Dropping it ends the subscription.
+/// A subscription. Dropping it ends it.
 pub struct Subscription {
     receiver: Receiver<Event>,
     seen: u64,
@@ -119,7 +119,7 @@ pub struct Subscription {
     _watching: WatcherGuard,
 }
 
-/// Counts as a watcher as long as it lives.
+/// Counts a subscriber while it lives.
 struct WatcherGuard(Arc<AtomicUsize>);
 
 impl Drop for WatcherGuard {
@@ -129,9 +129,8 @@ impl Drop for WatcherGuard {
 }
 
 impl Subscription {
-    /// The next event; `None` when the bus is gone. Where events were lost, a [`Payload::Lagged`]
-    /// stands for them, with the number of the last one of them. Nothing is lost if the future is
-    /// dropped.
+    /// The next event; `None` when the bus is gone. Lost events are replaced by one
+    /// [`Payload::Lagged`] with the sequence number of the last of them. The future is cancel-safe.
     pub async fn next(&mut self) -> Option<Event> {
         match self.receiver.recv().await {
             Ok(event) => {
@@ -228,7 +227,7 @@ mod tests {
         assert!(!bus.is_watched());
         let mut late = bus.subscribe();
         bus.publish(paused(2));
-        // What nobody watched was not even numbered.
+        // Events without subscribers have no numbers.
         assert_eq!(next(&mut late).unwrap().sequence(), 1);
     }
 

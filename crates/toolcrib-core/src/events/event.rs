@@ -1,4 +1,4 @@
-//! One thing that happened, as everybody who watches is told of it.
+//! Events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use toolcrib_tool::{
 use super::outcome;
 use crate::cache::size;
 
-/// How far the call was.
+/// The stage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// It is about to run.
     Prepare,
-    /// It runs, and says how far it is.
+    /// It runs and reports its status.
     Processing,
-    /// It runs, and a part of its output is here.
+    /// It runs and emits a part of its output.
     Output,
-    /// It is over.
+    /// It has ended.
     Completed,
 }
 
@@ -44,11 +44,11 @@ pub struct Completion {
     pub success: bool,
     /// Why it failed.
     pub error: Option<ErrorKind>,
-    /// How long it took.
+    /// Its duration.
     pub duration: Duration,
-    /// Whether the answer was kept from an earlier call.
+    /// Whether the answer came from an earlier call.
     pub cached: bool,
-    /// Whether the same call ran at the same time and this is its answer.
+    /// Whether the answer came from the same concurrent call.
     pub skipped: bool,
     /// Whether the content was cut to fit its budget.
     pub truncated: bool,
@@ -78,19 +78,19 @@ impl From<&ToolResult> for Completion {
 pub enum Payload {
     /// The call was accepted and is about to run. Stage `prepare`.
     Prepare {
-        /// The arguments, with what must not be shown taken out; `None` where they are not shown.
+        /// The arguments, redacted; `None` if they are not shown.
         arguments: Option<Value>,
     },
-    /// How far the call is: everything its status updates said so far, merged. Stage `processing`.
+    /// The status of the call: all its status updates so far, merged. Stage `processing`.
     Status(StatusUpdate),
-    /// The call waits for somebody and is not over; it may go on much later. Stage `processing`.
+    /// The call is suspended; it may be resumed much later. Stage `processing`.
     Suspended {
         /// What it waits for, for example `approval`.
         reason: String,
     },
     /// A part of the output, ahead of the result. Stage `output`.
     Output(Content),
-    /// The call is over and its result is recorded. Stage `completed`.
+    /// The call has ended and its result is recorded. Stage `completed`.
     Completed(Completion),
     /// A tool is paused for an identity after repeated timeouts.
     Paused {
@@ -99,26 +99,26 @@ pub enum Payload {
         /// For whom.
         identity: String,
     },
-    /// Whoever reads this was too slow: events are missing here.
+    /// The reader was too slow: events are missing here.
     Lagged {
         /// How many.
         lost: u64,
     },
-    /// Whoever reads this was too slow and gets no more. The last event of its reader.
+    /// The reader was too slow and gets no more events. This is its last one.
     Detached {
-        /// How many events it has not been given.
+        /// How many events it did not get.
         unread: u64,
     },
 }
 
-/// The call an event belongs to. Made once per call.
+/// The call an event belongs to, created once per call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Subject {
     pub(crate) call_id: CallId,
     pub(crate) tool: ToolName,
     pub(crate) hidden: bool,
     pub(crate) final_output: bool,
-    /// Whose call it is: tenant and user as one text.
+    /// The identity: tenant and user as one text.
     pub(crate) identity: Arc<str>,
 }
 
@@ -138,7 +138,7 @@ impl Subject {
     }
 }
 
-/// What happened and to which call: an [`Event`] before a stream gave it a number.
+/// An [`Event`] before a stream gives it a number.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Occurrence {
     pub(crate) subject: Option<Arc<Subject>>,
@@ -146,12 +146,12 @@ pub(crate) struct Occurrence {
 }
 
 impl Occurrence {
-    /// Something that happened to no call in particular.
+    /// An event that does not belong to a call.
     pub(crate) fn of_host(payload: Payload) -> Arc<Self> {
         Arc::new(Self { subject: None, payload })
     }
 
-    /// What it takes in memory, in bytes, roughly.
+    /// Its approximate size in memory, in bytes.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match &self.payload {
@@ -190,8 +190,8 @@ impl Event {
         Self { sequence, occurrence }
     }
 
-    /// Its number in the stream it was read from: 1, 2, 3 and so on. The same happening has another
-    /// number in another stream.
+    /// Its sequence number in the stream it was read from: 1, 2, 3 and so on. The same event has
+    /// different numbers in different streams.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -206,9 +206,10 @@ impl Event {
         self.occurrence.subject.as_ref().map(|subject| subject.tool.as_str())
     }
 
-    /// Whose call it is, or for whom a tool is paused: tenant and user as one text, empty where the host
-    /// names neither, as [`Owner::identity`](crate::output::spill::Owner::identity) has it. `None` where nobody
-    /// in particular is concerned.
+    /// The identity that made the call, or for which a tool is paused: tenant and user as one text,
+    /// empty if the host names neither, like
+    /// [`Owner::identity`](crate::output::spill::Owner::identity) has it. `None` if the event does
+    /// not belong to an identity.
     pub fn identity(&self) -> Option<&str> {
         match self.payload() {
             Payload::Paused { identity, .. } => Some(identity),
@@ -216,7 +217,7 @@ impl Event {
         }
     }
 
-    /// Whether the call is kept out of what people are shown. Such events are on the bus only.
+    /// Whether the tool is hidden from people. Such events are only on the bus.
     pub fn hidden(&self) -> bool {
         self.occurrence.subject.as_ref().is_some_and(|subject| subject.hidden)
     }
@@ -231,7 +232,7 @@ impl Event {
         &self.occurrence.payload
     }
 
-    /// How far the call was; `None` where no call is concerned.
+    /// The stage of the call; `None` if the event does not belong to a call.
     pub fn stage(&self) -> Option<Stage> {
         match self.payload() {
             Payload::Prepare { .. } => Some(Stage::Prepare),
@@ -242,9 +243,9 @@ impl Event {
         }
     }
 
-    /// The stable name of what happened, for example as the event name of a server-sent event:
-    /// `call.prepare`, `call.status`, `call.suspended`, `call.output`, `call.completed`,
-    /// `task.paused`, `stream.lagged` or `stream.detached`.
+    /// Its stable name, for example as the event name of a server-sent event: `call.prepare`,
+    /// `call.status`, `call.suspended`, `call.output`, `call.completed`, `task.paused`,
+    /// `stream.lagged` or `stream.detached`.
     pub fn name(&self) -> &'static str {
         match self.payload() {
             Payload::Prepare { .. } => "call.prepare",

@@ -1,4 +1,4 @@
-//! Events as JSON, for streams to programs, and back again, for what waited in an overflow.
+//! Events as JSON for other programs, and back again for events from an overflow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Event {
     }
 }
 
-/// The bytes under which an overflow keeps an event.
+/// Serializes an event for an overflow.
 pub(crate) fn encode(occurrence: &Arc<Occurrence>) -> Vec<u8> {
     let mut value = Event::new(0, Arc::clone(occurrence)).to_value();
     if let Some(subject) = &occurrence.subject {
@@ -51,7 +51,7 @@ pub(crate) fn encode(occurrence: &Arc<Occurrence>) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// What [`encode`] was given. `None` for anything else.
+/// The reverse of [`encode`]. `None` for anything else.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Arc<Occurrence>> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     let flag = |name: &str| value.get(name) == Some(&Value::Bool(true));
@@ -158,7 +158,7 @@ fn status_from_value(value: &Value) -> Option<StatusUpdate> {
     Some(status)
 }
 
-/// Absent members are left out: a client need not tell `null` from nothing.
+/// Leaves out absent members, so that clients need not distinguish `null` from absent.
 fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     if let Some(value) = value {
         object.insert(name.to_owned(), value);

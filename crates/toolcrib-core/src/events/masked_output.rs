@@ -1,4 +1,4 @@
-//! What a running call says, masked before anybody hears it.
+//! Streamed output, masked before it reaches listeners.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use toolcrib_tool::{Content, StatusUpdate};
 use crate::events::VoiceHandle;
 use crate::output::masking::{Mask, MaskStream};
 
-/// A call's voice, behind the mask.
+/// A call's event emitter behind the mask.
 pub(crate) struct MaskedOutput {
     voice: VoiceHandle,
     mask: Mask,
@@ -26,7 +26,7 @@ impl MaskedOutput {
         self.voice.status(update);
     }
 
-    /// Says a part, or as much of it as is surely no secret.
+    /// Emits a part, or as much of it as cannot belong to a secret.
     pub(crate) async fn stream(&self, part: Content) {
         if self.mask.is_empty() {
             return self.voice.stream(part).await;
@@ -37,7 +37,7 @@ impl MaskedOutput {
         }
     }
 
-    /// Says what was held back: nothing follows that could make a secret of it.
+    /// Emits what was held back, because nothing follows that could complete a secret.
     pub(crate) async fn finish(&self) {
         if self.mask.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The result of a call as its last event shows it: short enough to be kept for slow watchers.
+//! The result of a call in its last event, short enough to be buffered for slow subscribers.
 
 use serde_json::{Map, Value};
 use toolcrib_tool::{ToolError, ToolOutput, ToolResult};

@@ -1,4 +1,4 @@
-//! The stream of one call, as an MCP or HTTP client gets it: no floor, and nobody to wait for.
+//! The event stream of one request, for an MCP or HTTP client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::channel::{ChannelOptions, ChannelReport, EventReader, SharedChannel, Speaker};
 use super::event::Occurrence;
 
-/// The stream of one request: everything its call says, and the calls made from within it, as it
-/// is said, numbered 1, 2, 3 and so on.
+/// The stream of one request: the events of its call and of nested calls, in order, numbered 1, 2,
+/// 3 and so on.
 ///
-/// A call that streams waits for a slow reader. A status never waits: what does not fit is lost,
-/// and [`Payload::Lagged`](super::Payload::Lagged) says so in its place. A reader that stalls or is
-/// dropped is detached; the call goes on without it.
+/// A call that streams output waits for a slow reader. A status never waits: if it does not fit, it
+/// is lost, and a [`Payload::Lagged`](super::Payload::Lagged) replaces it. A reader that stalls or
+/// is dropped is detached; the call continues without it.
 ///
 /// Cloning it is cheap. The stream ends when the last clone is dropped and the calls have ended.
 #[derive(Clone)]
@@ -21,13 +21,13 @@ impl CallStream {
     /// A stream and its reader.
     pub fn new(options: &ChannelOptions) -> (Self, EventReader) {
         let shell = Arc::new(SharedChannel::new(options, None));
-        // All calls speak with one voice: there is no floor to wait for.
+        // All calls share one speaker, so there is no floor to wait for.
         let speaker = Speaker::new(&shell, 0);
         shell.close();
         (Self(Arc::new(speaker)), EventReader::new(shell, 0))
     }
 
-    /// What has become of the events so far.
+    /// The statistics so far.
     pub fn report(&self) -> ChannelReport {
         self.0.shell().report()
     }

@@ -1,4 +1,4 @@
-//! What one call says, to everybody who listens.
+//! Emitting the events of one call to all its listeners.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use super::event::{Completion, Occurrence, Payload, Subject};
 use super::status::{Closing, StatusMachine};
 use super::stream::CallStream;
 
-/// Who is told of a call. Cloning it is cheap; the default is nobody.
+/// The listeners of calls. Cloning it is cheap; the default is none.
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
     bus: Option<EventBus>,
     channel: Option<OutputChannel>,
     stream: Option<CallStream>,
-    /// Whose calls they are told of.
+    /// The identity whose calls they listen to.
     identity: Arc<str>,
 }
 
@@ -31,49 +31,49 @@ impl Listeners {
         Self::default()
     }
 
-    /// Tells the subscribers of a bus.
+    /// Adds a bus.
     #[must_use]
     pub fn with_bus(mut self, bus: EventBus) -> Self {
         self.bus = Some(bus);
         self
     }
 
-    /// Presents the calls on an ordered channel.
+    /// Adds an ordered channel.
     #[must_use]
     pub fn with_channel(mut self, channel: OutputChannel) -> Self {
         self.channel = Some(channel);
         self
     }
 
-    /// Tells the client of one request.
+    /// Adds the stream of one request.
     #[must_use]
     pub fn with_stream(mut self, stream: CallStream) -> Self {
         self.stream = Some(stream);
         self
     }
 
-    /// Says whose calls they are told of.
+    /// Sets the identity whose calls they listen to.
     #[must_use]
     pub(crate) fn of_identity(mut self, identity: &Arc<str>) -> Self {
         self.identity = Arc::clone(identity);
         self
     }
 
-    /// The bus, for what happens to no call in particular.
+    /// The bus, for events that do not belong to a call.
     pub fn bus(&self) -> Option<&EventBus> {
         self.bus.as_ref()
     }
 
-    /// Whether nobody at all would hear a call that begins now. A call then needs no voice.
+    /// Whether a call that starts now would have no listener, so that it needs no voice.
     pub fn is_silent(&self) -> bool {
         self.channel.is_none()
             && self.stream.is_none()
             && !self.bus.as_ref().is_some_and(EventBus::is_watched)
     }
 
-    /// The voice of a call; `position` is its place among the calls of its batch, from 0.
+    /// The voice of a call; `position` is its index in its batch, from 0.
     ///
-    /// Of hidden tools, only the bus is told that they began and how they ended.
+    /// For hidden tools, only the bus gets events, of the start and the end.
     pub fn voice(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> Voice {
         let subject = Subject::new(call_id, definition, &self.identity);
         let channel = self.channel.as_ref();
@@ -90,24 +90,24 @@ impl Listeners {
     }
 }
 
-/// The voice of one call, held by whoever runs it. It ends with [`record`](Self::record) or
-/// [`suspend`](Self::suspend); one that is dropped before says that its call was cancelled.
+/// The event emitter of one call. It ends with [`record`](Self::record) or
+/// [`suspend`](Self::suspend); if it is dropped earlier, it reports that the call was cancelled.
 ///
-/// Whatever happens, it releases the floor of its channel, also while a [`VoiceHandle`] lives on in
-/// a thread that could not be stopped: nothing that is said after the end is heard.
+/// It always releases the floor of its channel, even while a [`VoiceHandle`] lives on in a thread
+/// that could not be stopped: events after the end are ignored.
 pub struct Voice {
     call: Arc<Call>,
     began: Instant,
 }
 
-/// What a running call speaks through. Cloning it is cheap.
+/// A handle through which a running call emits events. Cloning it is cheap.
 #[derive(Clone)]
 pub struct VoiceHandle(Arc<Call>);
 
 struct Call {
     subject: Arc<Subject>,
-    /// Locked while something is said, so that everybody hears the call in one order. Saying
-    /// something never waits.
+    /// Locked while an event is emitted, so that all listeners get the events in the same order.
+    /// Emitting never waits.
     progress: Mutex<Progress>,
 }
 
@@ -117,7 +117,7 @@ struct Progress {
     status: StatusMachine,
 }
 
-/// Who hears the call.
+/// The listeners of the call.
 #[derive(Clone)]
 struct Sinks {
     bus: Option<EventBus>,
@@ -126,22 +126,22 @@ struct Sinks {
 }
 
 impl Voice {
-    /// The call was accepted and is about to run. `arguments` is what may be shown of them. On a
-    /// channel this goes ahead of the call's first word and does not ask for the floor, or every
-    /// batch would be presented in the order of its calls.
+    /// The call was accepted and is about to run. `arguments` are redacted. On a channel this is
+    /// presented before the call's first word and does not take the floor; otherwise every batch
+    /// would be presented in call order.
     pub fn prepare(&self, arguments: Option<Value>) {
         if let Some(sinks) = &self.call.lock().sinks {
             sinks.tell(&self.call.subject, Payload::Prepare { arguments });
         }
     }
 
-    /// What the call speaks through while it runs.
+    /// The handle for the running call.
     pub fn handle(&self) -> VoiceHandle {
         VoiceHandle(Arc::clone(&self.call))
     }
 
-    /// The call is over, and this is its recorded result: ends an open status, publishes one that
-    /// was held, and says how the call ended.
+    /// The call has ended with this recorded result: closes or publishes its status, and reports
+    /// how the call ended.
     pub fn record(&self, result: &ToolResult) {
         let closing = match result.error() {
             None => Closing::Success,
@@ -150,7 +150,7 @@ impl Voice {
         self.call.end(closing, Completion::from(result));
     }
 
-    /// The call waits for somebody and ends here for now. A status stays open.
+    /// The call was suspended and ends here for now. A status stays open.
     pub fn suspend(&self, reason: impl Into<String>) {
         let mut progress = self.call.lock();
         if let Some(sinks) = progress.sinks.take() {
@@ -176,8 +176,8 @@ impl Drop for Voice {
 }
 
 impl VoiceHandle {
-    /// The call waits for somebody while it is at work. Whoever made it has been answered and hears
-    /// no more of it; the bus does.
+    /// The call is suspended but stays alive. Its caller was answered and gets no more events; the
+    /// bus does.
     pub(crate) fn suspend(&self, reason: &str) {
         let mut progress = self.0.lock();
         if let Some(sinks) = &mut progress.sinks {
@@ -187,7 +187,7 @@ impl VoiceHandle {
         }
     }
 
-    /// Says how far the call is. Never waits. `SUCCESS` and `ERROR` are held until the result is
+    /// Publishes a status update. Never waits. `SUCCESS` and `ERROR` are held until the result is
     /// recorded.
     pub fn status(&self, update: StatusUpdate) {
         let mut progress = self.0.lock();
@@ -204,7 +204,7 @@ impl VoiceHandle {
         }
     }
 
-    /// Streams a part of the output. It is said when this is first polled; then it waits for a slow
+    /// Streams a part of the output. It is emitted at the first poll; then this waits for a slow
     /// reader, if the call holds the floor.
     pub fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
         Box::pin(async move {
@@ -268,7 +268,8 @@ impl Sinks {
         }
     }
 
-    /// A part that is being streamed may hold the speaker still: it ends here, not when dropped.
+    /// Ends the speaker here rather than on drop, because a part that is being streamed may still
+    /// hold it.
     fn end(&self) {
         if let Some(speaker) = &self.speaker {
             speaker.end();

@@ -31,8 +31,8 @@ pub struct DryRun {
     pub answer: Option<KeptAnswer>,
     /// Its time limit; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// The tool's plan, if it can make one. Secrets stand in it as they are:
-    /// [`to_value`](Self::to_value) is the form to show.
+    /// The tool's plan, if it can make one. Secrets in it are not masked; use
+    /// [`to_value`](Self::to_value) for display.
     pub plan: Option<Plan>,
     shown_arguments: Value,
     shown_plan: Option<Plan>,

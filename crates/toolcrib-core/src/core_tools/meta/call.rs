@@ -32,15 +32,15 @@ pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
                     "type": "object",
                     "description": "The tool's arguments.",
                     "default": {},
-                    // Which of them are is said by the tool that is called, whose own record shows the
-                    // others.
+                    // The called tool declares which arguments are sensitive, and its own record
+                    // shows the others.
                     "x-sensitive": true,
                 },
             },
             "required": ["name"],
             "additionalProperties": false,
         }))
-        // The limit of the tool that is called counts.
+        // The limit of the called tool applies.
         .timeout(Duration::MAX)
         .build();
     #[expect(clippy::expect_used, reason = "a constant; every test of this tool builds it")]
@@ -71,9 +71,9 @@ impl Tool for ToolCaller {
                 return Err(ToolError::invalid_args(format!("{TOOL_CALL} does not call itself"))
                     .with_hint("Name the tool that should be called in the end."));
             }
-            // A call of its own: who listens tells the two apart.
+            // A separate id, so that listeners can distinguish the two calls.
             let id = format!("{}.1", cx.call_id().as_str());
-            // Cut out as it was written: no number is read and written again.
+            // Copied as text, so that no number is changed.
             let nested = root.get("arguments").map(Cursor::to_tape);
             let nested = nested.map(RawArguments::from).unwrap_or_default();
             let call = ToolCall::new(id, &*name, nested);

@@ -1,4 +1,4 @@
-//! `tool_describe`: what a tool does and must be told.
+//! `tool_describe`: what a tool does and which arguments it takes.
 
 use std::sync::{Arc, LazyLock};
 

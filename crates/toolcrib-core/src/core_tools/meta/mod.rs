@@ -1,8 +1,8 @@
-//! Tools that find, describe and call other tools: for clients that cannot read a list of thousands, or
-//! do not read it again when it changes.
+//! Tools that find, describe and call other tools, for clients that cannot handle thousands of
+//! tools or do not reload a changed list.
 //!
-//! They reach what the turn they are called in reaches, and nothing else: whatever its toolset hides is
-//! not found, not described and not called by them either.
+//! They reach the same tools as the turn they are called in: a tool outside its toolset cannot be
+//! found, described or called through them.
 
 mod call;
 mod describe;
@@ -15,7 +15,7 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 /// The name of the tool that finds tools by words.
 pub const TOOL_SEARCH: &str = "tool_search";
 
-/// The name of the tool that shows what a tool must be told.
+/// The name of the tool that describes a tool.
 pub const TOOL_DESCRIBE: &str = "tool_describe";
 
 /// The name of the tool that calls a tool by its name.
@@ -24,12 +24,11 @@ pub const TOOL_CALL: &str = "tool_call";
 /// The category of all three.
 const CATEGORY: &str = "agent";
 
-/// The three tools. They are native: no manifest and no upstream server can take their names, a host
-/// can.
+/// The three tools. They are native: manifests and upstream servers cannot take their names, but a
+/// host can.
 ///
-/// A call by `tool_call` is a call of its own, with everything that belongs to one: checks, policy,
-/// approval, limits, a line in the audit log. It counts as made by a tool: at most 16 calls lead to one
-/// another.
+/// `tool_call` makes a separate nested call with its own checks, policy, approval, limits and audit
+/// record. Calls can be nested up to 16 levels.
 ///
 /// ```
 /// use serde_json::json;
@@ -68,7 +67,7 @@ pub fn meta_entries() -> [ToolEntry; 3] {
     ]
 }
 
-/// Whether a name is one of theirs, of whoever has it.
+/// Whether a name is one of theirs, whoever owns it.
 fn is_meta(name: &str) -> bool {
     [TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL].contains(&name)
 }

@@ -14,10 +14,10 @@ use super::{CATEGORY, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, is_meta};
 /// The most tools that one search shows.
 const MAX_LIMIT: usize = 20;
 
-/// How many it shows where the call does not say.
+/// How many it shows by default.
 const LIMIT: usize = 5;
 
-/// The tools of this family: they are not looked for by themselves.
+/// How many meta tools there are; they do not list themselves.
 const FAMILY: usize = 3;
 
 pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! One ordered stream for many calls that run at once.
+//! One ordered stream for many concurrent calls.
 
 mod floor;
 mod overflow;
@@ -22,16 +22,17 @@ pub(crate) use speaker::Speaker;
 
 use super::event::Subject;
 
-/// What may wait for the reader of a stream, and how long for it.
+/// The buffering of a stream, and how long calls wait for its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelOptions {
-    /// Events a call can be ahead of the reader before it waits. Default 64; 0 counts as 1.
+    /// How many events a call can be ahead of the reader before it waits. Default 64; 0 counts as
+    /// 1.
     pub events: usize,
-    /// Bytes of events kept in memory; beyond that they go to the overflow, or, in a stream without
-    /// one, are lost. One event may overshoot. Default 1 MiB.
+    /// Bytes of events in memory. Further events go to the overflow, or are lost in a stream
+    /// without one. One event may exceed the limit. Default 1 MiB.
     pub bytes: usize,
-    /// How long a reader may take nothing of what is there for it; then a call that waits for it
+    /// How long a reader may read nothing although there are events. Then a call that waits for it
     /// detaches it. Default 30 s.
     pub stall: Duration,
 }
@@ -42,43 +43,43 @@ impl Default for ChannelOptions {
     }
 }
 
-/// Why a channel has no reader.
+/// Why a reader was detached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Detachment {
     /// It was dropped.
     Dropped,
-    /// It took nothing for as long as [`ChannelOptions::stall`] says, and a call waited for it.
+    /// It read nothing for [`ChannelOptions::stall`] while a call waited for it.
     Stalled,
 }
 
-/// What has become of the events of a channel.
+/// Statistics of a channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelReport {
-    /// Events that were read, notices of lost ones among them.
+    /// Events that were read, including notices of lost ones.
     pub presented: u64,
-    /// Events that are still to be read.
+    /// Events not yet read.
     pub unread: usize,
     /// Events that went through the overflow.
     pub overflowed: u64,
-    /// Events that the overflow could not keep.
+    /// Events that the overflow could not store.
     pub lost: u64,
     /// Why there is no reader; `None` while there is one.
     pub detached: Option<Detachment>,
 }
 
-/// One ordered stream for many calls: of a batch, or of an agent's run.
+/// One ordered stream for many calls, of a batch or of an agent's run.
 ///
-/// The calls run at once and are presented one at a time. The first to speak holds the floor until
-/// it ends, however it ends; then comes the next in the order of first words (calls that spoke
-/// within the same millisecond: in call order). What the reader sees is whole calls, one after the
-/// other, numbered 1, 2, 3 and so on.
+/// The calls run concurrently but are presented one at a time. The first call that emits an event
+/// holds the floor until it ends; then comes the next in the order of their first events (within
+/// the same millisecond, in call order). The reader sees complete calls, one after the other, with
+/// events numbered 1, 2, 3 and so on.
 ///
-/// Only the call that holds the floor ever waits for a slow reader. What the others say is kept,
-/// beyond a bound in the overflow. A stalled reader is detached, and so is one that is dropped:
-/// what the calls under way still say goes to the overflow, where [`attach`](Self::attach) finds
-/// it. Calls that begin when nobody reads keep out of the channel, unless their output is the
+/// Only the call that holds the floor ever waits for a slow reader. Events of the others are
+/// buffered, beyond a bound in the overflow. A reader that stalls or is dropped is detached:
+/// further events of running calls go to the overflow, and [`attach`](Self::attach) continues with
+/// them. Calls that start without a reader do not join the channel, unless their output is the
 /// assistant's message.
 ///
 /// Cloning it is cheap. The stream ends when the last clone is dropped, or
@@ -86,7 +87,7 @@ pub struct ChannelReport {
 #[derive(Clone)]
 pub struct OutputChannel(Arc<CloseOnDrop>);
 
-/// Closes the channel when nobody is left who could let calls in.
+/// Closes the channel when the last handle is dropped.
 struct CloseOnDrop(Arc<SharedChannel>);
 
 impl Drop for CloseOnDrop {
@@ -102,7 +103,7 @@ impl OutputChannel {
         Self::with_overflow(options, MemoryOverflow::default())
     }
 
-    /// A channel that puts elsewhere what does not fit into its memory.
+    /// A channel with an overflow for events that do not fit into its memory.
     pub fn with_overflow(
         options: &ChannelOptions,
         overflow: impl ChannelOverflow + 'static,
@@ -112,24 +113,25 @@ impl OutputChannel {
         (Self(Arc::new(CloseOnDrop(shell))), reader)
     }
 
-    /// A new reader in place of one that was detached: it goes on where that one stopped. `None`
-    /// while there is one.
+    /// A new reader after a detached one; it continues where that one stopped. `None` while a
+    /// reader is attached.
     pub fn attach(&self) -> Option<EventReader> {
         let generation = self.0.0.attach()?;
         Some(EventReader::new(Arc::clone(&self.0.0), generation))
     }
 
-    /// Lets no more calls in; the stream ends when those under way have ended and were read.
+    /// Accepts no more calls; the stream ends when the running calls have ended and their events
+    /// were read.
     pub fn close(&self) {
         self.0.0.close();
     }
 
-    /// What has become of the events so far.
+    /// The statistics so far.
     pub fn report(&self) -> ChannelReport {
         self.0.0.report()
     }
 
-    /// Lets a call in; `position` is its place in the order of the calls. `None`: it is not to be
+    /// Lets a call join; `position` is its index in the order of the calls. `None` if it is not
     /// presented.
     pub(crate) fn join(&self, position: usize, subject: &Subject) -> Option<Speaker> {
         let shell = &self.0.0;

@@ -1,20 +1,20 @@
-//! Where a channel puts what does not fit into its memory.
+//! Overflow stores of channels.
 
 use std::fmt;
 
 use hashbrown::HashMap;
 use toolcrib_tool::BoxFuture;
 
-/// Keeps events, as opaque bytes, until the reader gets to them or somebody asks for the rest.
+/// Stores events, as opaque bytes, until the reader gets to them.
 ///
 /// It is called under the channel's lock: it may write to a file, but must not wait for anything
-/// slower than that.
+/// slower.
 pub trait ChannelOverflow: Send {
-    /// Keeps the bytes under a key that is new to this overflow. Returns whether it did; `false`
-    /// means that the event is lost, which the reader is told.
+    /// Stores the bytes under a key that is new to this overflow. `false` means that the event is
+    /// lost, which is reported to the reader.
     fn put(&mut self, key: u64, bytes: Vec<u8>) -> bool;
 
-    /// Hands the bytes out and forgets them.
+    /// Removes and returns the bytes.
     fn take(&mut self, key: u64) -> Taken;
 }
 
@@ -28,11 +28,11 @@ impl ChannelOverflow for Box<dyn ChannelOverflow> {
     }
 }
 
-/// What an overflow hands out.
+/// The result of [`ChannelOverflow::take`].
 pub enum Taken {
     /// The bytes.
     Here(Vec<u8>),
-    /// They have to be fetched; `None` if they are lost by then.
+    /// They have to be fetched; `None` if they were lost.
     Later(BoxFuture<'static, Option<Vec<u8>>>),
     /// They are lost.
     Gone,
@@ -56,7 +56,7 @@ pub struct MemoryOverflow {
 }
 
 impl MemoryOverflow {
-    /// Keeps so many bytes at most, not counting what it takes to keep them apart.
+    /// Stores at most this many bytes, without bookkeeping.
     pub fn new(max_bytes: usize) -> Self {
         Self { kept: HashMap::new(), bytes: 0, max_bytes }
     }

@@ -1,4 +1,4 @@
-//! The one who reads a stream of events.
+//! The reader of an event stream.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,8 +13,8 @@ use crate::events::event::Event;
 /// Reads the events of an [`OutputChannel`](super::OutputChannel) or a
 /// [`CallStream`](crate::events::CallStream), in order; it is a [`Stream`] of them.
 ///
-/// Dropping it detaches it: nobody waits for it any more. One that takes nothing for too long while
-/// a call waits for it is detached too; its last event says so ([`Payload::Detached`]).
+/// Dropping it detaches it, so that no call waits for it. It is also detached if it reads nothing
+/// for too long while a call waits for it; its last event reports that ([`Payload::Detached`]).
 ///
 /// [`Payload::Detached`]: crate::events::Payload::Detached
 pub struct EventReader {
@@ -33,8 +33,8 @@ impl EventReader {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// Ends the stream behind what has been said by now. For readers that have the answer they waited
-    /// for: a call that waits for somebody stays at work, and may go on talking.
+    /// Ends the stream after the events emitted so far. For readers that have got the answer they
+    /// waited for: a suspended call may continue to emit events.
     pub fn finish(&self) {
         self.shell.finish();
     }

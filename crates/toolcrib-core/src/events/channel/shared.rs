@@ -1,4 +1,4 @@
-//! The floor under its lock: what waits, wakes and gives up waiting.
+//! The floor under its lock, with waiting and waking.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use crate::events::json;
 /// One channel, shared by its speakers and its reader.
 pub(crate) struct SharedChannel {
     state: Mutex<ChannelState>,
-    /// Told when a speaker that waits may look again.
+    /// Notified when a waiting speaker should check again.
     room: Notify,
     stall: Duration,
     started: Instant,
@@ -28,16 +28,16 @@ pub(crate) struct SharedChannel {
 struct ChannelState {
     floor: Floor<Arc<Occurrence>>,
     overflow: Option<Box<dyn ChannelOverflow>>,
-    /// The event that is being fetched from the overflow. It is the next one for the reader.
+    /// The reader's next event while it is fetched from the overflow.
     fetching: Option<BoxFuture<'static, Option<Vec<u8>>>>,
     /// The reader, while it waits.
     reader: Option<Waker>,
     /// Which reader is attached; those before it are detached.
     generation: u64,
-    /// When the reader last took something, or last had something to take after it had all.
+    /// When the reader last made progress, or when an empty buffer last got an event.
     moved: Instant,
     report: ChannelReport,
-    /// The reader wants nothing that is said from now on.
+    /// The reader ignores all further events.
     is_finished: bool,
 }
 
@@ -84,7 +84,7 @@ impl SharedChannel {
     pub(crate) fn say(&self, id: SpeakerId, occurrence: Arc<Occurrence>) {
         let weight = occurrence.weight();
         let since = self.started.elapsed().as_millis();
-        // Within one millisecond nobody can tell who was first: then the calls' own order counts.
+        // Within one millisecond the call order decides.
         let at = FloorTime(u64::try_from(since).unwrap_or(u64::MAX));
         self.change(|state| {
             let said = state.floor.say(id, at, occurrence, weight);
@@ -103,7 +103,7 @@ impl SharedChannel {
         self.room.notify_waiters();
     }
 
-    /// Ends the stream behind what has been said by now.
+    /// Ends the stream after the events emitted so far.
     pub(crate) fn finish(&self) {
         self.change(|state| {
             state.is_finished = true;
@@ -115,13 +115,13 @@ impl SharedChannel {
         self.change(|state| state.floor.close());
     }
 
-    /// Completes when the speaker may say more: at once, unless it holds the floor and the reader
-    /// is behind. A reader that takes nothing for too long meanwhile is detached.
+    /// Completes when the speaker may emit more: at once, unless it holds the floor and the reader
+    /// is behind. A reader that stalls meanwhile is detached.
     pub(crate) async fn room(&self, id: SpeakerId) {
         loop {
             let changed = self.room.notified();
             tokio::pin!(changed);
-            // Registered before the floor is looked at, so that a change in between is not missed.
+            // Registered before the floor is checked, so that a change in between is not missed.
             changed.as_mut().enable();
             let moved = {
                 let state = self.lock();
@@ -197,7 +197,7 @@ impl SharedChannel {
             if state.generation != generation {
                 let unread = u64::try_from(state.floor.pending()).unwrap_or(u64::MAX);
                 let notice = Occurrence::of_host(Payload::Detached { unread });
-                // Not counted: another reader may be reading on.
+                // Not counted, because another reader may be attached.
                 return Poll::Ready(Err(Event::new(state.report.presented + 1, notice)));
             }
             let next = state.next(cx);
@@ -218,19 +218,19 @@ impl SharedChannel {
         ChannelReport { unread: state.floor.pending(), ..state.report }
     }
 
-    /// Changes the floor, and wakes the reader if there is something for it to see.
+    /// Changes the floor, and wakes the reader if there is news.
     fn change(&self, change: impl FnOnce(&mut ChannelState)) {
         let reader = {
             let mut state = self.lock();
             let had_nothing = state.floor.unread() == 0;
             change(&mut state);
             if had_nothing {
-                // It could not have moved before.
+                // The reader could not make progress before.
                 state.moved = Instant::now();
             }
             if state.floor.has_news() { state.reader.take() } else { None }
         };
-        // Outside the lock: whoever is woken may look at once.
+        // Outside the lock, because the woken task may run at once.
         reader.into_iter().for_each(Waker::wake);
     }
 
@@ -240,7 +240,7 @@ impl SharedChannel {
 }
 
 impl ChannelState {
-    /// Puts into the overflow what the floor wants there.
+    /// Moves events to the overflow as the floor demands.
     fn settle(&mut self, id: SpeakerId, said: SayResult<Arc<Occurrence>>) {
         let SayResult::Over(key, occurrence) = said else { return };
         if !self.overflow(key, &occurrence) {

@@ -1,4 +1,4 @@
-//! One call's place on a channel.
+//! One call on a channel.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::floor::SpeakerId;
 use crate::events::channel::shared::SharedChannel;
 use crate::events::event::Occurrence;
 
-/// Speaks on a channel until it ends or is dropped, which releases the floor.
+/// Emits a call's events on a channel until it ends or is dropped, which releases the floor.
 pub(crate) struct Speaker {
     shell: Arc<SharedChannel>,
     id: SpeakerId,
 }
 
 impl Speaker {
-    /// A speaker among others; `position` is its place in the order of the calls.
+    /// A new speaker; `position` is its index in the order of the calls.
     pub(crate) fn new(shell: &Arc<SharedChannel>, position: usize) -> Self {
         Self { shell: Arc::clone(shell), id: shell.join(position) }
     }
@@ -22,7 +22,7 @@ impl Speaker {
         &self.shell
     }
 
-    /// Says what is presented only together with a first word. Never waits.
+    /// Emits an event that is presented only before the first word. Never waits.
     pub(crate) fn announce(&self, occurrence: Arc<Occurrence>) {
         self.shell.announce(self.id, occurrence);
     }
@@ -32,12 +32,12 @@ impl Speaker {
         self.shell.say(self.id, occurrence);
     }
 
-    /// Completes when the reader has caught up, if this one holds the floor; else at once.
+    /// Completes when the reader has caught up, if this speaker holds the floor, otherwise at once.
     pub(crate) async fn room(&self) {
         self.shell.room(self.id).await;
     }
 
-    /// Has nothing more to say.
+    /// Ends the speaker.
     pub(crate) fn end(&self) {
         self.shell.end(self.id);
     }

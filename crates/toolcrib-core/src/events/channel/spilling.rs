@@ -1,4 +1,4 @@
-//! An overflow in the store of long outputs: what a reader has not read yet waits there, not in memory.
+//! An overflow in the spill store, so that unread events do not stay in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use tokio::runtime::Handle as Runtime;
 use super::overflow::{ChannelOverflow, Taken};
 use crate::output::spill::{Handle, Owner, SpillStore, Spilled};
 
-/// Bytes of events that are put into the store as one text: it keeps so many texts, and each event is
-/// small.
+/// Bytes of events that are stored as one text, because the number of stored texts is limited and
+/// events are small.
 const PAGE_BYTES: usize = 256 * 1024;
-/// Pages that are being written. More events are lost until the store has caught up.
+/// Maximum number of pages being written. Beyond it, events are lost until the store has caught up.
 const WRITING_MAX: usize = 4;
 
-/// Keeps events of one channel in a [`SpillStore`], for one owner: under its bounds for that identity,
-/// and as long as it keeps outputs. At most 256 KiB of them wait in memory to be written, and at
-/// most four times as much is being written.
+/// Stores events of one channel in a [`SpillStore`], for one owner and within the store's limits
+/// for that identity. At most 256 KiB wait in memory, and at most four times as much is being
+/// written.
 ///
-/// What the store refuses or has forgotten is lost, which the reader is told.
+/// Events that the store refuses or has evicted are lost, which is reported to the reader.
 pub struct SpillOverflow {
     store: Arc<dyn SpillStore>,
     owner: Owner,
-    /// The page that is filled now.
+    /// The current page.
     current: String,
     current_chars: usize,
     number: u64,
@@ -31,7 +31,7 @@ pub struct SpillOverflow {
     events: HashMap<u64, PagePosition>,
 }
 
-/// Where an event stands.
+/// The position of an event in its page.
 #[derive(Debug, Clone, Copy)]
 struct PagePosition {
     page: u64,
@@ -61,7 +61,7 @@ impl SpillOverflow {
         }
     }
 
-    /// Has the current page written. Returns whether there is room for another.
+    /// Starts to write the current page. Returns whether there is room for another.
     fn turn_over(&mut self) -> bool {
         let writing = |page: &&Arc<Mutex<Page>>| matches!(*page_of(page), Page::Writing(_));
         let Ok(runtime) = Runtime::try_current() else { return false };

@@ -1,27 +1,26 @@
-//! The status of one execution: updates come in, what a person is shown comes out.
+//! The status of one execution: a state machine for status updates.
 
 use serde_json::{Map, Value};
 use toolcrib_tool::{Phase, StatusUpdate};
 
-/// How a call really ended, as far as its status is concerned.
+/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing<'a> {
     /// It succeeded.
     Success,
-    /// It failed, and this is what to tell a person.
+    /// It failed, with this message for people.
     Error(&'a str),
 }
 
 /// The status of one execution: `WAIT → DOING → SUCCESS | ERROR`.
 ///
-/// - What the updates say of `params` and `metadata` is merged: objects member by member, however
-///   deep; arrays and scalars are replaced. A `result`, a `tip` and an `error` replace the one
-///   before.
-/// - A phase never goes back. An update that would (`WAIT` after `DOING`) keeps the phase that was
-///   reached; the rest of what it says counts, for it may be news.
-/// - A terminal update is held until the call's result is recorded. Whatever comes after it is
-///   ignored, and counted.
-/// - The outcome of the call has the last word: see [`close`](Self::close).
+/// - `params` and `metadata` of the updates are merged: objects recursively, while arrays and
+///   scalars are replaced. A `result`, a `tip` and an `error` replace the previous one.
+/// - A phase never goes back. An update with an earlier phase (`WAIT` after `DOING`) keeps the
+///   current phase; the rest of the update counts.
+/// - A terminal update is held until the call's result is recorded. Later updates are ignored and
+///   counted.
+/// - The outcome of the call decides in the end: see [`close`](Self::close).
 #[derive(Debug, Default)]
 pub(crate) struct StatusMachine {
     stage: Stage,
@@ -33,16 +32,16 @@ enum Stage {
     /// Nothing was said.
     #[default]
     Unset,
-    /// Said, and more may follow: everything that is known.
+    /// The merged status; more updates may follow.
     Open(StatusUpdate),
-    /// A terminal status waits for the result of the call.
+    /// A terminal status that waits for the call's result.
     Held(StatusUpdate),
     /// Over.
     Closed,
 }
 
 impl StatusMachine {
-    /// Takes an update; returns what to publish now, which is everything that is known.
+    /// Applies an update; returns the merged status to publish.
     pub(crate) fn update(&mut self, update: StatusUpdate) -> Option<StatusUpdate> {
         let known = match std::mem::take(&mut self.stage) {
             Stage::Unset => update,
@@ -61,11 +60,11 @@ impl StatusMachine {
         Some(known)
     }
 
-    /// Ends the status with the call; returns the terminal status to publish, or nothing where the
-    /// call never had a status.
+    /// Ends the status with the call; returns the terminal status to publish, or `None` if the call
+    /// had no status.
     ///
-    /// A tool that said `SUCCESS` and failed is published as `ERROR`, without the `result` that
-    /// never was; one that said `ERROR` and succeeded as `SUCCESS`, without the `error`.
+    /// If a tool reported `SUCCESS` and failed, `ERROR` is published without the `result`; if it
+    /// reported `ERROR` and succeeded, `SUCCESS` without the `error`.
     pub(crate) fn close(&mut self, closing: Closing<'_>) -> Option<StatusUpdate> {
         let (Stage::Open(mut last) | Stage::Held(mut last)) =
             std::mem::replace(&mut self.stage, Stage::Closed)
@@ -95,10 +94,10 @@ impl StatusMachine {
     }
 }
 
-/// What is known after an update.
+/// The merged status after an update.
 fn merged(mut known: StatusUpdate, update: StatusUpdate) -> StatusUpdate {
     let StatusUpdate { phase, tip, params, result, error, metadata, .. } = update;
-    // The phases are declared in the order in which they follow each other.
+    // The phases are declared in chronological order.
     known.phase = known.phase.max(phase);
     known.tip = tip.or(known.tip);
     known.result = result.or(known.result);
@@ -108,7 +107,7 @@ fn merged(mut known: StatusUpdate, update: StatusUpdate) -> StatusUpdate {
     known
 }
 
-/// Merges `news` into `known`: objects member by member, everything else replaced.
+/// Merges `news` into `known`: objects recursively, everything else is replaced.
 fn merge(known: &mut Map<String, Value>, news: Map<String, Value>) {
     for (key, value) in news {
         match (known.get_mut(&key), value) {

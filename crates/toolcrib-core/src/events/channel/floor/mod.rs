@@ -1,12 +1,12 @@
-//! Who speaks: the rule of the ordered channel as a pure state machine.
+//! The floor: the ordering rule of the channel as a pure state machine.
 //!
-//! No lock, no clock, no waiting and no input or output: every transition is a method that says
-//! what is to be done. The shell around it keeps it under one lock and does that.
+//! It has no lock, clock, waiting or I/O: every transition is a method that returns what to do.
+//! `SharedChannel` keeps it under one lock and does that.
 //!
-//! The rule: the first call to speak holds the floor until it ends; then the next in the order of
-//! first words, which are as old as the moment the shell names; words of one moment go by the
-//! calls' own order. What is presented is therefore whole calls, one after the other. What the
-//! holder says is presented at once; what others say waits in their lines.
+//! The rule: the first call to speak holds the floor until it ends; then comes the next in the
+//! order of first words by time, and for equal times in call order. So complete calls are
+//! presented, one after the other. Words of the holder are presented at once; those of other calls
+//! wait in their queues.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,35 +15,34 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use hashbrown::HashMap;
 
-/// One speaker on one floor.
+/// The id of a speaker on one floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SpeakerId(u64);
 
-/// When a word was said, in units of the shell's choice. Words of one moment are said at once.
+/// When a word was said, in units of the caller's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FloorTime(pub(crate) u64);
 
-/// Where an overflow keeps a word; never the same one twice on one floor.
+/// The key of a word in the overflow, unique per floor.
 pub(crate) type OverflowKey = u64;
 
-/// What may wait on a floor before it is crowded, or goes to the overflow.
+/// How much a floor buffers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FloorLimits {
-    /// Words presented and not read; with that many the holder has to wait.
+    /// Presented words that were not read; at this number the holder has to wait.
     pub(crate) words: usize,
-    /// Bytes kept in memory; beyond that, words go to the overflow. One word may overshoot.
+    /// Bytes in memory; further words go to the overflow. One word may exceed the limit.
     pub(crate) bytes: usize,
 }
 
-/// What is to be done after a word.
+/// What to do after a word.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SayResult<T> {
-    /// Nobody will ever hear it: the speaker has ended.
+    /// It is ignored: the speaker has ended.
     Unheard,
-    /// It is kept here.
+    /// It is stored here.
     Kept,
-    /// It is to be put into the overflow under this key;
-    /// [`lose_last`](Floor::lose_last) if that fails.
+    /// Put it into the overflow under this key; [`lose_last`](Floor::lose_last) if that fails.
     Over(OverflowKey, T),
 }
 
@@ -52,17 +51,17 @@ pub(crate) enum SayResult<T> {
 pub(crate) enum NextWord<T> {
     /// A word.
     Word(T),
-    /// A word that the overflow has under this key.
+    /// A word in the overflow under this key.
     Over(OverflowKey),
-    /// So many words were lost here.
+    /// This many words were lost here.
     Lost(u64),
     /// Nothing yet.
     Nothing,
-    /// Nothing, ever: the floor is closed and everybody has ended.
+    /// The end: the floor is closed and all speakers have ended.
     End,
 }
 
-/// A word that was said and not read.
+/// A word that was not read yet.
 #[derive(Debug)]
 enum Word<T> {
     Here(T, usize),
@@ -70,7 +69,7 @@ enum Word<T> {
     Lost(u64),
 }
 
-/// One speaker's words that were not read yet.
+/// The unread words of one speaker.
 #[derive(Debug)]
 struct SpeakerLine<T> {
     position: usize,
@@ -79,15 +78,15 @@ struct SpeakerLine<T> {
     words: VecDeque<Word<T>>,
 }
 
-/// The state of one channel: who speaks, who waits, and what was said.
+/// The state of one channel: speakers, their order, and unread words.
 #[derive(Debug)]
 pub(crate) struct Floor<T> {
     room: FloorLimits,
     lines: HashMap<SpeakerId, SpeakerLine<T>>,
-    /// Those who have spoken and wait for the floor.
+    /// Speakers with words that wait for the floor.
     waiting: BTreeSet<(FloorTime, usize, SpeakerId)>,
-    /// Those who had or have the floor and are not read to the end. All but the last have ended;
-    /// the last holds the floor unless it has ended.
+    /// Speakers that had or have the floor and still have unread words. All but the last have
+    /// ended; the last holds the floor unless it has ended.
     presented: VecDeque<SpeakerId>,
     /// Words in the lines of `presented`.
     unread: usize,
@@ -117,8 +116,8 @@ impl<T> Floor<T> {
         }
     }
 
-    /// A new speaker; `position` is its place in the order of the calls. Once the floor is closed,
-    /// nobody will hear it.
+    /// Adds a speaker; `position` is its index in the order of the calls. On a closed floor it is
+    /// ignored.
     pub(crate) fn join(&mut self, position: usize) -> SpeakerId {
         let id = SpeakerId(self.next);
         self.next += 1;
@@ -131,13 +130,13 @@ impl<T> Floor<T> {
         id
     }
 
-    /// A word that does not ask for the floor: it is presented ahead of the speaker's first word,
-    /// and never if there is none.
+    /// Adds a word that does not take the floor: it is presented before the speaker's first word,
+    /// or never if there is none.
     pub(crate) fn announce(&mut self, id: SpeakerId, word: T, bytes: usize) -> SayResult<T> {
         self.push(id, word, bytes)
     }
 
-    /// A word. Takes the floor if it is free.
+    /// Adds a word. Takes the floor if it is free.
     pub(crate) fn say(
         &mut self,
         id: SpeakerId,
@@ -154,8 +153,8 @@ impl<T> Floor<T> {
         said
     }
 
-    /// The speaker has nothing more to say: the floor passes on. Ending twice changes nothing.
-    /// Returns what the overflow is to forget: the announcements of one that never spoke.
+    /// Ends a speaker, so that the floor passes on. Idempotent. Returns the keys to remove from the
+    /// overflow: announcements of a speaker without words.
     pub(crate) fn end(&mut self, id: SpeakerId) -> Vec<OverflowKey> {
         let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended) else {
             return Vec::new();
@@ -167,8 +166,8 @@ impl<T> Floor<T> {
         unheard
     }
 
-    /// Whether the speaker has to wait for the reader before it says more. Only the holder of the
-    /// floor ever has to, and nobody while there is no reader.
+    /// Whether the speaker has to wait for the reader. Only the holder of the floor ever has to,
+    /// and only while there is a reader.
     pub(crate) fn must_wait(&self, id: SpeakerId) -> bool {
         self.attended
             && self.holder() == Some(id)
@@ -176,22 +175,22 @@ impl<T> Floor<T> {
             && self.unread > 0
     }
 
-    /// Words that the reader could take now.
+    /// The number of words the reader can take now.
     pub(crate) fn unread(&self) -> usize {
         self.unread
     }
 
-    /// Whether a reader that waits has something to see: a word, or the end.
+    /// Whether there is a word for the reader, or the end.
     pub(crate) fn has_news(&self) -> bool {
         self.unread > 0 || (self.closed && self.speaking == 0)
     }
 
-    /// Words that were not read, of all who have spoken.
+    /// The number of unread words of all speakers.
     pub(crate) fn pending(&self) -> usize {
         self.lines.values().filter(|line| line.has_spoken).map(|line| line.words.len()).sum()
     }
 
-    /// The reader takes the next word.
+    /// Takes the next word for the reader.
     pub(crate) fn take(&mut self) -> NextWord<T> {
         while let Some(&id) = self.presented.front() {
             let Some(line) = self.lines.get_mut(&id) else {
@@ -218,7 +217,7 @@ impl<T> Floor<T> {
         if self.closed && self.speaking == 0 { NextWord::End } else { NextWord::Nothing }
     }
 
-    /// Nobody joins any more.
+    /// Closes the floor to new speakers.
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }
@@ -228,13 +227,13 @@ impl<T> Floor<T> {
         self.attended
     }
 
-    /// There is a reader again; it goes on where the last one stopped.
+    /// Attaches a reader, which continues where the last one stopped.
     pub(crate) fn attach(&mut self) {
         self.attended = true;
     }
 
-    /// There is no reader any more. Nobody waits for one, and what is and will be said goes to the
-    /// overflow: returns what is to be put there now; [`lose`](Self::lose) what cannot be.
+    /// Detaches the reader. No speaker waits from now on, and all words go to the overflow. Returns
+    /// those to put there now; call [`lose`](Self::lose) for those that fail.
     pub(crate) fn detach(&mut self) -> Vec<(OverflowKey, T)> {
         self.attended = false;
         self.bytes = 0;
@@ -253,7 +252,7 @@ impl<T> Floor<T> {
         out
     }
 
-    /// The overflow could not keep the last word of this speaker.
+    /// The overflow could not store the last word of this speaker.
     pub(crate) fn lose_last(&mut self, id: SpeakerId) {
         let is_presented = self.is_presented(id);
         let Some(line) = self.lines.get_mut(&id) else { return };
@@ -266,7 +265,7 @@ impl<T> Floor<T> {
         }
     }
 
-    /// The overflow could not keep these words.
+    /// The overflow could not store these words.
     pub(crate) fn lose(&mut self, keys: &HashSet<OverflowKey>) {
         for line in self.lines.values_mut() {
             for word in std::mem::take(&mut line.words) {
@@ -285,13 +284,13 @@ impl<T> Floor<T> {
         self.unread = self.presented.iter().map(words).sum();
     }
 
-    /// Who holds the floor.
+    /// The holder of the floor.
     fn holder(&self) -> Option<SpeakerId> {
         let last = *self.presented.back()?;
         self.lines.get(&last).filter(|line| !line.ended).map(|_| last)
     }
 
-    /// Gives a free floor to the next who waits, and to the one after that if it has ended already.
+    /// Gives a free floor to the next waiting speaker, and on if that one has already ended.
     fn pass_on(&mut self) {
         while self.holder().is_none() {
             let Some((_, _, next)) = self.waiting.pop_first() else { return };
@@ -301,7 +300,7 @@ impl<T> Floor<T> {
     }
 
     fn is_presented(&self, id: SpeakerId) -> bool {
-        // Whoever can still speak and is presented holds the floor.
+        // A presented speaker that has not ended holds the floor.
         self.holder() == Some(id)
     }
 
@@ -325,8 +324,7 @@ impl<T> Floor<T> {
         SayResult::Over(key, word)
     }
 
-    /// Removes a speaker that never spoke, and what it announced. Returns what the overflow has of
-    /// it.
+    /// Removes a speaker without words, and its announcements. Returns their keys in the overflow.
     fn forget(&mut self, id: SpeakerId) -> Vec<OverflowKey> {
         let mut overflowed = Vec::new();
         for word in self.lines.remove(&id).map(|line| line.words).into_iter().flatten() {
@@ -340,7 +338,7 @@ impl<T> Floor<T> {
     }
 }
 
-/// Notes that words were lost here. Returns whether an earlier note took them in.
+/// Records lost words here. Returns whether an earlier record was extended.
 fn push_lost<T>(words: &mut VecDeque<Word<T>>, more: u64) -> bool {
     if let Some(Word::Lost(lost)) = words.back_mut() {
         *lost += more;

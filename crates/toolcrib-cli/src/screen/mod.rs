@@ -31,6 +31,13 @@ pub(crate) fn out(text: impl AsRef<str>) -> anyhow::Result<()> {
     stdout.flush().context("writing to standard output")
 }
 
+/// Prints text to standard output as it is: more of its last line may follow.
+pub(crate) fn out_part(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes()).context("writing to standard output")?;
+    stdout.flush().context("writing to standard output")
+}
+
 /// Prints a JSON document with stable key order, indented for people.
 pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
     // Through the canonical text: the order of keys must not depend on how serde_json was built.

@@ -87,7 +87,7 @@ impl ExecutorHost {
 
     /// Records what the tool waits for. The error only ends this run of the tool.
     pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
-        *lock(&self.waiting) = Some(waiting);
+        *lock(&self.waiting) = Some(self.turn.state.shared.mask.load().waiting(waiting));
         ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
     }
 

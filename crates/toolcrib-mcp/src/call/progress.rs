@@ -37,6 +37,8 @@ struct ReportedClient {
     level: Option<LoggingLevel>,
     /// The progress last reported to the client: it may only rise.
     progress: Option<f64>,
+    /// Whether the tool has reported a number.
+    has_numbers: bool,
     /// The total, if the tool has reported one.
     total: Option<f64>,
     last_text: Option<String>,
@@ -57,8 +59,15 @@ impl ProgressReporter {
         }
         let (stream, reader) = CallStream::new(&ChannelOptions::default());
         let peer = context.peer.clone();
-        let client =
-            ReportedClient { peer, token, level, progress: None, total: None, last_text: None };
+        let client = ReportedClient {
+            peer,
+            token,
+            level,
+            progress: None,
+            has_numbers: false,
+            total: None,
+            last_text: None,
+        };
         let recipient = Recipient::Client(client);
         Some(Self { reader, listeners: Listeners::new().with_stream(stream), recipient })
     }
@@ -147,15 +156,15 @@ impl ReportedClient {
     async fn tell_progress(&mut self, status: &StatusUpdate, news: Option<&str>) {
         let Some(token) = &self.token else { return };
         let number = |name: &str| status.params.get(name).and_then(Value::as_f64);
-        let progress = match (number("progress"), self.progress) {
+        let said = number("progress");
+        self.has_numbers |= said.is_some();
+        let progress = match (said, self.progress) {
             (Some(said), None) => said,
-            (Some(said), Some(recipient)) if said > recipient => said,
+            (Some(said), Some(reported)) if said > reported => said,
             // Progress has to rise with each notification.
-            (_, Some(recipient)) if news.is_some() && self.total.is_some() => {
-                recipient + SMALL_STEP
-            }
+            (_, Some(reported)) if news.is_some() && self.has_numbers => reported + SMALL_STEP,
             // For a tool that reports no numbers, each status counts as one.
-            (None, recipient) if news.is_some() => recipient.unwrap_or(0.0) + 1.0,
+            (None, reported) if news.is_some() => reported.unwrap_or(0.0) + 1.0,
             _ => return,
         };
         self.progress = Some(progress);

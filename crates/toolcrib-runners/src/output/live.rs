@@ -1,9 +1,11 @@
-//! Live output: shows the clients that watch a call what its program prints, while it runs.
+//! Live output: shows the clients that watch a call what its program prints, or what its worker reports, while it runs.
 //!
 //! The program never waits for a watcher. Its output is collected in a buffer of a fixed size, and a second future
 //! sends it. If the watcher is slower than the program, lines are omitted, and the number of omitted bytes is reported.
 //! The result of the call is not affected.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,17 +25,22 @@ use crate::output::redact::Redaction;
 const BUFFER: usize = 64 * 1024;
 /// The length of the longest line that is shown, in bytes.
 const LONGEST_LINE: usize = 8 * 1024;
+/// How many progress updates of a worker may wait to be shown. A further update replaces the last one.
+const UPDATES: usize = 16;
 /// The time between two updates, so that a program with much output does not flood its watchers. Well below the 100 ms
 /// after which a person notices a delay.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Shows the output of one run of a program.
+/// Shows the output of one run of a program, or what a worker reports about one call.
 pub(crate) struct LiveOutput<'r> {
     buffer: Arc<OutputBuffer>,
     redaction: &'r Redaction,
     progress: &'r [Regex],
-    /// Whether standard output is data. It is then not shown, because nobody reads it line by line.
+    /// Whether no text of standard output is shown: it is data, which nobody reads line by line, or a pattern could
+    /// match more than one line of it.
     is_data: bool,
+    /// Whether the text consists of a worker's chunks, which are shown before their line ends.
+    is_chunks: bool,
     /// How many more bytes may be shown.
     left: usize,
 }
@@ -50,8 +57,27 @@ impl<'r> LiveOutput<'r> {
         if !cx.is_watched() || redaction.spans_lines() {
             return None;
         }
-        let is_data = output.format == OutputFormat::Json;
-        Some(Self { buffer: Arc::default(), redaction, progress, is_data, left: cx.output_chars() })
+        Some(Self {
+            buffer: Arc::default(),
+            redaction,
+            progress,
+            is_data: output.format == OutputFormat::Json,
+            is_chunks: false,
+            left: cx.output_chars(),
+        })
+    }
+
+    /// For a call of a worker; `None` if nobody watches the call. If a redaction pattern may match several lines, only
+    /// numbers are shown.
+    pub(crate) fn of_worker(cx: &CallContext, redaction: &'r Redaction) -> Option<Self> {
+        cx.is_watched().then(|| Self {
+            buffer: Arc::new(OutputBuffer::for_chunks(redaction.is_empty())),
+            redaction,
+            progress: &[],
+            is_data: redaction.spans_lines(),
+            is_chunks: true,
+            left: cx.output_chars(),
+        })
     }
 
     /// The callback that collects the output.
@@ -60,8 +86,13 @@ impl<'r> LiveOutput<'r> {
         Arc::new(move |kind, piece| buffer.push(kind, piece))
     }
 
-    /// Runs the work and shows the program's output meanwhile. Complete lines that are left at the end are sent without
-    /// waiting for a slow reader.
+    /// Collects the lines of a worker.
+    pub(crate) fn worker_tap(&self) -> WorkerTap {
+        WorkerTap(Arc::clone(&self.buffer))
+    }
+
+    /// Runs the work and shows the program's output meanwhile. Complete lines that are left at the end, and a worker's
+    /// last chunk, are sent without waiting for a slow reader.
     pub(crate) async fn run_and_show<T>(
         mut self,
         cx: &CallContext,
@@ -71,7 +102,7 @@ impl<'r> LiveOutput<'r> {
             let show = async {
                 loop {
                     self.buffer.changed.notified().await;
-                    self.show(cx).await;
+                    self.show(cx, false).await;
                     sleep(PAUSE).await;
                 }
             };
@@ -82,14 +113,27 @@ impl<'r> LiveOutput<'r> {
             }
         };
         // Everything is sent at the first poll; only later polls would wait for a slow reader.
-        let _ = timeout(Duration::ZERO, self.show(cx)).await;
+        let _ = timeout(Duration::ZERO, self.show(cx, true)).await;
         done
     }
 
-    async fn show(&mut self, cx: &CallContext) {
-        let [stdout, stderr] = self.buffer.take();
+    async fn show(&mut self, cx: &CallContext, is_over: bool) {
+        // Redaction patterns need complete lines, or the rest when nothing follows.
+        let with_partial_line = self.is_chunks && (is_over || self.redaction.is_empty());
+        let PendingOutput { streams: [stdout, stderr], mut updates } =
+            self.buffer.take(with_partial_line);
+        let last_update = updates.pop_back();
         let stdout = self.text(cx, OutputKind::Stdout, &stdout);
         let stderr = self.text(cx, OutputKind::Stderr, &stderr);
+        // Numbers come first, because without a number an MCP client is told how many lines there were.
+        for update in updates.into_iter().map(|update| self.update(update)) {
+            if update.tip.is_some() {
+                cx.status(update);
+            }
+        }
+        if let Some(update) = last_update {
+            cx.status(self.update(update));
+        }
         let output = async {
             if let Some(text) = stdout {
                 cx.stream(text).await;
@@ -102,6 +146,19 @@ impl<'r> LiveOutput<'r> {
             }
         };
         tokio::join!(biased; output, errors);
+    }
+
+    /// The worker's update as it may be shown. Its message counts as output.
+    fn update(&mut self, mut update: StatusUpdate) -> StatusUpdate {
+        let message = update.tip.take().filter(|_| !self.is_data);
+        if let Some(message) = message {
+            let message = visible(&self.redaction.text(message)).into_owned();
+            if let Some(left) = self.left.checked_sub(message.len()) {
+                self.left = left;
+                update.tip = Some(message);
+            }
+        }
+        update
     }
 
     /// The text to show. Also reports the program's progress if the text contains it.
@@ -146,28 +203,86 @@ fn is_percentage(found: &Captures<'_>, line: &str) -> bool {
     line[end..].trim_start().starts_with('%')
 }
 
+/// Collects what a worker reports about one call. Never waits, and uses a bounded amount of memory.
+#[derive(Clone)]
+pub(crate) struct WorkerTap(Arc<OutputBuffer>);
+
+impl WorkerTap {
+    /// Adds a piece of output.
+    pub(crate) fn chunk(&self, text: &str) {
+        self.0.pending().streams[0].push(text.as_bytes());
+        self.0.changed.notify_one();
+    }
+
+    /// Adds an update of the progress.
+    pub(crate) fn update(&self, mut update: StatusUpdate) {
+        update.tip = update.tip.map(shortened);
+        let mut pending = self.0.pending();
+        let replaces_last = pending.updates.back().is_some_and(|last| last.tip.is_none());
+        if replaces_last || pending.updates.len() >= UPDATES {
+            pending.updates.pop_back();
+        }
+        pending.updates.push_back(update);
+        drop(pending);
+        self.0.changed.notify_one();
+    }
+}
+
+impl fmt::Debug for WorkerTap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerTap").finish_non_exhaustive()
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > LONGEST_LINE {
+        let end = (0..=LONGEST_LINE).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
 /// Output that was printed but not yet shown.
 #[derive(Default)]
 struct OutputBuffer {
-    streams: Mutex<[StreamBuffer; 2]>,
+    pending: Mutex<PendingOutput>,
     changed: Notify,
 }
 
+#[derive(Default)]
+struct PendingOutput {
+    streams: [StreamBuffer; 2],
+    /// Progress that a worker reported.
+    updates: VecDeque<StatusUpdate>,
+}
+
 impl OutputBuffer {
+    /// For a worker's chunks. `cuts_lines`: the beginning of a line that is too long is shown.
+    fn for_chunks(cuts_lines: bool) -> Self {
+        let mut pending = PendingOutput::default();
+        pending.streams[0].cuts_lines = cuts_lines;
+        Self { pending: Mutex::new(pending), changed: Notify::new() }
+    }
+
     fn push(&self, kind: OutputKind, piece: &[u8]) {
-        let mut streams = self.streams();
-        let part = &mut streams[usize::from(kind == OutputKind::Stderr)];
+        let part = &mut self.pending().streams[usize::from(kind == OutputKind::Stderr)];
         if part.push(piece) {
             self.changed.notify_one();
         }
     }
 
-    fn take(&self) -> [StreamBuffer; 2] {
-        self.streams().each_mut().map(StreamBuffer::take)
+    /// Takes what can be shown; with `with_partial_line`, also a line that has not ended.
+    fn take(&self, with_partial_line: bool) -> PendingOutput {
+        let mut pending = self.pending();
+        PendingOutput {
+            streams: pending.streams.each_mut().map(|stream| stream.take(with_partial_line)),
+            updates: std::mem::take(&mut pending.updates),
+        }
     }
 
-    fn streams(&self) -> MutexGuard<'_, [StreamBuffer; 2]> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingOutput> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,6 +295,8 @@ struct StreamBuffer {
     partial_line: Vec<u8>,
     /// Whether the incomplete line is too long to be shown.
     too_long: bool,
+    /// Whether the beginning of a line that exceeds the buffer is shown, because no pattern needs the rest.
+    cuts_lines: bool,
     /// Whether the previous line ended with a carriage return, which a line feed may follow.
     ended_with_cr: bool,
     /// The number of omitted bytes.
@@ -218,7 +335,11 @@ impl StreamBuffer {
     }
 
     fn begin(&mut self, text: &[u8]) {
-        if self.too_long || self.partial_line.len() + text.len() > LONGEST_LINE {
+        let longest = if self.cuts_lines { BUFFER } else { LONGEST_LINE };
+        let fits = self.partial_line.len() + text.len() <= longest;
+        if self.cuts_lines && !fits {
+            self.lost += text.len() as u64;
+        } else if self.too_long || !fits {
             self.too_long = true;
             self.lost += (self.partial_line.len() + text.len()) as u64;
             self.partial_line.clear();
@@ -235,10 +356,17 @@ impl StreamBuffer {
         self.whole.push(b'\n');
     }
 
-    /// Takes the complete lines; the incomplete one stays.
-    fn take(&mut self) -> Self {
+    /// Takes the complete lines. The incomplete one stays, unless `with_partial_line` is set.
+    fn take(&mut self, with_partial_line: bool) -> Self {
+        let partial_line = if with_partial_line {
+            self.too_long = false;
+            std::mem::take(&mut self.partial_line)
+        } else {
+            Vec::new()
+        };
         Self {
             whole: std::mem::take(&mut self.whole),
+            partial_line,
             lost: std::mem::take(&mut self.lost),
             ..Self::default()
         }
@@ -251,7 +379,12 @@ impl StreamBuffer {
             text.push_str(&visible(&redaction.text(line.to_owned())));
             text.push('\n');
         }
+        let begun = String::from_utf8_lossy(&self.partial_line).into_owned();
+        text.push_str(&visible(&redaction.text(begun)));
         if self.lost > 0 {
+            if !self.partial_line.is_empty() {
+                text.push('\n');
+            }
             // Writing to a string does not fail.
             let _ = writeln!(text, "[… {} bytes not shown live …]", self.lost);
         }
@@ -322,7 +455,7 @@ mod tests {
     }
 
     fn shown_text(part: &mut StreamBuffer) -> String {
-        part.take().text(&Redaction::default()).unwrap_or_default()
+        part.take(false).text(&Redaction::default()).unwrap_or_default()
     }
 
     #[test]

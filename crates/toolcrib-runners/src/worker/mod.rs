@@ -1,6 +1,9 @@
-//! Runs a declared worker as a tool: a program that keeps running answers one JSON line for each call.
+//! Runs a declared worker as a tool: a program that keeps running answers one JSON line for each call, and may say
+//! before how far it is.
 
+mod content;
 mod protocol;
+mod question;
 mod running;
 mod supervisor;
 
@@ -11,17 +14,18 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CommandPlan, Data, ErrorKind, Plan, Tool, ToolError,
-    ToolOutcome, ToolOutput,
+    Arguments, BoxFuture, CallContext, CommandPlan, Content, Data, ErrorKind, Plan, Tool,
+    ToolError, ToolOutcome, ToolOutput,
 };
 
-use self::protocol::WorkerReply;
+use self::protocol::{Answered, WorkerReply};
 use self::running::WorkerExit;
 use self::supervisor::WorkerSupervisor;
 use crate::command::explain::{ConfinedRun, explain};
 use crate::confinement::planned_limits;
 use crate::expansion::context;
 use crate::expansion::context::ContextChecks;
+use crate::output::live::LiveOutput;
 use crate::output::redact::Redaction;
 use crate::output::streams::shown;
 use crate::trust::TrustRenewal;
@@ -94,16 +98,30 @@ impl WorkerRunner {
         checks.check(cx)?;
         let (id, mut exchange) = supervisor.begin(cx.byte_masks()).await?;
         let tool = self.declaration.definition.name();
-        let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx));
-        let answer = tokio::select! {
-            biased;
-            answer = exchange.run(&line) => Some(answer),
-            () = cx.cancelled() => None,
+        let answered = Answered::of(cx);
+        let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx), answered);
+        let live = LiveOutput::of_worker(cx, redaction);
+        if let Some(live) = &live {
+            exchange.watch(live.worker_tap());
+        }
+        let ended = async {
+            tokio::select! {
+                biased;
+                answer = exchange.run(&line) => Some(answer),
+                () = cx.cancelled() => None,
+            }
+        };
+        let answer = match live {
+            Some(live) => live.run_and_show(cx, ended).await,
+            None => ended.await,
         };
         match answer {
-            Some(Ok(WorkerReply::Success { output, data })) => {
-                let result = success(output, data, redaction);
+            Some(Ok(WorkerReply::Success { output, content, data })) => {
+                let result = success(output, content, data, redaction);
                 Ok(ToolOutcome::Done(result.with_meta("sandbox", exchange.sandbox().clone())))
+            }
+            Some(Ok(WorkerReply::Question(request))) => {
+                Ok(ToolOutcome::needs_input(question::shown(*request, redaction)))
             }
             Some(Ok(WorkerReply::Failure { message, retryable })) => {
                 let message = visible(&redaction.text(message)).into_owned();
@@ -131,7 +149,8 @@ impl WorkerRunner {
         checks.check(cx)?;
         let Some(worker) = self.declaration.worker() else { return Ok(None) };
         let tool = self.declaration.definition.name();
-        let line = protocol::call(1, tool, arguments.as_str(), &self.context(cx));
+        let context = self.context(cx);
+        let line = protocol::call(1, tool, arguments.as_str(), &context, Answered::of(cx));
         let folder = std::path::absolute(&worker.folder).unwrap_or_else(|_| worker.folder.clone());
         Ok(Some(Plan::Command(CommandPlan {
             argv: worker.argv.clone(),
@@ -172,11 +191,16 @@ impl WorkerRunner {
     }
 }
 
-fn success(output: Option<String>, data: Option<Data>, redaction: &Redaction) -> ToolOutput {
-    let mut result = match output {
-        Some(text) => ToolOutput::from(visible(&redaction.text(text)).into_owned()),
-        None => ToolOutput::new(),
-    };
+fn success(
+    output: Option<String>,
+    content: Vec<Content>,
+    data: Option<Data>,
+    redaction: &Redaction,
+) -> ToolOutput {
+    let parts = output.map(Content::Text).into_iter().chain(content);
+    let mut result = parts.fold(ToolOutput::new(), |result, part| {
+        result.with_content(content::shown(part, redaction))
+    });
     if let Some(data) = data {
         let data = redaction.data(data);
         let text = data.to_json();

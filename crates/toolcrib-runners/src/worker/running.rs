@@ -2,6 +2,7 @@
 //!
 //! No task is needed to read answers: one of the waiting calls reads for all of them, and while no call waits, nobody
 //! reads. A worker that writes unsolicited output fills its pipe and blocks.
+//! The reader never waits for clients that watch: what a worker reports before its answer goes to the buffer of its call.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,8 +18,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess};
 
-use super::protocol::{self, WorkerReply};
+use super::protocol::{self, WorkerLine, WorkerReply, WorkerReport};
 use crate::confinement::facts;
+use crate::output::live::WorkerTap;
 use toolcrib_tool::ByteMasks;
 
 /// How long a worker has to acknowledge a cancelled call.
@@ -27,6 +29,8 @@ pub(super) const CANCEL_WAIT: Duration = Duration::from_millis(500);
 const END_WAIT: Duration = Duration::from_millis(200);
 /// The buffer size of one read, in bytes.
 const CHUNK: usize = 8 * 1024;
+/// After this number of lines the reader yields, so that timers and cancellation work even if a worker never pauses.
+const LINES_AT_ONCE: u32 = 32;
 
 /// Why a worker has ended.
 #[derive(Debug, Clone)]
@@ -48,6 +52,10 @@ pub(super) struct RunningWorker {
     output: tokio::sync::Mutex<OutputLines>,
     waiting: Mutex<PendingCalls>,
     answered: AtomicU64,
+    /// The number of reports that belonged to no waiting call.
+    strays: AtomicU64,
+    /// The program, for the log.
+    program: String,
     /// A task that is aborted when the worker ends.
     watcher: Mutex<Option<AbortHandle>>,
     /// Masks secrets in messages about the worker.
@@ -56,11 +64,19 @@ pub(super) struct RunningWorker {
 
 #[derive(Debug, Default)]
 struct PendingCalls {
-    calls: HashMap<u64, oneshot::Sender<WorkerAnswer>>,
+    calls: HashMap<u64, InFlight>,
     /// Whether the worker is being ended: nobody reads any more, and `gone` will be set.
     ending: bool,
     last_answer: Option<Instant>,
     gone: Option<Arc<WorkerExit>>,
+}
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+struct InFlight {
+    answer: oneshot::Sender<WorkerAnswer>,
+    /// The buffer for what the worker reports before its answer, if a client watches the call.
+    tap: Option<WorkerTap>,
 }
 
 impl Drop for RunningWorker {
@@ -83,8 +99,15 @@ impl fmt::Debug for RunningWorker {
 }
 
 impl RunningWorker {
-    pub(super) fn new(kept: Kept, line_bytes: usize, masks: Option<ByteMasks>) -> Self {
+    pub(super) fn new(
+        kept: Kept,
+        program: String,
+        line_bytes: usize,
+        masks: Option<ByteMasks>,
+    ) -> Self {
         Self {
+            program,
+            strays: AtomicU64::new(0),
             sandbox: facts(kept.process.enforced()),
             process: Mutex::new(Some(kept.process)),
             input: tokio::sync::Mutex::new(kept.input),
@@ -137,11 +160,11 @@ impl RunningWorker {
 
     /// Begins a call.
     pub(super) fn begin(self: &Arc<Self>, id: u64) -> Exchange {
-        let (sender, receiver) = oneshot::channel();
+        let (answer, receiver) = oneshot::channel();
         let mut waiting = self.waiting();
         match &waiting.gone {
-            Some(gone) => drop(sender.send(Err(Arc::clone(gone)))),
-            None => drop(waiting.calls.insert(id, sender)),
+            Some(gone) => drop(answer.send(Err(Arc::clone(gone)))),
+            None => drop(waiting.calls.insert(id, InFlight { answer, tap: None })),
         }
         drop(waiting);
         Exchange {
@@ -190,15 +213,16 @@ impl RunningWorker {
         waiting.gone = Some(Arc::clone(&gone));
         for (_, call) in waiting.calls.drain() {
             // Callers that no longer wait do not matter.
-            let _ = call.send(Err(Arc::clone(&gone)));
+            let _ = call.answer.send(Err(Arc::clone(&gone)));
         }
     }
 
-    /// Reads until an answer has come that a call waits for, and delivers it.
+    /// Reads a line and delivers it to its call.
     async fn read(self: &Arc<Self>, lines: &mut OutputLines) {
         match lines.next().await {
-            Ok(Some(line)) => match protocol::answer(line, self.masks.as_ref()) {
-                Ok((id, reply)) => {
+            Ok(Some(line)) => match protocol::line(line, self.masks.as_ref()) {
+                Ok((id, WorkerLine::Report(report))) => self.deliver(id, report),
+                Ok((id, WorkerLine::Answer(reply))) => {
                     let mut waiting = self.waiting();
                     let call = waiting.calls.remove(&id);
                     waiting.last_answer = Some(Instant::now());
@@ -206,7 +230,7 @@ impl RunningWorker {
                     match call {
                         Some(call) => {
                             self.answered.fetch_add(1, Ordering::Relaxed);
-                            let _ = call.send(Ok(reply));
+                            let _ = call.answer.send(Ok(reply));
                         }
                         None => self.end(format!("answered call {id}, which is not waiting")),
                     }
@@ -217,6 +241,33 @@ impl RunningWorker {
             Err(LineTooLong { bytes }) => self.end(format!(
                 "wrote a line of more than {bytes} bytes; `limits.output` sets the limit"
             )),
+        }
+    }
+
+    /// Puts a report into the buffer of its call. Never waits.
+    fn deliver(&self, id: u64, report: WorkerReport) {
+        let waiting = self.waiting();
+        let Some(call) = waiting.calls.get(&id) else {
+            drop(waiting);
+            let strays = self.strays.fetch_add(1, Ordering::Relaxed) + 1;
+            // A worker that never stops must not fill the log.
+            if strays.is_power_of_two() {
+                tracing::warn!(
+                    program = self.program,
+                    call = id,
+                    dropped = strays,
+                    "a worker wrote a line of a call that is not waiting; it was dropped"
+                );
+            }
+            return;
+        };
+        let Some(tap) = call.tap.clone() else { return };
+        drop(waiting);
+        if let Some(chunk) = report.chunk {
+            tap.chunk(&chunk);
+        }
+        if let Some(update) = report.update {
+            tap.update(update);
         }
     }
 
@@ -241,7 +292,13 @@ async fn wait(
         biased;
         answer = &mut *receiver => return answer.unwrap_or_else(|_| Err(lost())),
         mut lines = live.output.lock() => {
+            let mut lines_read = 0_u32;
             while !live.waiting().ending {
+                if lines_read == LINES_AT_ONCE {
+                    lines_read = 0;
+                    tokio::task::yield_now().await;
+                }
+                lines_read += 1;
                 match receiver.try_recv() {
                     Ok(answer) => return answer,
                     Err(oneshot::error::TryRecvError::Closed) => return Err(lost()),
@@ -281,6 +338,13 @@ impl Exchange {
     /// The worker's confinement, as results report it.
     pub(super) fn sandbox(&self) -> &Value {
         &self.live.sandbox
+    }
+
+    /// Collects there what the worker reports before its answer.
+    pub(super) fn watch(&self, tap: WorkerTap) {
+        if let Some(call) = self.live.waiting().calls.get_mut(&self.id) {
+            call.tap = Some(tap);
+        }
     }
 
     /// Sends the line and waits for its answer.

@@ -196,7 +196,7 @@ impl WorkerSupervisor {
             command = command.env(name, expand_without_call(template, &self.host)?);
         }
         let kept = keep(&command).await.map_err(not_started)?;
-        let live = Arc::new(RunningWorker::new(kept, self.spec.line_bytes, masks));
+        let live = Arc::new(RunningWorker::new(kept, program.clone(), self.spec.line_bytes, masks));
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);
         drop(tokio::spawn(stop_when_idle(supervisor, watched, self.spec.idle)));

@@ -13,3 +13,4 @@ mod scripts;
 mod secrets;
 mod stop;
 mod worker;
+mod worker_lines;

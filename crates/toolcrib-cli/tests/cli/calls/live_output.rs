@@ -5,7 +5,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -196,12 +196,11 @@ fn an_mcp_client_over_http_gets_lines_while_the_program_runs() {
     assert!(rest.contains("last"), "{rest}");
 }
 
-#[test]
-fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() {
-    let crib = crib();
+/// Starts `toolcrib call` with a terminal as its standard streams; what the terminal shows is piped.
+pub(super) fn at_a_terminal(crib: &Crib, tool: &str) -> Child {
     let mut python = command("python3");
     python.args(["-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"]);
-    python.arg(env!("CARGO_BIN_EXE_toolcrib")).args(["call", "build"]);
+    python.arg(env!("CARGO_BIN_EXE_toolcrib")).args(["call", tool]);
     python
         .current_dir(crib.path())
         .env("TOOLCRIB__WORKSPACE__ROOT", ".")
@@ -209,7 +208,13 @@ fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() 
     python.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
     python.env("XDG_RUNTIME_DIR", crib.runtime_dir());
     python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut child = python.spawn().expect("python3 is needed by these tests");
+    python.spawn().expect("python3 is needed by these tests")
+}
+
+#[test]
+fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() {
+    let crib = crib();
+    let mut child = at_a_terminal(&crib, "build");
     let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut seen = String::new();
     while !seen.contains("first") {

@@ -1,8 +1,9 @@
-//! Masking what a call hands out: its output or failure, its status, and the parts it streams.
+//! Masking what a call hands out: its output or failure, its status, the parts it streams, and its questions.
 
-use toolcrib_tool::{Content, Data, StatusUpdate, ToolError, ToolOutput};
+use toolcrib_tool::{Ask, Content, Data, StatusUpdate, ToolError, ToolOutput};
 
 use super::Mask;
+use crate::suspension::Waiting;
 
 impl Mask {
     /// Masks a call's outcome.
@@ -87,6 +88,30 @@ impl Mask {
         update.params = self.object(update.params);
         update.metadata = self.object(update.metadata);
         update
+    }
+
+    /// Masks a question: everything that whoever answers is shown. What the tool remembers is shown to nobody.
+    pub(crate) fn waiting(&self, mut waiting: Waiting) -> Waiting {
+        if self.is_empty() {
+            return waiting;
+        }
+        if let Waiting::Input { message, schema, parts, .. } = &mut waiting {
+            let text = |text: &mut String| *text = self.owned(std::mem::take(text));
+            let value = |value: &mut serde_json::Value| *value = self.value(value.take());
+            text(message);
+            value(schema);
+            for part in parts {
+                match &mut part.ask {
+                    Ask::Form { message, schema } => {
+                        text(message);
+                        value(schema);
+                    }
+                    Ask::Sample { prompt, .. } => text(prompt),
+                    _ => {}
+                }
+            }
+        }
+        waiting
     }
 
     fn finds_in_output(&self, output: &ToolOutput) -> bool {

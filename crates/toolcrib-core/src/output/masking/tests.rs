@@ -264,3 +264,20 @@ proptest! {
         prop_assert_eq!(mask(&["S3CRET"]).text(&text), masked);
     }
 }
+
+#[test]
+fn questions_are_masked_and_what_the_tool_remembers_is_not() {
+    use serde_json::json;
+    use toolcrib_tool::{InputPart, InputRequest};
+
+    use crate::suspension::Waiting;
+
+    let schema = json!({"type": "object", "title": "hunter22?"});
+    let parts = [InputPart::form("a", "hunter22?", schema), InputPart::sample("b", "hunter22", 9)];
+    let request = InputRequest::of(parts).remember("hunter22");
+    let waiting = serde_json::to_value(mask(&["hunter22"]).waiting(Waiting::from(request)));
+    let mut waiting = waiting.expect("it is JSON");
+    assert_eq!(waiting["remembered"].take(), "hunter22");
+    assert!(!waiting.to_string().contains("hunter22"), "{waiting}");
+    assert_eq!(waiting["parts"][1]["ask"]["prompt"], "[masked]");
+}

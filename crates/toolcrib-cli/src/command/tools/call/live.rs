@@ -65,6 +65,9 @@ impl LiveScreen {
         while let Ok(Some(event)) = tokio::time::timeout(end, self.events.next()).await {
             self.show(event.payload());
         }
+        if self.has_stdout && !self.shown.output.is_empty() && !self.shown.output.ends_with('\n') {
+            let _ = screen::out_part("\n");
+        }
         (done, self.shown)
     }
 
@@ -73,7 +76,7 @@ impl LiveScreen {
             Payload::Output(Content::Text(part)) if self.has_stdout => {
                 self.shown.output.push_str(part);
                 // A terminal that is gone is noticed when the result is printed.
-                let _ = screen::out(part);
+                let _ = screen::out_part(part);
             }
             Payload::Output(Content::Text(part)) => screen::note(part.trim_end_matches('\n')),
             Payload::Status(status) => {

@@ -78,14 +78,9 @@ impl Descent {
 }
 
 impl Lineage {
-    /// The lineage of a call that no tool made, or of the calls of one batch.
-    pub(crate) fn root() -> Self {
-        Self { node: None, barrier: Some(Arc::default()), root: Arc::default() }
-    }
-
-    /// Adds the root call.
-    pub(crate) fn of_root(self, root: Arc<RootCall>) -> Self {
-        Self { root, ..self }
+    /// The lineage of a root call, which shares the barrier with the other calls of its batch.
+    pub(crate) fn root(root: Arc<RootCall>, barrier: Arc<Barrier>) -> Self {
+        Self { node: None, barrier: Some(barrier), root }
     }
 
     /// The root call that these calls belong to.

@@ -157,7 +157,7 @@ impl Admission {
     ) -> Result<(Arc<ConcurrencySlot>, bool), ToolError> {
         match self.tool(tool).gate.enter(identity, limit, self.config.max_queue) {
             Admittance::Now(slot) => Ok((Arc::new(slot), false)),
-            Admittance::Queued(place) => Ok((self.wait(place).await?, true)),
+            Admittance::Queued(place) => Ok((Box::pin(self.wait(place)).await?, true)),
             Admittance::Full => Err(refusal::queue_full(self.config.queue_timeout)),
         }
     }

@@ -1,6 +1,6 @@
 //! Calls that wait, nest, are dropped and are refused.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
@@ -60,7 +60,11 @@ fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineag
     descent.lineage(tool.tool_name())
 }
 
-static ROOT: LazyLock<Lineage> = LazyLock::new(Lineage::root);
+fn root() -> Lineage {
+    Lineage::root(Arc::default(), Arc::default())
+}
+
+static ROOT: LazyLock<Lineage> = LazyLock::new(root);
 static ADA: LazyLock<Arc<str>> = LazyLock::new(|| "ada".into());
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +252,7 @@ async fn a_context_kept_beyond_its_call_keeps_no_slot() {
 #[tokio::test]
 async fn calls_within_calls_have_a_bottom() {
     let admission = admission();
-    let mut lineage = Lineage::root();
+    let mut lineage = root();
     let any = definition("any").build().unwrap();
     for _ in 0..MAX_DEPTH {
         let permit = admission.of(&any, &lineage).await.unwrap();

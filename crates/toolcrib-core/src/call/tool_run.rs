@@ -80,8 +80,8 @@ async fn executed(
     let blocking = cx.definition().blocking();
     host.needs(tool.wind_down());
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));
-    let begin = BlockingStart::default();
-    let mut work = pin!(work(tool, arguments, cx, blocking.then_some(&begin), held));
+    let begin = blocking.then(BlockingStart::default);
+    let mut work = pin!(work(tool, arguments, cx, begin.as_ref(), held));
     let interruption = match select(work.as_mut(), pin!(interrupts.next())).await {
         Either::Left((outcome, _)) => {
             cancel_when_dropped.0 = None;
@@ -90,8 +90,11 @@ async fn executed(
         Either::Right((interruption, _)) => interruption,
     };
     host.cancel();
-    let reached =
-        if blocking && begin.withdraw() { ReachedStage::Nothing } else { ReachedStage::Work };
+    let reached = if begin.as_ref().is_some_and(BlockingStart::withdraw) {
+        ReachedStage::Nothing
+    } else {
+        ReachedStage::Work
+    };
     let interrupted = Some((interruption, reached));
     let error = interruption.error(reached, started, Some(cx.definition()));
     let wind_down = host.wind_down(tool.wind_down());
@@ -195,9 +198,6 @@ pub(crate) async fn validate(
     cx: &CallContext,
     limit: Option<Duration>,
 ) -> Result<(), ToolError> {
-    if !tool.validates() {
-        return Ok(());
-    }
     // A failed check always gets the kind `constraint`.
     let refused = |error: ToolError| error.with_kind(ErrorKind::Constraint);
     let check = caught(async { tool.validate(arguments, cx).await.map_err(refused) });

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -278,6 +278,9 @@ impl fmt::Debug for CallContext {
     }
 }
 
+/// The host of a context without an executor.
+static NO_HOST: LazyLock<Arc<dyn CallHost>> = LazyLock::new(|| Arc::new(NoHost));
+
 /// Builds a [`CallContext`].
 pub struct CallContextBuilder {
     inner: Inner,
@@ -294,7 +297,7 @@ impl CallContextBuilder {
                 output_chars: usize::MAX,
                 answer: None,
                 remembered: None,
-                host: Arc::new(NoHost),
+                host: Arc::clone(&NO_HOST),
             },
         }
     }

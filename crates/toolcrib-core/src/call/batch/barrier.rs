@@ -57,6 +57,9 @@ impl Barrier {
 
     /// Waits until the condition, which may change the state, holds.
     async fn when(&self, mut condition: impl FnMut(&mut BarrierState) -> bool) {
+        if condition(&mut self.lock()) {
+            return;
+        }
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);

@@ -3,12 +3,13 @@
 
 mod barrier;
 
+use std::sync::Arc;
+
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::ToolCall;
 
 pub(crate) use self::barrier::{Barrier, Presence};
 use crate::Turn;
-use crate::admission::Lineage;
 use crate::cache::Flights;
 use crate::call::nested;
 use crate::call::nested::RootStart;
@@ -44,7 +45,7 @@ impl BatchOptions {
 /// the calls after it.
 pub(crate) async fn run(turn: &Turn, calls: Vec<ToolCall>, options: BatchOptions) -> Vec<Answered> {
     let max_concurrency = options.max_concurrency.unwrap_or(turn.state.max_concurrency);
-    let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
+    let batch = Batch { turn, flights: Flights::for_batch(), barrier: Arc::default() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for (position, call) in calls.into_iter().enumerate() {
@@ -63,7 +64,7 @@ pub(crate) async fn run(turn: &Turn, calls: Vec<ToolCall>, options: BatchOptions
 struct Batch<'a> {
     turn: &'a Turn,
     flights: Flights,
-    lineage: Lineage,
+    barrier: Arc<Barrier>,
 }
 
 impl Batch<'_> {
@@ -103,9 +104,9 @@ impl Batch<'_> {
     }
 
     async fn one(&self, position: usize, call: ToolCall) -> Answered {
-        let lineage = self.lineage.clone();
+        let barrier = Arc::clone(&self.barrier);
         let start =
-            RootStart { lineage, batch: Some(&self.flights), position, ..RootStart::alone() };
+            RootStart { barrier, batch: Some(&self.flights), position, ..RootStart::alone() };
         nested::make(self.turn, call, start).await
     }
 

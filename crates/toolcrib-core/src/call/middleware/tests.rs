@@ -41,7 +41,7 @@ fn turn() -> Turn {
 
 /// A call as the pipeline will make it.
 async fn through(stack: &Stack, turn: &Turn, call: ToolCall) -> ToolResult {
-    let lineage = Lineage::root();
+    let lineage = Lineage::root(Arc::default(), Arc::default());
     let origin = Origin::alone(&lineage);
     let innermost = |call| -> BoxFuture<'_, ToolResult> {
         Box::pin(async move { pipeline::run(turn, call, origin).await.result })

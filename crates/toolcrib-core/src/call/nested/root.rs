@@ -14,6 +14,7 @@ use tracing::{Instrument as _, Span};
 use super::Repetition;
 use crate::admission::Lineage;
 use crate::cache::Flights;
+use crate::call::batch::Barrier;
 use crate::call::cancellation::Cancellation;
 use crate::call::nested::live_calls::LiveCall;
 use crate::call::pipeline;
@@ -62,8 +63,8 @@ type Work = BoxFuture<'static, Answered>;
 
 /// How to start a root call.
 pub(crate) struct RootStart<'s> {
-    /// The lineage, with the barrier of the batch.
-    pub(crate) lineage: Lineage,
+    /// The barrier of the batch.
+    pub(crate) barrier: Arc<Barrier>,
     pub(crate) batch: Option<&'s Flights>,
     /// Its index in the batch, from 0.
     pub(crate) position: usize,
@@ -76,8 +77,8 @@ pub(crate) struct RootStart<'s> {
 impl RootStart<'_> {
     /// For a call that is not part of a batch.
     pub(crate) fn alone() -> Self {
-        let (lineage, batch, grant, repetition) = (Lineage::root(), None, None, None);
-        Self { lineage, batch, position: 0, grant, repetition }
+        let (barrier, batch, grant, repetition) = Default::default();
+        Self { barrier, batch, position: 0, grant, repetition }
     }
 }
 
@@ -85,8 +86,8 @@ impl RootStart<'_> {
 /// continues in the background.
 pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> Answered {
     let root = Arc::new(RootCall::of(turn));
-    let RootStart { lineage, batch, position, grant, repetition } = start;
-    let lineage = lineage.of_root(Arc::clone(&root));
+    let RootStart { barrier, batch, position, grant, repetition } = start;
+    let lineage = Lineage::root(Arc::clone(&root), barrier);
     if turn.state.shared.suspensions.is_none() {
         let (grant, repetition) = (grant.as_deref(), repetition.as_ref());
         let origin = Origin { batch, position, grant, repetition, ..Origin::alone(&lineage) };
@@ -151,7 +152,9 @@ impl RootCall {
         Self {
             cancellation: turn.state.cancellation.child(),
             state: Mutex::new(state),
-            ..Self::default()
+            time: Notify::new(),
+            asking: OnceLock::new(),
+            voice: OnceLock::new(),
         }
     }
 

@@ -35,6 +35,17 @@ impl<'a> PipelineRun<'a> {
             self.record.decision = Decision::Allowed;
             return Ok(());
         }
+        // Few calls are asked about, and what asking takes would make every call's state larger.
+        Box::pin(self.decide(slot, call)).await
+    }
+
+    /// Decides on a call that a rule may be about.
+    async fn decide(
+        &mut self,
+        slot: &'a ToolSlot,
+        call: &mut Candidate<'a>,
+    ) -> Result<(), PipelineExit> {
+        let state = self.state();
         let (by, reason) = match state.verdict(&slot.entry, &call.checked.arguments) {
             Verdict::Deny { by, message } => {
                 let refusal = self.denied(&by, &message);

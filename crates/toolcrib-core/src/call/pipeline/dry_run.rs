@@ -97,7 +97,8 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let state = &turn.state;
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     let definition = Arc::clone(&slot.entry.definition);
-    let (lineage, mut mending) = (Lineage::root(), Corrections::default());
+    let (lineage, mut mending) =
+        (Lineage::root(Arc::default(), Arc::default()), Corrections::default());
     let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, voice: None };
     let call = incoming.before_consent(slot, raw, &mut mending).await?;
     let verdict = state.verdict(&slot.entry, &call.checked.arguments);

@@ -57,7 +57,8 @@ impl<'a> PipelineRun<'a> {
             Some(policy) => {
                 let attempt = || self.attempt(arguments.clone(), &work);
                 let paused = || interrupts.next();
-                match retry::with_retries(policy, || interrupts.latest(), paused, attempt).await {
+                let retries = retry::with_retries(policy, || interrupts.latest(), paused, attempt);
+                match Box::pin(retries).await {
                     Ok((outcome, attempts)) => retry::noted(outcome, attempts),
                     Err(interruption) => {
                         let _ = interrupted.set((interruption, ReachedStage::Work));
@@ -68,7 +69,7 @@ impl<'a> PipelineRun<'a> {
             None => self.attempt(arguments, &work).await,
         };
         if self.voice.is_some() {
-            host.finish_speech().await;
+            Box::pin(host.finish_speech()).await;
         }
         // Waiting for a nested call does not count as work.
         let worked = begun.elapsed().saturating_sub(at_work.stood_still());
@@ -85,7 +86,7 @@ impl<'a> PipelineRun<'a> {
             permit.finish(None);
             // Followers do not wait for a person's answer.
             drop(run);
-            return Err(self.suspend(slot, again.as_ref(), waiting).await);
+            return Err(Box::pin(self.suspend(slot, again.as_ref(), waiting)).await);
         }
         // A tool that was ended by its caller, never started, or passes on a nested timeout has not
         // run into its own limit.

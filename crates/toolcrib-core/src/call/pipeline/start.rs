@@ -19,7 +19,7 @@ impl<'a> PipelineRun<'a> {
         if let Some(shared) = call.shared.take() {
             return Ok(shared);
         }
-        let own = Instance::own(&slot.entry.body, &call.cx, call.limit).await?;
+        let own = Box::pin(Instance::own(&slot.entry.body, &call.cx, call.limit)).await?;
         let check = call.check_of(&own);
         check.passes(&call.checked.arguments).await?;
         self.check_code(Some(check))?;

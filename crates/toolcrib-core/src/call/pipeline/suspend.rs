@@ -19,7 +19,7 @@ impl PipelineRun<'_> {
         if !slot.entry.definition.client() {
             return Ok(());
         }
-        Err(self.suspend(slot, Some(&call.checked.arguments), Waiting::Client).await)
+        Err(Box::pin(self.suspend(slot, Some(&call.checked.arguments), Waiting::Client)).await)
     }
 
     /// Suspends the call until somebody resolves it; fails if nobody could.

@@ -1,4 +1,4 @@
-//! Fingerprints of definitions and of arguments: what a decision about a call is bound to.
+//! Fingerprints of definitions and arguments, to which decisions on calls are bound.
 
 use std::fmt;
 
@@ -24,11 +24,11 @@ use toolcrib_tool::{
 pub struct Fingerprint(blake3::Hash);
 
 impl Fingerprint {
-    /// Of a tool: all that its definition says, who declares it, and the digest of what else is
-    /// declared of it ([`ToolEntry::digest`]).
+    /// The fingerprint of a tool: its whole definition, its source, and the digest of the rest of
+    /// its declaration ([`ToolEntry::digest`]).
     ///
-    /// Whatever changes for a model, for a person who approves, in what the host fills in or in the
-    /// command behind it makes another fingerprint; so does another source that declares the same.
+    /// It changes with everything that a model or an approver sees, with the injected values and
+    /// the command, and with the source that declares it.
     pub fn of_definition(entry: &ToolEntry) -> Self {
         let all = json!({
             "definition": entry.definition.to_full_value(),
@@ -39,12 +39,12 @@ impl Fingerprint {
         Self::of_json(&all)
     }
 
-    /// Of any JSON: equal for equal values, however their members are ordered.
+    /// The fingerprint of any JSON value, independent of the order of members.
     pub fn of_json(value: &serde_json::Value) -> Self {
         Self(blake3::hash(canonical_json(value).as_bytes()))
     }
 
-    /// Of the values that a call of this tool gets from its context: those under the keys that the
+    /// The fingerprint of the injected values of a call: those under the context keys that the
     /// definition declares.
     pub fn of_injected(definition: &ToolDefinition, values: &ContextValues) -> Self {
         let keys = definition.injections().iter().map(Injection::context_key);
@@ -52,7 +52,7 @@ impl Fingerprint {
         Self::of_json(&serde_json::Value::Object(pairs.collect()))
     }
 
-    /// Of bytes as they are, one part after the other.
+    /// The fingerprint of several byte strings.
     pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -61,26 +61,25 @@ impl Fingerprint {
         Self(hasher.finalize())
     }
 
-    /// Of bytes as they are.
+    /// The fingerprint of bytes.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 
-    /// Of this and more bytes.
+    /// The fingerprint of this one and more bytes.
     pub(crate) fn with(self, bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.0.as_bytes()).update(bytes);
         Self(hasher.finalize())
     }
 
-    /// Its first 64 bits, for a table that forgets: enough to tell the editions of one tool apart,
-    /// not to withstand somebody who makes two on purpose.
+    /// Its first 64 bits: enough to distinguish editions of one tool, but not collision-resistant.
     pub(crate) fn short(self) -> u64 {
         self.0.as_bytes().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
-    /// Of arguments: equal for equal values, however their members are ordered and their numbers
-    /// are spelt, and for no others.
+    /// The fingerprint of arguments: equal exactly for equal values, independent of the order of
+    /// members and the notation of numbers.
     pub fn of_arguments(arguments: &Arguments) -> Self {
         let text = arguments.as_str();
         match arguments.tape() {
@@ -89,7 +88,7 @@ impl Fingerprint {
                 write_canonical(tape.root(), Numbers::ByValue, &mut spelling);
                 Self(blake3::hash(spelling.as_bytes()))
             }
-            // Not what a tool is ever given; the bytes stand for themselves.
+            // Tools never get invalid JSON; such text is hashed as bytes.
             Err(_) => Self(blake3::hash(text.as_bytes())),
         }
     }

@@ -1,4 +1,4 @@
-//! Whose calls are whose: what is kept or counted for one identity never serves another.
+//! Identities: data of one identity is never used for another.
 
 pub mod fingerprint;
 pub(crate) mod random;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcrib_tool::{CallContext, ContextValues, canonical_json};
 
-/// Tenant and user as one text; empty where the host names neither.
+/// Tenant and user as one text; empty if the host names neither.
 pub(crate) fn identity(values: &ContextValues) -> Arc<str> {
     match (values.tenant(), values.user()) {
         (None, None) => "".into(),
@@ -16,7 +16,7 @@ pub(crate) fn identity(values: &ContextValues) -> Arc<str> {
     }
 }
 
-/// Who may read what is kept of an output: an identity, within a session if there is one.
+/// The owner of a stored output: an identity, and a session if there is one.
 ///
 /// ```
 /// use toolcrib_core::spill::Owner;
@@ -34,22 +34,22 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a turn's values and its session name.
+    /// The owner from a turn's values and session.
     pub fn of(values: &ContextValues, session: Option<&str>) -> Self {
         Self { identity: identity(values), session: session.map(Arc::from) }
     }
 
-    /// The owner of what a running call asks for.
+    /// The owner for a running call.
     pub fn of_call(cx: &CallContext) -> Self {
         Self::of(cx.values(), cx.session())
     }
 
-    /// The owner by what a turn has worked out already.
+    /// The owner from a known identity and session.
     pub(crate) fn known(identity: &Arc<str>, session: Option<&Arc<str>>) -> Self {
         Self { identity: Arc::clone(identity), session: session.cloned() }
     }
 
-    /// Tenant and user as one text; empty where the host names neither.
+    /// Tenant and user as one text; empty if the host names neither.
     pub fn identity(&self) -> &str {
         &self.identity
     }

@@ -1,14 +1,14 @@
-//! Texts that nobody can guess.
+//! Unguessable random texts.
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// So many random bytes as lower-case hexadecimal digits, two for each: 16 are an id that nobody can
-/// guess, 32 a secret.
+/// Random bytes as lower-case hexadecimal digits, two per byte. Use 16 bytes for an unguessable id,
+/// 32 for a secret.
 ///
 /// # Errors
 ///
-/// Fails if the system has no random numbers to give, which no current one does once it has started.
+/// Fails if the system has no random numbers, which does not happen on current systems after boot.
 ///
 /// ```
 /// let id = toolcrib_core::unguessable::<16>()?;
@@ -26,7 +26,7 @@ pub fn unguessable<const BYTES: usize>() -> Result<String, NoRandomness> {
     Ok(digits)
 }
 
-/// The system gave no random bits, without which there is nothing that cannot be guessed.
+/// The system could not provide random numbers.
 #[derive(Debug)]
 pub struct NoRandomness(getrandom::Error);
 

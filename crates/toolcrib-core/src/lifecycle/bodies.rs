@@ -1,5 +1,5 @@
-//! The bodies of one registry: which are in its current snapshot, and for how long the others stay
-//! open.
+//! The tool bodies of one registry: which are in its current snapshot, and how long removed ones
+//! stay open.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::{LiveBody, closer};
 
-/// How long a body that was removed stays open for turns that still hold it.
+/// How long a removed body stays open for turns that still hold it.
 const GRACE: Duration = Duration::from_secs(30);
-/// A longer grace period is as good as none that ends.
+/// Longer grace periods are treated as endless.
 const GRACE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What one registry knows of its bodies. The registry calls [`replace`](Self::replace) under its
-/// writer lock, with every snapshot it puts in place.
+/// The bodies of one registry. The registry calls [`replace`](Self::replace) under its writer lock
+/// for every snapshot that it publishes.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     grace: Duration,
@@ -22,11 +22,11 @@ pub(crate) struct Bodies {
 
 #[derive(Debug, Default)]
 struct BodiesState {
-    /// Nothing is placed any more: the registry is over.
+    /// The registry has ended: nothing is placed any more.
     ended: bool,
-    /// Within their grace, in the order in which it ends.
+    /// Removed bodies in their grace period, ordered by its end.
     removed: VecDeque<RemovedBody>,
-    /// A task waits for the end of the first grace.
+    /// Whether a task waits for the end of the first grace period.
     is_timed: bool,
 }
 
@@ -47,9 +47,9 @@ impl Bodies {
         Self { grace: grace.min(GRACE_MAX), state: Arc::default() }
     }
 
-    /// Says that the bodies of `come` are now in the current snapshot and those of `gone` are no
-    /// longer; what is in both may be left out of both. To be called before the snapshot is put in
-    /// place, so that no body of it is ever past its grace.
+    /// Places the bodies of `come` and withdraws those of `gone`; bodies that are in both may be
+    /// omitted from both. Call it before the snapshot is published, so that none of its bodies is
+    /// past its grace period.
     pub(crate) fn replace<'a>(
         &self,
         gone: impl IntoIterator<Item = &'a Arc<LiveBody>>,
@@ -73,8 +73,8 @@ impl Bodies {
                 body.close_unplaced();
                 continue;
             }
-            // Frequent reloads begin thousands of graces, nearly all for bodies that are gone long
-            // before the end. Looking through them is paid for by growth.
+            // Frequent reloads begin thousands of grace periods, nearly all for bodies that are
+            // dropped early. They are purged only when the list is full, so the cost is amortized.
             if state.removed.len() == state.removed.capacity() {
                 state.removed.retain(|removed| removed.body.strong_count() > 0);
             }
@@ -88,9 +88,9 @@ impl Bodies {
         }
     }
 
-    /// Withdraws the bodies of the current snapshot and closes everything that no other registry
-    /// has: the end of a registry whose turns may live on. What was closed is closed when
-    /// [`settled`](Self::settled) says so.
+    /// Withdraws the bodies of the current snapshot and closes those that no other registry has, at
+    /// the end of a registry whose turns may live on. Wait with [`settled`](Self::settled) until
+    /// they are closed.
     pub(crate) fn close_all<'a>(&self, current: impl IntoIterator<Item = &'a Arc<LiveBody>>) {
         self.withdraw(current, LiveBody::close_unplaced);
         let removed = std::mem::take(&mut lock(&self.state).removed);
@@ -99,8 +99,8 @@ impl Bodies {
         }
     }
 
-    /// Withdraws the bodies of the last snapshot of a registry that is dropped: they are closed as
-    /// soon as nobody holds that snapshot.
+    /// Withdraws the bodies of the last snapshot of a dropped registry: they are closed as soon as
+    /// nothing holds that snapshot.
     pub(crate) fn end<'a>(&self, current: impl IntoIterator<Item = &'a Arc<LiveBody>>) {
         self.withdraw(current, |_| {});
     }
@@ -119,13 +119,13 @@ impl Bodies {
         }
     }
 
-    /// Completes when every instance that has been handed over for closing is closed or abandoned.
+    /// Completes when every instance that was submitted for closing is closed or abandoned.
     pub(crate) async fn settled() {
         closer::settled().await;
     }
 }
 
-/// Closes bodies at the end of their grace, until none is left.
+/// Closes bodies at the end of their grace period, until none is left.
 async fn end_graces(state: Arc<Mutex<BodiesState>>, grace: Duration) {
     loop {
         let next = {

@@ -1,8 +1,8 @@
-//! Closes instances, each within a time limit, away from whoever let go of them.
+//! Closes instances in the background, each within a time limit.
 //!
-//! The last user of an instance may be a drop anywhere: in a thread without a runtime, under a lock,
-//! in a runtime that is going down. So instances are closed in a small runtime of the process, each on
-//! a thread of its pool, where a `close` that blocks holds up nobody.
+//! An instance may be dropped anywhere: in a thread without a runtime, under a lock, in a runtime
+//! that is shutting down. So instances are closed in a separate small runtime, each on a thread of
+//! its pool, where a blocking `close` does not affect others.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,20 +18,20 @@ use toolcrib_tool::{Tool, ToolName};
 
 use crate::call::panics::PanicMessage;
 
-/// How long a `close` may take; then its future is dropped and the operator is told.
+/// The time limit of a `close`; then its future is dropped and an error is logged.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Instances that are closed at once, as long as each is quick: what bounds the threads when ten
-/// thousand tools go at once.
+/// Limits concurrent quick closes, which bounds the threads when thousands of tools are removed at
+/// once.
 static QUICK_CLOSES: Semaphore = Semaphore::const_new(4);
 
-/// From then on a `close` is slow: it goes on, and the next may begin beside it.
+/// After this time a `close` counts as slow: it continues, and the next may start.
 const QUICK: Duration = Duration::from_millis(25);
 
-/// How long a thread of the pool waits for more before it ends.
+/// How long an idle thread of the pool lives.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// The runtime, which starts with the first instance.
+/// The runtime, created with the first instance to close.
 static RUNTIME: LazyLock<io::Result<Handle>> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -45,7 +45,7 @@ static RUNTIME: LazyLock<io::Result<Handle>> = LazyLock::new(|| {
     Ok(handle)
 });
 
-/// The closings that were asked for and have not ended.
+/// Pending closes.
 static UNDER_WAY: LazyLock<watch::Sender<PendingCloses>> = LazyLock::new(watch::Sender::default);
 
 #[derive(Default)]
@@ -54,7 +54,7 @@ struct PendingCloses {
     numbers: BTreeSet<u64>,
 }
 
-/// One closing that was asked for; it has ended when this is dropped.
+/// A pending close, until this is dropped.
 struct CloseTicket(u64);
 
 impl CloseTicket {
@@ -75,7 +75,8 @@ impl Drop for CloseTicket {
     }
 }
 
-/// Closes an instance, soon. Whoever calls this has made sure that nobody else does.
+/// Closes an instance in the background. The caller must ensure that it is called once per
+/// instance.
 pub(super) fn close(tool: Arc<dyn Tool>, name: ToolName) {
     let ticket = CloseTicket::draw();
     spawn(async move {
@@ -84,7 +85,7 @@ pub(super) fn close(tool: Arc<dyn Tool>, name: ToolName) {
     });
 }
 
-/// Runs a task of the life of instances, whether or not the caller has a runtime.
+/// Spawns a task on the runtime, even if the caller has none.
 pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     match &*RUNTIME {
         Ok(runtime) => drop(runtime.spawn(task)),
@@ -92,7 +93,7 @@ pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     }
 }
 
-/// Completes when everything that was handed over before has been closed or abandoned.
+/// Completes when everything that was submitted before has been closed or abandoned.
 pub(super) async fn settled() {
     let mut under_way = UNDER_WAY.subscribe();
     let until = under_way.borrow().next;
@@ -101,27 +102,27 @@ pub(super) async fn settled() {
     drop(under_way.wait_for(are_over).await);
 }
 
-/// Closes one instance; when this completes, the `close` has ended or is left alone.
+/// Closes one instance; completes when the `close` has ended or was abandoned.
 pub(super) async fn close_one(
     tool: Arc<dyn Tool>,
     name: ToolName,
     quick: &Semaphore,
     limit: Duration,
 ) {
-    // Never closed; and if it were, waiting for a place is only a courtesy.
+    // The semaphore is never closed, and waiting for it is only a courtesy.
     let place = quick.acquire().await.ok();
     let runtime = Handle::current();
     let of = name.clone();
     let mut work = tokio::task::spawn_blocking(move || {
         runtime.block_on(close_within(limit, tool.as_ref(), &of));
-        // Here and not above: what the instance does when it is dropped may block, too.
+        // Dropped here, because the instance's destructor may block, too.
         drop(tool);
     });
     if timeout(QUICK, &mut work).await.is_ok() {
         return;
     }
     drop(place);
-    // Longer than the limit within, so that only a `close` that blocks its thread gets here.
+    // Longer than the inner limit, so only a `close` that blocks its thread gets here.
     if timeout(limit + QUICK, work).await.is_err() {
         tracing::error!(
             tool = name.as_str(),

@@ -1,4 +1,5 @@
-//! The instance a call runs on: the one all calls share, or one made for it and closed after it.
+//! The instance that a call runs on: a shared one, or one that is created for it and closed after
+//! it.
 
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
@@ -11,24 +12,24 @@ use toolcrib_tool::{Body, CallContext, ErrorKind, Tool, ToolError, ToolFactory};
 use super::LiveBody;
 use crate::call::panics::PanicMessage;
 
-/// What a call runs on.
+/// The instance of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Instance<'a> {
-    /// The one of all calls; the call's turn holds it.
+    /// The shared instance, which the call's turn holds.
     Shared(&'a LiveBody),
     /// One of its own.
     Leased(Lease),
 }
 
 impl<'a> Instance<'a> {
-    /// The one that all calls of an entry share.
+    /// The instance that all calls of an entry share.
     ///
-    /// `unavailable` if it was closed after the tool had been removed.
+    /// Fails with `unavailable` if it was closed after the tool was removed.
     pub(crate) fn shared(live: &'a LiveBody) -> Result<Self, ToolError> {
         if live.is_closed() { Err(removed()) } else { Ok(Self::Shared(live)) }
     }
 
-    /// One for this call alone, which the entry's factory makes within `limit`.
+    /// An instance for this call alone, which the entry's factory creates within `limit`.
     pub(crate) async fn own(
         body: &Body,
         cx: &CallContext,
@@ -49,7 +50,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// What a thread that works for the call has to keep until it ends.
+    /// A lease to hold while a thread works for the call.
     pub(crate) fn lease(&self) -> Option<Lease> {
         match self {
             Self::Shared(_) => None,
@@ -58,19 +59,19 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// An instance that one call uses. Whatever works with the instance keeps a clone, a thread of the
-/// blocking pool too; the instance is closed when the last clone is gone, however the call ended.
+/// An instance that one call uses. Everything that works with it holds a clone, including threads
+/// of the blocking pool; it is closed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Lease(Arc<LiveBody>);
 
 impl Lease {
-    /// Makes the instance within `limit`. Fails with what the factory says, `timeout`, or `panic`.
+    /// Creates the instance within `limit`. Fails with the factory's error, `timeout`, or `panic`.
     pub(crate) async fn take(
         factory: &dyn ToolFactory,
         cx: &CallContext,
         limit: Option<Duration>,
     ) -> Result<Self, ToolError> {
-        // The call itself is guarded too: a factory may panic before it has a future to give.
+        // A factory may also panic before it returns a future.
         let create = AssertUnwindSafe(async { factory.create(cx).await }).catch_unwind();
         let created = match limit {
             None => create.await,

@@ -1,4 +1,4 @@
-//! One instance of a tool, shared by everything that holds it, closed once.
+//! A tool instance that is shared and closed once.
 
 use std::any::Any;
 use std::fmt;
@@ -12,40 +12,39 @@ use super::closer;
 
 /// One instance of a tool.
 ///
-/// Its placements are counted: a registry places a body once for each entry of its current snapshot
-/// that has it, and withdraws it when the snapshot is replaced. A body that has lost its last
-/// placement is closed after a grace period, even if old turns still hold it.
+/// Its placements are counted: a registry places a body for each entry of its current snapshot that
+/// uses it, and withdraws it when the snapshot is replaced. Without placements, a body is closed
+/// after a grace period, even if old turns still hold it.
 pub(crate) struct LiveBody {
     tool: Arc<dyn Tool>,
-    /// The name it first had, for logs.
+    /// Its first name, for logs.
     name: ToolName,
     state: Mutex<BodyState>,
-    /// Whether it is closed and in no current snapshot; calls read this without the lock.
+    /// Whether it is closed; calls read this without the lock.
     refuses_calls: AtomicBool,
 }
 
 #[derive(Debug)]
 struct BodyState {
-    /// How many entries of current snapshots have it.
+    /// How many entries of current snapshots use it.
     placements: usize,
-    /// When it lost its last placement, if that began a grace period.
+    /// When its grace period began, if it has one.
     removed_at: Option<Instant>,
-    /// It was handed over for closing, which happens once.
+    /// Whether it was submitted for closing, which happens once.
     closed: bool,
 }
 
 impl LiveBody {
-    /// The body of an instance that all entries with this instance share. `name` is for logs.
+    /// The body that all entries with this instance share. `name` is for logs.
     ///
-    /// An instance that was closed before is not closed again; what calls of it do then is its own
-    /// affair.
+    /// An instance is never closed twice; calls of a closed instance behave as the tool decides.
     pub(crate) fn of(instance: &SharedTool, name: &ToolName) -> Arc<Self> {
         let make = |was_closed| Self::new(Arc::clone(instance.tool()), name.clone(), was_closed);
         let record: Arc<dyn Any + Send + Sync> =
             instance.record(|was_closed| Arc::new(make(was_closed)));
-        // Only another version of this library, linked in beside this one, leaves another record.
+        // The type differs only if another version of this library is linked in, too.
         let body = record.downcast::<Self>().unwrap_or_else(|_| Arc::new(make(false)));
-        // A snapshot with it may be published: a grace period that has begun is called off.
+        // A snapshot with it may be published, so a grace period is cancelled.
         body.change(|state| state.removed_at = None);
         body
     }
@@ -64,12 +63,12 @@ impl LiveBody {
         &self.tool
     }
 
-    /// Whether a call must not begin on it any more: it was closed after its removal.
+    /// Whether it was closed after its removal, so that calls must not start on it.
     pub(crate) fn is_closed(&self) -> bool {
         self.refuses_calls.load(Ordering::Acquire)
     }
 
-    /// Counts a placement. `false`: it was closed before.
+    /// Adds a placement. `false` if the body is closed.
     pub(super) fn place(&self) -> bool {
         self.change(|state| {
             state.placements += 1;
@@ -78,7 +77,7 @@ impl LiveBody {
         })
     }
 
-    /// Takes a placement back. `Some`: it was the last, and this is when it was taken.
+    /// Removes a placement. `Some` with the current time if it was the last.
     pub(super) fn withdraw(&self) -> Option<Instant> {
         self.change(|state| {
             state.placements = state.placements.checked_sub(1)?;
@@ -92,7 +91,7 @@ impl LiveBody {
         self.close_if(|_| true);
     }
 
-    /// Closes the body if it was removed that long ago and nobody has taken it up since.
+    /// Closes the body if its grace period is over and it was not placed again.
     pub(super) fn end_grace(&self, grace: Duration) {
         self.close_if(|state| state.removed_at.is_some_and(|at| at.elapsed() >= grace));
     }

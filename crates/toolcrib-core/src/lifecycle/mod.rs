@@ -1,16 +1,15 @@
-//! The life of a tool's body: who uses an instance, when its definition is asked for again, and
-//! when it is let go.
+//! The life cycle of tool bodies: use, refresh, closing.
 //!
-//! Every instance that registries hold is one [`LiveBody`], however many snapshots, names and registries
-//! it has: clones of an entry share it through their [`SharedTool`](toolcrib_tool::SharedTool).
-//! [`Tool::close`](toolcrib_tool::Tool::close) is called once for each:
+//! Every instance has one [`LiveBody`], shared by all snapshots, names and registries: clones of an
+//! entry share it through their [`SharedTool`](toolcrib_tool::SharedTool).
+//! [`Tool::close`](toolcrib_tool::Tool::close) is called once for each body:
 //!
 //! - when the last snapshot, turn and call that hold it are gone ([`LiveBody`]'s drop), or
 //! - when it has been in no current snapshot for the grace period ([`Bodies`]), or
 //! - when the executor is shut down.
 //!
-//! A call pays nothing for this: its turn pins the snapshot, and the snapshot holds the body. Only an
-//! instance made for one call has a [`Lease`] of its own.
+//! Calls have no overhead: the turn pins the snapshot, and the snapshot holds the body. Only an
+//! instance created for one call has a [`Lease`].
 
 mod bodies;
 mod closer;

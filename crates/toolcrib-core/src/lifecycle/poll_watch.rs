@@ -1,26 +1,26 @@
-//! Noticing async tools that hold their thread: what a `blocking` tool may do and they must not.
+//! Detecting async tools that block their thread, which only `blocking` tools may do.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A poll that takes longer holds up siblings and time limits noticeably.
+/// Longer polls noticeably delay other calls and time limits.
 const LONG: Duration = Duration::from_millis(100);
 
 /// Counts the polls that took too long.
 ///
 /// An async tool that computes without awaiting cannot be interrupted: the other calls of its batch
-/// stand still and no time limit passes until it is through. All that can be done is to say so
-/// afterwards, with the name of the tool that should be declared `blocking`.
+/// and all time limits are delayed until it yields. This can only be reported afterwards, with the
+/// name of the tool, which should be declared `blocking`.
 #[derive(Debug, Default)]
 pub(crate) struct PollWatch {
     long: AtomicU64,
 }
 
 impl PollWatch {
-    /// Runs the work of a tool and says so when a poll of it was long. Costs two readings of the
-    /// clock per poll, so it is for calls that have siblings.
+    /// Runs the work of a tool and logs long polls. Costs two clock readings per poll, so it is
+    /// only used for calls in batches.
     pub(crate) async fn watch<T>(&self, tool: &str, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|cx| {

@@ -1,4 +1,5 @@
-//! Shutting an executor down: no new calls, a grace for those that run, then their cancellation.
+//! Shutting down an executor: no new calls, a grace period for running ones, then their
+//! cancellation.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,47 +9,46 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolcrib_tool::ToolError;
 
-/// How long cancelled calls may take to hand over their answers. A call that holds its thread
-/// answers when it can.
+/// How long to wait for the answers of cancelled calls. A call that blocks its thread may take
+/// longer.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// In `state`: no new calls. The other bits count the calls that run.
+/// The bit of `state` that means "no new calls". The other bits count the running calls.
 const ENDING: usize = 1 << (usize::BITS - 1);
 
-/// Who is in, and whether the house is closing. A call pays one atomic operation to enter and one to
-/// leave.
+/// Counts running calls and tracks the shutdown. A call costs one atomic operation at its start and
+/// one at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
     state: AtomicUsize,
-    /// The last call has left, after the end began.
+    /// Notified when the last call has left during a shutdown.
     empty: Notify,
     begun: Notify,
     cancelled: AtomicBool,
     cancel: Notify,
 }
 
-/// What became of the calls that ran when an executor was shut down.
+/// What happened to the running calls at a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Calls that had not ended when the grace was over, and were cancelled.
+    /// Calls that had not ended after the grace period and were cancelled.
     pub cancelled: usize,
-    /// Calls that had not answered 5 s after their cancellation: they hold their thread.
+    /// Calls that had not answered 5 s after their cancellation, because they block their thread.
     pub abandoned: usize,
 }
 
-/// A call that was let in. It has left when this is dropped.
+/// A running call, until this is dropped.
 #[derive(Debug)]
-#[must_use = "dropped, the call counts as over"]
+#[must_use = "dropping it counts the call as ended"]
 pub(crate) struct Entered<'a>(&'a Shutdown);
 
 impl Shutdown {
-    /// Lets a call in, or says `unavailable`. Only for calls from outside: those made from a call
-    /// that is in belong to it.
+    /// Admits a call, or fails with `unavailable` during a shutdown. Nested calls do not enter.
     pub(crate) fn enter(&self) -> Result<Entered<'_>, ToolError> {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         let entered = Entered(self);
-        // Refused, it counts until here, and leaves like any other.
+        // A refused call was counted until here and leaves like any other.
         if before & ENDING == 0 { Ok(entered) } else { Err(shutting_down()) }
     }
 
@@ -57,12 +57,12 @@ impl Shutdown {
         self.state.load(Ordering::Acquire) & !ENDING
     }
 
-    /// Whether no new calls are let in.
+    /// Whether the shutdown has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.state.load(Ordering::Acquire) & ENDING != 0
     }
 
-    /// Completes when no new calls are let in.
+    /// Completes when the shutdown begins.
     pub(crate) async fn begun(&self) {
         let mut begun = pin!(self.begun.notified());
         begun.as_mut().enable();
@@ -71,7 +71,7 @@ impl Shutdown {
         }
     }
 
-    /// Completes when running calls are to end, because the grace is over.
+    /// Completes when running calls are cancelled after the grace period.
     pub(crate) async fn cancelled(&self) {
         let mut cancel = pin!(self.cancel.notified());
         // Registered before the flag is read, so that a cancellation between the two is not missed.
@@ -81,12 +81,13 @@ impl Shutdown {
         }
     }
 
-    /// Whether the grace is over.
+    /// Whether running calls are cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Ends it: lets nobody in, waits for those who are in, cancels them when the grace is over.
+    /// Shuts down: admits no calls, waits for running ones, and cancels them after the grace
+    /// period.
     pub(crate) async fn run(&self, grace: Duration) -> ShutdownReport {
         self.state.fetch_or(ENDING, Ordering::AcqRel);
         self.begun.notify_waiters();

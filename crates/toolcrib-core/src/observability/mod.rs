@@ -1,4 +1,4 @@
-//! What operators learn of calls: statistics, spans, the audit log.
+//! Observability for operators: statistics, spans, the audit log.
 
 pub mod audit;
 pub(crate) mod remote_trace;

@@ -1,39 +1,40 @@
-//! Traces that began elsewhere, and that a call is part of.
+//! Distributed traces that a call is part of.
 //!
-//! Which trace a span belongs to is for whoever exports spans to know; this says what a caller has
-//! named. It decides where a span is shown, and nothing else: it is nobody's identity.
+//! The exporter of spans decides which trace a span belongs to; this passes on what the caller has
+//! named. It only affects where a span is shown, and is not an identity.
 
 use std::sync::OnceLock;
 
 use tracing::Span;
 
-/// A place in a trace, as the W3C writes it in `traceparent` and `tracestate`. It may be anything: callers
-/// write it.
+/// A position in a trace, in the W3C format of `traceparent` and `tracestate`. Callers write it, so
+/// it is untrusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteTrace<'a> {
     /// The trace and the span in it.
     pub parent: &'a str,
-    /// What the systems on the way have noted.
+    /// The vendor-specific state.
     pub state: Option<&'a str>,
 }
 
-/// Makes a span that has just begun part of a trace. What names no trace changes nothing.
+/// Makes a new span part of a trace. Invalid values are ignored.
 pub type FollowTrace = fn(&Span, RemoteTrace<'_>);
 
 static FOLLOW: OnceLock<FollowTrace> = OnceLock::new();
 
 impl RemoteTrace<'_> {
-    /// Has traces followed from now on, by the one exporter of this process; the first call counts.
+    /// Sets the exporter of this process that follows traces; only the first call has an effect.
     pub fn follow_by(follow: FollowTrace) {
         let _ = FOLLOW.set(follow);
     }
 
-    /// Whether somebody would follow a trace: if not, nothing need be read that names one.
+    /// Whether traces are followed; if not, they need not be parsed.
     pub fn is_followed() -> bool {
         FOLLOW.get().is_some()
     }
 
-    /// Makes a span part of this trace, where somebody follows it. The span must not have been entered.
+    /// Makes a span part of this trace, if traces are followed. The span must not have been
+    /// entered.
     pub fn take_over(self, span: &Span) {
         if let Some(follow) = FOLLOW.get().filter(|_| !span.is_disabled()) {
             follow(span, self);

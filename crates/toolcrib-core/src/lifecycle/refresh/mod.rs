@@ -1,5 +1,4 @@
-//! Definitions that follow what they describe: asked for again when a source has changed, or on a
-//! period.
+//! Refreshing definitions when a source has changed, or periodically.
 
 mod period;
 
@@ -16,20 +15,20 @@ use crate::Executor;
 use crate::call::executor::Shared;
 use crate::call::panics::PanicMessage;
 
-/// How long a tool may take to say its definition.
+/// How long a tool may take to return its definition.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Tools that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// How often a tool is asked again because its entry was replaced while it answered.
+/// How often a refresh is repeated because the entry was replaced meanwhile.
 const ROUNDS: usize = 3;
 
-/// Asks tools for their definitions as they should be now ([`Tool::refresh`]) and publishes what has
-/// changed. Made by [`Executor::refresher`]; cloning it is cheap.
+/// Asks tools for their current definitions ([`Tool::refresh`]) and publishes changes. Created by
+/// [`Executor::refresher`]; cloning it is cheap.
 ///
-/// A tool that fails, panics, takes too long, or hands over a definition that cannot serve keeps the
-/// one it has; the log says so. Turns that are open keep what they were shown.
+/// A tool that fails, panics, takes too long, or returns an unusable definition keeps its old one,
+/// which is logged. Open turns are not affected.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -95,28 +94,28 @@ pub struct Refresher {
     timeout: Duration,
 }
 
-/// What became of one tool that was asked.
+/// The result of refreshing one tool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Refreshed {
-    /// Its definition is as it was.
+    /// Its definition is unchanged.
     Unchanged,
     /// It has a new definition, which new turns see.
     Changed,
-    /// There is nobody to ask: no tool has the name, or it has no shared instance.
+    /// No tool has the name, or it has no shared instance.
     NotAsked,
-    /// It keeps the definition it had, for this reason.
+    /// It keeps its old definition because of this error.
     Kept(ToolError),
 }
 
-/// What became of the tools that were asked, in the order of the names.
+/// The results of a refresh, in the order of the names.
 #[derive(Debug, Clone, Default)]
 pub struct RefreshReport {
     tools: Vec<(String, Refreshed)>,
 }
 
 impl RefreshReport {
-    /// What became of one tool; `None` if it was not among the names.
+    /// The result for one tool; `None` if it was not among the names.
     pub fn of(&self, tool: &str) -> Option<&Refreshed> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, refreshed)| refreshed)
     }
@@ -128,7 +127,7 @@ impl RefreshReport {
 }
 
 impl Executor {
-    /// What asks the tools of this executor for their definitions again.
+    /// The refresher for the tools of this executor.
     pub fn refresher(&self) -> Refresher {
         Refresher { executor: Arc::downgrade(&self.shared), timeout: TIMEOUT }
     }
@@ -142,8 +141,8 @@ impl Refresher {
         self
     }
 
-    /// Asks these tools, because their source has changed. Each change is published as soon as it is
-    /// known.
+    /// Refreshes these tools, because their source has changed. Each change is published as soon as
+    /// it is known.
     pub async fn refresh<N: Into<String>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -155,17 +154,17 @@ impl Refresher {
                 (name, refreshed)
             }
         });
-        // Collected first: a lazy iterator of the caller's need not be `Send` while we wait.
+        // Collected first, because the caller's iterator need not be `Send`.
         let asked: Vec<_> = asked.collect();
         RefreshReport { tools: stream::iter(asked).buffered(AT_ONCE).collect().await }
     }
 
-    /// Serves the periods that definitions state ([`refresh_every`](ToolDefinition::refresh_every)),
-    /// those of tools that come later too. Ends within a second when the executor is gone; to be
-    /// spawned by hosts that have such tools.
+    /// Refreshes tools periodically as their definitions state
+    /// ([`refresh_every`](ToolDefinition::refresh_every)), including tools that are added later.
+    /// Hosts with such tools spawn it. It ends within a second after the executor is gone.
     ///
-    /// A period begins when the last refresh has ended, so that a slow source is not asked twice at
-    /// once.
+    /// A period begins when the last refresh has ended, so that refreshes of a slow source do not
+    /// overlap.
     pub async fn run(self) {
         period::serve(&self).await;
     }
@@ -191,7 +190,7 @@ impl Refresher {
                 return kept(name, error);
             }
             let published = shared.registry.try_update(|current| {
-                // Another entry, or another definition: what was answered is not about it.
+                // The entry was replaced meanwhile: the answer does not apply to it.
                 let unchanged = current
                     .get(name)
                     .is_some_and(|entry| Arc::ptr_eq(&entry.definition, &definition));
@@ -230,7 +229,7 @@ fn kept(tool: &str, error: ToolError) -> Refreshed {
     Refreshed::Kept(error)
 }
 
-/// Whether a definition may take the place of another of the same instance.
+/// Checks whether a definition may replace the old one of the same instance.
 fn usable(
     shared: &Shared,
     current: &ToolDefinition,

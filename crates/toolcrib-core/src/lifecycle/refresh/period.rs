@@ -1,4 +1,4 @@
-//! Serving the periods that definitions state.
+//! Periodic refreshes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Refresher;
 
-/// How often the registry is looked at for tools that came or went: one pointer is read, unless
-/// something has changed.
+/// How often the registry is checked for added or removed tools; without changes, this reads one
+/// pointer.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A tool that is to be asked.
+/// A tool with a period.
 #[derive(Debug, Clone, Copy)]
 struct Periodic {
     every: Duration,
@@ -21,7 +21,7 @@ struct Periodic {
     being_asked: bool,
 }
 
-/// Asks every tool that states a period, until the executor is gone.
+/// Refreshes every tool with a period, until the executor is gone.
 pub(super) async fn serve(refresher: &Refresher) {
     let mut tools: HashMap<String, Periodic> = HashMap::new();
     let mut generation = None;
@@ -63,7 +63,7 @@ pub(super) async fn serve(refresher: &Refresher) {
     }
 }
 
-/// The tools that state a period now, each with what is known of it already.
+/// The tools that currently have a period, with the known due times.
 fn merged(
     known: &HashMap<String, Periodic>,
     stated: impl Iterator<Item = (String, Duration)>,
@@ -81,7 +81,7 @@ fn merged(
     with_state.collect()
 }
 
-/// Beyond what a clock can say, never: a day is soon enough to look again.
+/// If that is beyond the range of the clock, checks again after a day.
 fn next(now: Instant, every: Duration) -> Instant {
     now.checked_add(every).unwrap_or(now + Duration::from_secs(24 * 60 * 60))
 }

@@ -1,8 +1,8 @@
-//! The audit log: who called what, whether it was allowed, and what became of it.
+//! The audit log: who called what, whether it was allowed, and the outcome.
 //!
-//! Every call that ends makes one [`AuditRecord`], answered from the cache or refused as it may be.
-//! A [`AuditSink`] takes it without delaying the call and without failing it; what it cannot take
-//! it counts.
+//! Every call that ends produces one [`AuditRecord`], even if it was answered from the cache or
+//! refused. An [`AuditSink`] takes it without delaying or failing the call, and counts the records
+//! that it loses.
 
 mod timestamp;
 pub(crate) mod trail;
@@ -19,7 +19,7 @@ use crate::identity::fingerprint::Fingerprint;
 pub use timestamp::rfc3339;
 pub use trail::AuditTrail;
 
-/// Takes the records of calls.
+/// Receives audit records.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -41,73 +41,73 @@ pub use trail::AuditTrail;
 /// assert!(lines[0].starts_with(r#"{"v":1,"time":"1970-01-01T00:00:00.000Z","call_id":"call_1""#));
 /// ```
 pub trait AuditSink: Send + Sync + 'static {
-    /// Takes one record. Called at the end of every call, on its own thread of control: it must
-    /// not wait, and it cannot fail the call.
+    /// Receives one record. It is called inline at the end of every call: it must not wait, and it
+    /// cannot fail the call.
     fn record(&self, record: &AuditRecord);
 
-    /// How many records it could not take or keep. Default: none ever.
+    /// How many records were lost. Default: 0.
     fn lost(&self) -> u64 {
         0
     }
 }
 
-/// What is said of a call's arguments.
+/// How arguments are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AuditArguments {
-    /// Their hash, by which equal arguments are recognised, and so are those that can be guessed.
+    /// Their hash. Equal arguments have equal hashes, so guessable arguments can be recognized.
     #[default]
     Hash,
-    /// The arguments, without sensitive values and secrets.
+    /// The arguments with sensitive values redacted and secrets masked.
     Redacted,
 }
 
-/// What was decided about a call before it ran. Default: it was allowed.
+/// The decision on a call before it ran. Default: allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// It ran without anybody being asked.
+    /// It ran without a question.
     #[default]
     Allowed,
     /// A rule allowed it.
     AllowedBy {
-        /// Which, for example `policy rule 3`.
+        /// The rule, for example `policy rule 3`.
         by: String,
     },
-    /// It was asked about and approved.
+    /// It was approved.
     Approved {
         /// Who approved it: the name of a client, `operator`, `owner` (of the server's socket),
-        /// `the terminal`, or whatever the host calls its approver.
+        /// `the terminal`, or the host's name for its approver.
         by: String,
-        /// Which rule asked; absent where an earlier approval in the session held.
+        /// The rule that asked; absent if an earlier approval in the session applied.
         #[serde(skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
-        /// Whether the arguments were changed with the approval.
+        /// Whether the approver changed the arguments.
         changed: bool,
         /// The [digest](crate::approval::ApprovalRequest::digest) of what the approver was shown.
         #[serde(skip_serializing_if = "Option::is_none")]
         shown: Option<String>,
     },
-    /// It was asked about, and waits.
+    /// It waits for approval.
     Waiting,
     /// It was denied.
     Denied {
-        /// By which rule, and why.
+        /// The rule and the reason.
         reason: String,
-        /// Who denied it, named as in [`Approved`](Self::Approved); absent where a rule alone did.
+        /// Who denied it, named as in [`Approved`](Self::Approved); absent if a rule did.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// The [digest](crate::approval::ApprovalRequest::digest) of what whoever denied it was shown.
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what the denier was shown.
         #[serde(skip_serializing_if = "Option::is_none")]
         shown: Option<String>,
     },
-    /// It was refused or ended before anything was decided: unknown, invalid, paused.
+    /// It was refused or ended before a decision: unknown, invalid, paused.
     Undecided,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditOutcome {
@@ -115,15 +115,15 @@ pub enum AuditOutcome {
     Success,
     /// It failed.
     Failure(ErrorKind),
-    /// It waits, for a decision, for its client or for work elsewhere. When it goes on and ends, that is
-    /// a record of its own.
+    /// It waits for a decision, for its client or for external work. When it ends later, that
+    /// produces another record.
     Waiting,
     /// It was ended because its client lost the right to make it.
     Revoked,
 }
 
 impl AuditOutcome {
-    /// `success`, `waiting`, `revoked` or the failure's kind.
+    /// `success`, `waiting`, `revoked` or the error kind.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -140,12 +140,12 @@ impl Serialize for AuditOutcome {
     }
 }
 
-/// The version of the format of audit records. Fields are added without a new version; one that is removed or
-/// means something else raises it.
+/// The version of the audit record format. Adding fields does not change it; removing a field or
+/// changing its meaning does.
 const FORMAT: u32 = 1;
 
-/// One call, as the audit log has it. The names of the fields are stable; absent ones are left out. As JSON it
-/// begins with `"v"`, the version of the format: 1.
+/// The audit record of one call. Field names are stable; absent fields are omitted. The JSON begins
+/// with `"v"`, the format version: 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AuditRecord {
@@ -158,22 +158,22 @@ pub struct AuditRecord {
     pub call_id: String,
     /// The tool's name, or [`UNKNOWN_TOOLS`](crate::UNKNOWN_TOOLS).
     pub tool: String,
-    /// What the host has set as `tenant`.
+    /// The context value `tenant`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Value>,
-    /// What the host has set as `user`.
+    /// The context value `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Value>,
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Who declares the tool.
+    /// The source that declares the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The tool's own version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The [`Fingerprint`] of the definition, which changes with it.
+    /// The [`Fingerprint`] of the definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// The hash of the arguments ([`arguments_hash`]).
@@ -182,21 +182,21 @@ pub struct AuditRecord {
     /// The arguments, redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// What became of it: `success`, `waiting`, `revoked` or the kind of failure.
+    /// The outcome: `success`, `waiting`, `revoked` or the error kind.
     pub outcome: AuditOutcome,
     /// Whether it was answered from an earlier call.
     pub cached: bool,
-    /// Whether it was answered from the same call made at the same time.
+    /// Whether it was answered from the same concurrent call.
     pub skipped: bool,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
 }
 
 impl AuditRecord {
-    /// A record of a success of which nothing else is known; set the fields that are.
+    /// A record of a success; set the other fields as known.
     pub fn new(time: SystemTime, call_id: impl Into<String>, tool: impl Into<String>) -> Self {
         Self {
             format: FORMAT,
@@ -219,7 +219,7 @@ impl AuditRecord {
         }
     }
 
-    /// Sets who called: tenant and user of the host's values, and the session.
+    /// Sets the caller: tenant and user from the host's values, and the session.
     #[must_use]
     pub fn with_caller(mut self, values: &ContextValues, session: Option<&str>) -> Self {
         self.tenant = values.tenant().cloned();
@@ -235,8 +235,8 @@ impl AuditRecord {
     }
 }
 
-/// The hash of arguments as a model sent them: their [`Fingerprint`], so that spelling and order do
-/// not matter. Text that is no JSON is hashed as it is.
+/// The hash of arguments as a model sent them: their [`Fingerprint`], so that notation and order do
+/// not matter. Text that is not JSON is hashed as it is.
 ///
 /// ```
 /// use toolcrib_core::audit::arguments_hash;

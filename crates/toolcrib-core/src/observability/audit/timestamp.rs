@@ -4,11 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serializer;
 
-/// The last moment RFC 3339 has digits for: 9999-12-31T23:59:59.999Z, after the first of 1970.
+/// The last time that RFC 3339 can express, 9999-12-31T23:59:59.999Z, since 1970.
 const LAST: Duration = Duration::from_millis(253_402_300_799_999);
 
-/// The time in UTC with milliseconds. Times before 1970 read as its first moment, times after 9999
-/// as its last.
+/// The time in UTC with milliseconds, clamped to the years 1970 to 9999.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -17,7 +16,7 @@ const LAST: Duration = Duration::from_millis(253_402_300_799_999);
 /// assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_millis(951_782_400_007)), "2000-02-29T00:00:00.007Z");
 /// ```
 pub fn rfc3339(time: SystemTime) -> String {
-    // The crate's text is none outside these bounds.
+    // Outside these bounds the formatter's output is not valid.
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default().min(LAST);
     humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string()
 }

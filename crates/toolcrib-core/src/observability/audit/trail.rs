@@ -1,4 +1,4 @@
-//! From a call that has ended to its record.
+//! Creating audit records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::output::masking::Mask;
 use crate::output::redaction::redact_text;
 
-/// What an executor writes about its calls, and where to.
+/// The audit trail of an executor: what it records about calls, and where.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,12 +39,12 @@ pub struct AuditTrail {
 }
 
 impl AuditTrail {
-    /// Records to `sink`, with the hashes of arguments and the system's time.
+    /// Records to `sink`, with hashed arguments and the system clock.
     pub fn new(sink: Arc<dyn AuditSink>) -> Self {
         Self { sink, arguments: AuditArguments::default(), clock: Box::new(SystemTime::now) }
     }
 
-    /// Sets what is said of arguments.
+    /// Sets how arguments are recorded.
     #[must_use]
     pub fn with_arguments(mut self, arguments: AuditArguments) -> Self {
         self.arguments = arguments;
@@ -63,8 +63,8 @@ impl AuditTrail {
         self.sink.lost()
     }
 
-    /// What is said of a call's arguments, to be made before they are moved into the tool: of the
-    /// text a model sent, or of what was approved in its place.
+    /// The recorded form of a call's arguments, computed before they are moved into the tool: from
+    /// the model's text, or from what was approved in its place.
     pub(crate) fn arguments(
         &self,
         definition: Option<&ToolDefinition>,
@@ -105,10 +105,10 @@ impl AuditTrail {
     }
 }
 
-/// A call that has ended, as the pipeline knows it.
+/// A finished call, as the pipeline knows it.
 #[derive(Debug)]
 pub(crate) struct Audited<'a> {
-    /// The tool and its fingerprint; `None` if the name belongs to none.
+    /// The tool and its fingerprint; `None` for an unknown name.
     pub(crate) tool: Option<(&'a ToolEntry, Fingerprint)>,
     pub(crate) values: &'a ContextValues,
     pub(crate) session: Option<&'a str>,
@@ -124,23 +124,23 @@ pub(crate) struct Audited<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End<'a> {
     pub(crate) outcome: AuditOutcome,
-    /// What its caller is told, unless it succeeded.
+    /// The error that its caller gets, if any.
     pub(crate) error: Option<&'a ToolError>,
-    /// An earlier call had been answered so.
+    /// Answered from an earlier call.
     pub(crate) cached: bool,
-    /// The same call, made at the same time, was answered so.
+    /// Answered from the same concurrent call.
     pub(crate) skipped: bool,
     pub(crate) duration: Duration,
 }
 
 impl<'a> End<'a> {
-    /// It ran by itself, or did not run, and failed.
+    /// The end of a failed call.
     pub(crate) fn failed(error: &'a ToolError, duration: Duration) -> Self {
         let outcome = AuditOutcome::Failure(error.kind());
         Self { outcome, error: Some(error), cached: false, skipped: false, duration }
     }
 
-    /// The same for a call that was ended because its client lost the right to make it, if it was.
+    /// Marks the call as revoked if its client lost the right to make it.
     pub(crate) fn revoked_if(mut self, revoked: bool) -> Self {
         if revoked {
             self.outcome = AuditOutcome::Revoked;

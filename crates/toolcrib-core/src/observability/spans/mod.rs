@@ -1,9 +1,9 @@
-//! Spans and events of calls, named as OpenTelemetry's conventions for generative AI name them.
+//! Spans and log events of calls, named after OpenTelemetry's conventions for generative AI.
 //!
 //! A call is a span `execute_tool` (`otel.name` carries the tool) with two events in it:
-//! `execute_start` at info, and `execute_done` at a level that says who has to act: error and warn are for
-//! the operator. That a model gave wrong arguments or was refused is no fault of the system: info.
-//! Where nobody listens, a call pays for a look at a flag.
+//! `execute_start` at info, and `execute_done` at a level that depends on who has to act: error and
+//! warn are for the operator. Invalid arguments and refusals are not faults of the system and are
+//! logged at info. Without a subscriber, a call only checks a flag.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use tracing::{Level, Span};
 use crate::UNKNOWN_TOOLS;
 use crate::output::masking::LiveMask;
 
-/// Who speaks, as people who filter logs know it.
+/// The component name in logs.
 const COMPONENT: &str = "AgentTool";
 
-/// Characters of a name that belongs to no tool that are logged.
+/// How many characters of an unknown tool name are logged.
 const SHOWN_NAME: usize = 64;
 
-/// A call, as its span and its events name it.
+/// The data of a call for its span and log events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpanCall<'a> {
     /// The name that was called.
     pub(crate) name: &'a str,
-    /// Whether it belongs to a tool. Names that do not all have one label: a model can make up any
+    /// Whether the tool exists. Unknown names share one label, because a model can invent any
     /// number of them.
     pub(crate) known: bool,
     /// The caller's id.
     pub(crate) id: &'a str,
-    /// Hides secrets in what the caller chose: the id, and a name that belongs to no tool.
+    /// Masks secrets in what the caller chose: the id, and an unknown name.
     pub(crate) mask: Option<&'a LiveMask>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> SpanCall<'a> {
         if self.known { self.name } else { UNKNOWN_TOOLS }
     }
 
-    /// The name of a call of no tool, so that an operator can find out what a model wanted.
+    /// The unknown name, so that an operator can see what a model wanted.
     fn requested(self) -> Option<String> {
         // Masked first: half a secret cannot be found.
         (!self.known).then(|| self.masked(self.name).chars().take(SHOWN_NAME).collect())
@@ -59,7 +59,7 @@ impl<'a> SpanCall<'a> {
     }
 }
 
-/// The span of a call, to be entered for all of it; disabled where nobody listens.
+/// The span of a call; disabled without a subscriber.
 pub(crate) fn span(call: SpanCall<'_>) -> Span {
     tracing::info_span!(
         "execute_tool",
@@ -74,7 +74,7 @@ pub(crate) fn span(call: SpanCall<'_>) -> Span {
     )
 }
 
-/// Says that a call has begun. The arguments, redacted, are made only if somebody reads them.
+/// Logs the start of a call. The redacted arguments are computed only if they are logged.
 pub(crate) fn started(call: SpanCall<'_>, arguments: impl FnOnce() -> Value) {
     if tracing::enabled!(tracing::Level::INFO) {
         tracing::info!(
@@ -88,8 +88,7 @@ pub(crate) fn started(call: SpanCall<'_>, arguments: impl FnOnce() -> Value) {
     }
 }
 
-/// Says what became of a call, in `span` and in its own event. Error and source must have been
-/// masked.
+/// Logs the outcome of a call, in `span` and in an event. Error and source must be masked.
 pub(crate) fn ended(
     span: &Span,
     call: SpanCall<'_>,
@@ -135,8 +134,8 @@ pub(crate) fn ended(
     }
 }
 
-/// The level of a failure: error for one that an operator has to look at, info for one that is between
-/// the model, its user and whoever decides on its calls, warn for the others.
+/// The log level of an error: `error` if an operator has to act, `info` if it only concerns the
+/// model, its user and approvers, `warn` for the others.
 fn level(kind: ErrorKind) -> Level {
     match kind {
         ErrorKind::Panic

@@ -1,4 +1,4 @@
-//! What has become of calls, tool by tool: counts, failures by kind, durations, calls in flight.
+//! Statistics of calls, per tool: counts, failures by kind, durations, calls in flight.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,25 +12,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolName, ToolOutput};
 
-/// The label under which calls of unknown names are counted together: a model can make up any
-/// number of names. No tool can have it.
+/// The label that counts all calls of unknown names together, because a model can invent any number
+/// of names. No tool can have this name.
 pub const UNKNOWN_TOOLS: &str = "(unknown)";
 
-/// The label of all tools beyond the first 10,000. No tool can have it.
+/// The label of all tools beyond the first 10,000. No tool can have this name.
 pub const OTHER_TOOLS: &str = "(other)";
 
-/// Tools counted each for itself; one that is called often costs 2 KiB where calls take less than a
-/// millisecond, and up to 14 KiB where they take an hour.
+/// How many tools are counted separately. A tool that is called often costs 2 KiB if calls take
+/// less than a millisecond, and up to 14 KiB if they take an hour.
 const MAX_TOOLS: usize = 10_000;
 
-/// The longest duration told apart, in microseconds: an hour. Longer ones count as an hour in the
-/// quantiles and in full in the total.
+/// The maximum duration in the quantiles, in microseconds: an hour. The total uses the full
+/// duration.
 const LONGEST_MICROS: u64 = 3_600_000_000;
 
 /// Significant decimal digits of the quantiles.
 const DIGITS: u8 = 2;
 
-/// Counts what becomes of calls. Cloning it is cheap; all clones count together.
+/// Counts the outcomes of calls. Cloning it is cheap; clones share the counters.
 ///
 /// Counting takes one uncontended lock per tool and allocates only when a tool is called for the
 /// first time.
@@ -41,46 +41,46 @@ pub struct Statistics {
     other: Arc<ToolCounters>,
 }
 
-/// The counts of one tool at one moment.
+/// The statistics of one tool at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ToolStatistics {
     /// The tool's name, or [`UNKNOWN_TOOLS`], or [`OTHER_TOOLS`].
     pub tool: String,
-    /// Calls that have an answer that is not from the cache: the sum of `successes`, `failures`, `refused`
+    /// Calls that were not answered from the cache: the sum of `successes`, `failures`, `refused`
     /// and `denied`.
     pub executions: u64,
     /// Calls in which the tool ran and succeeded.
     pub successes: u64,
     /// Calls in which the tool ran and failed.
     pub failures: u64,
-    /// Calls that were refused before the tool ran, for any reason but a decision of a person or a rule:
-    /// wrong arguments, a missing value, a limit, an unavailable tool. They have no duration.
+    /// Calls that were refused before the tool ran, other than by a person or a rule: invalid
+    /// arguments, a missing value, a limit, an unavailable tool. They have no duration.
     pub refused: u64,
     /// Calls that a person or a rule denied before the tool ran. They have no duration.
     pub denied: u64,
-    /// The calls that did not succeed (failures, refusals and denials) by the stable name of the error's
-    /// kind; a kind without calls is absent.
+    /// Unsuccessful calls (failures, refusals and denials) by the stable name of the error kind,
+    /// without zero entries.
     pub errors_by_kind: BTreeMap<&'static str, u64>,
-    /// Calls that ran into a time limit: failures of kind `timeout`, and successes with what was
-    /// there when the time was up.
+    /// Calls that ran into a time limit: failures of kind `timeout`, and successes with partial
+    /// output.
     pub timeouts: u64,
-    /// Calls answered with what an earlier call, or the same call beside it, had returned.
+    /// Calls answered from an earlier call or from the same concurrent call.
     pub cache_hits: u64,
-    /// Calls begun and not yet answered, those that wait for a permit included.
+    /// Calls not yet answered, including those that wait for a permit.
     pub in_flight: u64,
-    /// Seconds that all runs of the tool took together.
+    /// Total duration of all runs, in seconds.
     pub total_seconds: f64,
-    /// Seconds of a run on average; absent before the first.
+    /// Average duration of a run, in seconds; absent before the first.
     pub average_seconds: Option<f64>,
-    /// Seconds that half of the runs took at most, to two digits; a run of more than an hour counts as an
-    /// hour. Absent before the first.
+    /// Median duration of a run, in seconds, to two digits; longer runs count as an hour. Absent
+    /// before the first.
     pub p50_seconds: Option<f64>,
-    /// Seconds that 99 of 100 runs took at most, as [`p50_seconds`](Self::p50_seconds).
+    /// 99th percentile of the duration, in seconds, like [`p50_seconds`](Self::p50_seconds).
     pub p99_seconds: Option<f64>,
 }
 
-/// Executions of a tool before anything is said of how often it fails.
+/// How many runs are needed before the failure rate is reported.
 const TELLING: u64 = 10;
 
 impl ToolStatistics {
@@ -89,8 +89,8 @@ impl ToolStatistics {
         self.successes + self.failures
     }
 
-    /// One line for a model, if the tool ran often enough and failed in at least 3 of 10 runs. Calls that
-    /// were refused or denied before the tool ran do not count.
+    /// A line for models if at least 3 of 10 runs failed, once there are enough runs. Refused and
+    /// denied calls do not count.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -125,15 +125,15 @@ impl ToolStatistics {
 pub(crate) enum Ending {
     /// It succeeded.
     Success,
-    /// It ran into a time limit and succeeded with what was there by then.
+    /// It ran into a time limit and succeeded with partial output.
     SuccessAtTimeLimit,
     /// It failed.
     Failure(ErrorKind),
 }
 
 impl Ending {
-    /// The end of a call that succeeded: a tool says with [`ToolOutput::with_timed_out`] that the time
-    /// was up and hands over what there was.
+    /// The end of a successful call: with [`ToolOutput::with_timed_out`], a tool returns partial
+    /// output at its time limit.
     pub(crate) fn of(output: &ToolOutput) -> Self {
         if output.timed_out() { Self::SuccessAtTimeLimit } else { Self::Success }
     }
@@ -141,7 +141,7 @@ impl Ending {
 
 #[derive(Default)]
 struct ToolCounters {
-    /// Calls that have begun. Those that are not among `ended` are under way.
+    /// Calls that have begun; those not counted in `ended` are in flight.
     begun: AtomicU64,
     /// Calls that were answered from the cache.
     cache_hits: AtomicU64,
@@ -150,15 +150,15 @@ struct ToolCounters {
 
 #[derive(Default)]
 struct ToolCounts {
-    /// Calls that are no longer under way, however they left.
+    /// Calls that are no longer in flight.
     ended: u64,
     successes: u64,
-    /// Nanoseconds spent in executions: a word lasts 584 years.
+    /// Nanoseconds spent in runs; 64 bits last 584 years.
     total_nanos: u64,
     /// `None` before the first execution; it grows with the longest duration.
     durations: Option<Histogram<u32>>,
     timeouts: u64,
-    /// Calls that ended before the tool ran, those that were denied included.
+    /// Calls that ended before the tool ran, including denied ones.
     did_not_run: u64,
     /// Those of them that a person or a rule denied.
     denied: u64,
@@ -166,7 +166,7 @@ struct ToolCounts {
 }
 
 impl Statistics {
-    /// With everything at zero.
+    /// Statistics with all counters at zero.
     pub fn new() -> Self {
         Self::default()
     }
@@ -185,7 +185,7 @@ impl Statistics {
 
     /// All counts, sorted by name. Tools that were never called are absent.
     pub fn snapshot(&self) -> Vec<ToolStatistics> {
-        // Copied first, so that no lock of a tool is taken under the lock of the table.
+        // Copied first, so that no tool's lock is taken under the table's lock.
         let mut tools: Vec<_> = {
             let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
             tools.iter().map(|(name, tool)| (name.to_string(), Arc::clone(tool))).collect()
@@ -258,7 +258,7 @@ impl ToolCounters {
 }
 
 impl ToolCounts {
-    /// An execution has ended, after so long.
+    /// Counts a finished run.
     fn executed(&mut self, ending: Ending, duration: Duration) {
         match ending {
             Ending::Success => self.successes += 1,
@@ -275,7 +275,7 @@ impl ToolCounts {
         }
         if let Some(durations) = &mut self.durations {
             let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-            // Fails only for values it cannot grow to, which the bound excludes.
+            // Fails only for values out of range, which the bound excludes.
             let _ = durations.record(micros.clamp(1, LONGEST_MICROS));
         }
     }
@@ -295,9 +295,9 @@ impl ToolCounts {
     }
 }
 
-/// A call that has begun. Say how it ended; dropped without a word, it counts as an execution that
-/// failed as `cancelled`, with the time since it began.
-#[must_use = "dropped at once, the call counts as cancelled"]
+/// A call in flight. Report how it ended; if it is dropped, it counts as a run that failed with
+/// `cancelled` after the time since it began.
+#[must_use = "if it is dropped, the call counts as cancelled"]
 pub(crate) struct InFlight {
     tool: Arc<ToolCounters>,
     started: Instant,
@@ -315,12 +315,12 @@ impl InFlight {
         self.end().refused(kind);
     }
 
-    /// The call waits for somebody; it is counted when it goes on.
+    /// The call was suspended; it is counted when it is resumed.
     pub(crate) fn wait(mut self) {
         drop(self.end());
     }
 
-    /// The call was answered from the cache, or from the same call beside it.
+    /// The call was answered from the cache, or from the same concurrent call.
     pub(crate) fn cache_hit(mut self) {
         drop(self.end());
         self.tool.cache_hits.fetch_add(1, Ordering::Relaxed);

@@ -18,6 +18,7 @@ use super::request::{PlainMethod, PlainRequest};
 use crate::McpServer;
 use crate::session::connection::Connection;
 use crate::transport::lines::Outbox;
+use crate::transport::open_requests::{OpenRequests, in_use};
 
 /// A tool whose call blocks its thread for longer runs in a separate task from the next call on.
 const BLOCKING_LIMIT: Duration = Duration::from_millis(1);
@@ -32,6 +33,7 @@ pub(crate) struct LineFastPath {
     server: McpServer,
     connection: Arc<Connection>,
     outbox: Outbox,
+    open: OpenRequests,
     /// Cancelled when the connection ends for another reason than the end of input.
     ended: CancellationToken,
     tasks: JoinSet<EndedCall>,
@@ -52,16 +54,22 @@ impl LineFastPath {
         server: McpServer,
         connection: Arc<Connection>,
         outbox: Outbox,
+        open: OpenRequests,
         ended: CancellationToken,
     ) -> Self {
         let (tasks, running, blocking_tools) = Default::default();
-        Self { server, connection, outbox, ended, tasks, running, blocking_tools }
+        Self { server, connection, outbox, open, ended, tasks, running, blocking_tools }
     }
 
     /// Answers a line or starts to; returns false if the protocol library has to.
     pub(crate) async fn answer(&mut self, line: &Tape<'_>) -> bool {
         self.forget_ended_calls();
         let Some(request) = PlainRequest::read(line) else { return self.cancel(line) };
+        if self.open.contains(request.id()) {
+            let answer = failed(request.id(), &in_use(request.id()));
+            self.outbox.send(answer.text).await;
+            return true;
+        }
         match self.read(&request) {
             Some(PlainAnswer::List(pieces)) => self.outbox.send(pieces.concat()).await,
             Some(PlainAnswer::Call(call)) => self.call(&request, call).await,
@@ -80,7 +88,7 @@ impl LineFastPath {
         answer(&self.server, request, client, |_, _| {
             // A client that has set a log level gets log messages of its calls, which the library
             // sends.
-            self.connection.level().is_none() && !self.running.contains_key(request.id())
+            self.connection.level().is_none()
         })
     }
 
@@ -99,6 +107,8 @@ impl LineFastPath {
         }
         let (id, tool): (Box<str>, Box<str>) = (request.id().into(), name.into());
         let (outbox, ended) = (self.outbox.clone(), self.ended.clone());
+        let open = self.open.clone();
+        open.open(&id);
         let task = self.tasks.spawn(async move {
             let answer = tokio::select! {
                 biased;
@@ -108,6 +118,8 @@ impl LineFastPath {
                 }
             };
             let is_light = started.elapsed() <= BLOCKING_LIMIT;
+            // Before the client has the answer, and may use the id again.
+            open.close(&id);
             outbox.send(answer.text).await;
             EndedCall { id, tool, is_light }
         });
@@ -125,14 +137,21 @@ impl LineFastPath {
         };
         // Ids of plain requests contain no escapes.
         let id = id.as_str().map_or(id.source().to_owned(), |text| format!("\"{text}\""));
-        self.running.remove(&*id).inspect(AbortHandle::abort).is_some()
+        let is_running = self.running.remove(&*id).inspect(AbortHandle::abort).is_some();
+        if is_running {
+            self.open.close(&id);
+        }
+        is_running
     }
 
     fn forget_ended_calls(&mut self) {
-        while let Some(ended) = self.tasks.try_join_next() {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
             // A cancelled call has already been removed.
-            let Ok(EndedCall { id, tool, is_light }) = ended else { continue };
-            self.running.remove(&id);
+            let Ok((task, EndedCall { id, tool, is_light })) = ended else { continue };
+            // A client that has its answer may have used the id again.
+            if self.running.get(&id).is_some_and(|running| running.id() == task) {
+                self.running.remove(&id);
+            }
             if is_light {
                 self.blocking_tools.remove(&tool);
             }

@@ -276,18 +276,22 @@ async fn a_call_that_waits_is_cancelled_by_its_id_however_that_is_written() {
 }
 
 #[tokio::test]
-async fn two_calls_under_one_id_are_both_answered() {
+async fn a_request_with_an_id_in_use_is_refused_and_the_first_one_is_answered() {
     let (server, release, mut seen) = waiting();
     let mut client = Client::after_handshake(server).await;
     until_plain(&mut client).await;
-    for _ in 0..2 {
-        client.send(&call(7, "wait", "{}", "")).await;
+    for more in ["", r#","more":1"#] {
+        client.send(&call(7, "wait", "{}", more)).await;
         assert_eq!(seen.recv().await, Some("begun"));
-    }
-    release.send(true).unwrap();
-    for _ in 0..2 {
+        for again in ["", r#","more":1"#] {
+            let refused = client.ask(&call(7, "wait", "{}", again)).await;
+            assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
+        }
+        release.send(true).unwrap();
         let answer = client.receive().await;
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(7), &json!(false)));
+        assert_eq!(seen.recv().await, Some("dropped"));
+        release.send(false).unwrap();
     }
     client.close().await;
 }

@@ -14,6 +14,7 @@ use tokio_util::io::{CopyToBytes, SinkWriter};
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::exact_numbers::restored;
+use crate::transport::open_requests::OpenRequests;
 
 /// The longest line in bytes, the same limit as in the protocol library.
 pub(crate) const LINE_MAX: usize = 16 * 1024 * 1024;
@@ -111,12 +112,18 @@ impl Outbox {
         let _ = self.room.acquire().await;
     }
 
-    /// A writer for the protocol library, which writes whole lines; exact numbers are restored.
-    pub(crate) fn for_library(&self) -> impl AsyncWrite + Send + Unpin + 'static {
-        let lines = sink::unfold(self.clone(), |outbox, lines: Bytes| async move {
+    /// A writer for the protocol library, which writes whole lines; exact numbers are restored. Requests
+    /// that it answers are open no more.
+    pub(crate) fn for_library(
+        &self,
+        open: OpenRequests,
+    ) -> impl AsyncWrite + Send + Unpin + 'static {
+        let begin = (self.clone(), open);
+        let lines = sink::unfold(begin, |(outbox, open), lines: Bytes| async move {
+            open.note_answers(&lines);
             let lines = restored(&lines).map_or_else(|| lines.into(), String::into_bytes);
             outbox.send(lines).await;
-            io::Result::Ok(outbox)
+            io::Result::Ok((outbox, open))
         });
         SinkWriter::new(CopyToBytes::new(Box::pin(lines)))
     }

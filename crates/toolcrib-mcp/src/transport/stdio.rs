@@ -19,6 +19,7 @@ use crate::session::connection::Connection;
 use crate::transport::exact_numbers::{FROM_CLIENTS, protected};
 use crate::transport::lines::{ClientLine, ClientLines, LINE_MAX, Outbox, write_lines};
 use crate::transport::malformed::{too_deep, too_long, unreadable};
+use crate::transport::open_requests::OpenRequests;
 use crate::{McpError, McpServer};
 
 /// The size of the read buffer and of the pipe to the protocol library, in bytes.
@@ -67,10 +68,17 @@ impl McpServer {
         let handler = Handler::of_connection(self.clone(), Arc::clone(&connection));
         let (library, from_client) = tokio::io::duplex(BUFFER_SIZE);
         let (outbox, waiting) = Outbox::new();
-        let to_client = outbox.for_library();
-        let fast = LineFastPath::new(self.clone(), connection, outbox.clone(), token.clone());
+        let open = OpenRequests::default();
+        let to_client = outbox.for_library(open.clone());
+        let fast = LineFastPath::new(
+            self.clone(),
+            connection,
+            outbox.clone(),
+            open.clone(),
+            token.clone(),
+        );
         let lines = FramedRead::with_capacity(read, ClientLines::default(), BUFFER_SIZE);
-        let reader = Reader { lines, fast, outbox, library };
+        let reader = Reader { lines, fast, outbox, open, library };
         // A separate token: the library cancels its own when it ends, which is before calls are
         // answered.
         let library_ends = token.child_token();
@@ -126,6 +134,7 @@ struct Reader<R> {
     lines: FramedRead<R, ClientLines>,
     fast: LineFastPath,
     outbox: Outbox,
+    open: OpenRequests,
     library: DuplexStream,
 }
 
@@ -161,10 +170,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             self.outbox.send(error.answer()).await;
             return Ok(());
         }
-        if let Some(tape) = &tape
-            && self.fast.answer(tape).await
-        {
-            return Ok(());
+        if let Some(tape) = &tape {
+            if self.fast.answer(tape).await {
+                return Ok(());
+            }
+            if let Err(refusal) = self.open.note(tape) {
+                self.outbox.send(refusal).await;
+                return Ok(());
+            }
         }
         let protected = protected(line, FROM_CLIENTS);
         self.library.write_all(protected.as_ref().map_or(line, String::as_bytes)).await?;

@@ -21,6 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Serves a client that has shaken hands and then sends `bytes`, and then a call; gives what the server said
 /// up to the answer to that call.
 async fn survived(server: &McpServer, bytes: &[u8]) -> Vec<Value> {
+    let said = said_in_answer(server, bytes, 0).await;
+    let answer = said.last().unwrap();
+    assert_eq!(answer["id"], "probe", "{answer}");
+    said
+}
+
+/// The same, up to so many messages at least.
+async fn said_in_answer(server: &McpServer, bytes: &[u8], least: usize) -> Vec<Value> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
     let own = server.clone();
@@ -48,16 +56,15 @@ async fn survived(server: &McpServer, bytes: &[u8]) -> Vec<Value> {
         let line = timeout(PATIENCE, lines.next_line()).await.expect("an answer in time").unwrap();
         let line = line.unwrap_or_else(|| panic!("the connection was ended after {said:?}"));
         let message: Value = serde_json::from_str(&line).expect("only messages are said");
-        let is_over = message["id"] == "probe";
         said.push(message);
-        if is_over {
+        if said.len() >= least && said.iter().any(|message| message["id"] == "probe") {
             break;
         }
     }
     drop(writing.await.unwrap());
     drop(lines);
     timeout(PATIENCE, serving).await.expect("an end in time").unwrap().unwrap();
-    let answer = said.last().unwrap();
+    let answer = said.iter().find(|message| message["id"] == "probe").unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "2", "{answer}");
     said
 }
@@ -91,6 +98,50 @@ async fn lines_that_are_no_messages_are_answered_with_an_error_each() {
         assert!(codes.contains(&Some(code)), "{said:?}");
     }
     assert_eq!(survived(&server, b" \r\n\t\n").await.len(), 2);
+}
+
+#[tokio::test]
+async fn every_line_that_could_be_a_request_gets_an_answer() {
+    let server = fixture::server();
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    let unended = r#"{"a":"#.repeat(100_000);
+    for broken in [
+        r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1e400,"method":"tools/call","params":{"name":"add"}}"#.to_owned(),
+        r#"{"id":1e400}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":-1e400,"method":"tools/list"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":18446744073709551616,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":"x","method":"ping","params":{"n":1e400}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"add","x":1e400}}"#
+            .to_owned(),
+        format!("{ping}\r{ping}"),
+        unended,
+        deep(100_000),
+        deep(127),
+        deep(128),
+        format!(r#"{{"jsonrpc":"2.0","id":"x","method":"ping","params":{}}}"#, deep(126)),
+        format!(r#"{{"jsonrpc":"2.0","id":"x","method":"ping","params":{}}}"#, deep(127)),
+    ] {
+        let said = survived(&server, broken.as_bytes()).await;
+        let shown: String = broken.chars().take(80).collect();
+        assert_eq!(said.len(), 3, "{shown}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_requests_with_one_id_each_gets_an_answer_or_an_error() {
+    let add = json!({"name": "add", "arguments": {"a": 1, "b": 1}, "_meta": {"progressToken": 1}});
+    let many = [request("one", "tools/call", &add), String::new()].join("\n").repeat(50);
+    let said = said_in_answer(&fixture::server(), many.as_bytes(), 52).await;
+    let of_it: Vec<_> = said.iter().filter(|one| one["id"] == "one").collect();
+    let refused = of_it.iter().filter(|one| one["error"]["code"] == -32600).count();
+    let done = of_it.iter().filter(|one| one["result"]["content"][0]["text"] == "2").count();
+    assert!(
+        done >= 1 && done + refused == 50 && said.len() == 52,
+        "{refused} refused, {done} done"
+    );
 }
 
 #[tokio::test]

@@ -249,3 +249,25 @@ async fn a_client_that_begins_too_many_sessions_loses_its_own_oldest_and_gets_40
     assert_eq!(second.post(&list).await.status(), StatusCode::OK);
     assert_eq!(other.post(&list).await.status(), StatusCode::OK);
 }
+
+#[tokio::test]
+async fn of_requests_with_one_id_in_a_session_each_gets_an_answer_or_an_error() {
+    let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
+    for _ in 0..2 {
+        let first = client.call().await;
+        for _ in 0..3 {
+            let response = client.call().await;
+            let refused = to_the_end(response).await;
+            let [message] = &refused.messages[..] else { panic!("one message: {refused:?}") };
+            assert_eq!(message["error"]["code"], -32600, "{message}");
+        }
+        client.gate.add_permits(1);
+        let told = to_the_end(first).await;
+        // Its id is free again.
+        assert_eq!(
+            told.messages.last().unwrap()["result"]["content"][0]["text"],
+            "done",
+            "{told:?}"
+        );
+    }
+}

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, InputRequest, IntoOutcome, Tool, ToolCall,
-    ToolError, ToolFactory, ToolOutcome, ToolOutput,
+    Arguments, BoxFuture, CallContext, ErrorKind, InputRequest, IntoOutcome, StatusUpdate, Tool,
+    ToolCall, ToolError, ToolFactory, ToolOutcome, ToolOutput,
 };
 
 use crate::factors::{Body, Ending, Looks, Output, Row, Secret, WindDown};
@@ -124,11 +124,21 @@ impl Subject {
         }
     }
 
+    /// Reports to clients that watch the call. A secret spans two parts.
+    async fn report(&self, cx: &CallContext) {
+        let secret = if self.row.secret == Secret::Nowhere { "nothing" } else { SECRET };
+        cx.status(StatusUpdate::doing().with_tip(format!("found {secret}")));
+        let (begin, end) = secret.split_at(secret.len() / 2);
+        cx.stream(format!("[read {begin}")).await;
+        cx.stream(format!("{end}]")).await;
+    }
+
     async fn work(
         &self,
         running: &Running<'_>,
         cx: &CallContext,
     ) -> Result<ToolOutcome, ToolError> {
+        self.report(cx).await;
         let millis = if self.row.ending == Ending::Hangs { u64::MAX } else { WORK };
         if !self.spend(running, millis, cx).await {
             return Err(self.wind(running, cx).await);
@@ -164,6 +174,7 @@ impl Subject {
         running.leave_clock();
         let id = format!("{}.charge", cx.call_id().as_str());
         cx.call(ToolCall::new(id, "charge", "{}")).await;
+        self.report(cx).await;
         ToolError::new(ErrorKind::Cancelled, "it was wound down")
     }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinHandle;
+use toolcrib_core::events::{CallStream, ChannelOptions, Listeners};
 use toolcrib_core::run::Run;
-use toolcrib_core::{Answer, Executor, StreamItem, Turn};
+use toolcrib_core::{Answer, Executor, StreamItem, Turn, TurnOptions};
 use toolcrib_tool::ToolCall;
 
-use crate::factors::{Door, Interruption, Meanwhile};
+use crate::factors::{Door, Interruption, Meanwhile, Watcher};
 use crate::resume::{Parked, answer_of};
 use crate::scenario::{ADA, Caller, End, LONGEST, Stage, Told};
 use crate::witness::{Seen, lock};
@@ -71,6 +72,9 @@ impl Stage {
         if let Some(deadline) = self.deadline(false).filter(|_| ids.contains(&"first")) {
             options = options.deadline(deadline);
         }
+        if ids.contains(&"first") {
+            options = self.watched(options);
+        }
         let turn = self.executor.turn(options);
         let arguments = self.arguments();
         let call = |id: &str| match self.row.door {
@@ -125,6 +129,25 @@ impl Stage {
             answers
         });
         Job { ids: ids.to_vec(), caller, turn, task }
+    }
+
+    /// Lets a client watch the calls of a turn, if the row has one.
+    fn watched(&self, options: TurnOptions) -> TurnOptions {
+        if self.row.watcher == Watcher::Nobody {
+            return options;
+        }
+        let (stream, mut events) = CallStream::new(&ChannelOptions::default());
+        let witness = Arc::clone(&self.setup.witness);
+        let leaves = self.row.watcher == Watcher::Leaves;
+        tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                witness.report(event);
+                if leaves {
+                    break;
+                }
+            }
+        });
+        options.listeners(Listeners::new().with_stream(stream))
     }
 
     /// Another call takes the slot.

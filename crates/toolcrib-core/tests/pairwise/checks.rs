@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_core::audit::AuditOutcome;
+use toolcrib_core::events::Payload;
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::factors::{
-    Barrier, Body, Consent, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool, Row,
-    Secret, Servers, Slots, Twin, WindDown,
+    Barrier, Body, Consent, Door, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool,
+    Row, Secret, Servers, Slots, Twin, Watcher, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
@@ -34,6 +35,7 @@ pub(crate) fn problems(row: &Row, story: &Story) -> Vec<String> {
     secrets_are_masked(row, story, &mut problems);
     outputs_fit_their_budget(story, &mut problems);
     failures_are_whole(row, story, &mut problems);
+    reports_are_whole_and_end_with_the_call(row, story, &mut problems);
     problems
 }
 
@@ -485,5 +487,44 @@ fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
                 problems.push(format!("{id}: to be called again after {retry_after:?}"));
             }
         }
+    }
+}
+
+/// A client that watches gets what the tool reports, masked, and nothing after the call has ended or waits.
+fn reports_are_whole_and_end_with_the_call(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let mut over = BTreeSet::new();
+    let mut output: BTreeMap<&str, String> = BTreeMap::new();
+    for event in &story.reported {
+        let Some(call) = event.call_id() else { continue };
+        if over.contains(call.as_str()) {
+            problems.push(format!("{call}: `{}` was reported after its end", event.name()));
+        }
+        match event.payload() {
+            Payload::Suspended { .. } | Payload::Completed(_) => {
+                over.insert(call.as_str());
+            }
+            Payload::Output(part) => {
+                output.entry(call.as_str()).or_default().push_str(&part.as_text());
+            }
+            _ => {}
+        }
+    }
+    let secret = if row.secret == Secret::Nowhere { "nothing" } else { "[masked]" };
+    let whole = format!("[read {secret}]");
+    // One that leaves has read the first event only.
+    for (call, text) in output.iter().filter(|_| row.watcher == Watcher::Reads) {
+        if !text.replace(&whole, "").is_empty() {
+            problems.push(format!("{call}: watchers read {text:?}"));
+        }
+    }
+    let subject = subject_id(row, "first");
+    // A call that waits goes on without its watcher.
+    let is_uninterrupted = row.consent == Consent::Free
+        && row.body != Body::Client
+        && row.door == Door::Direct
+        && row.interruption == Interruption::Nothing;
+    let has_run = row.watcher == Watcher::Reads && runs_of(row, story, "first") > 0;
+    if has_run && !row.is_nested() && !output.contains_key(subject.as_str()) && is_uninterrupted {
+        problems.push(format!("{subject}: it ran, and its watcher heard nothing of it"));
     }
 }

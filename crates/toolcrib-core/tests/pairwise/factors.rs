@@ -162,6 +162,13 @@ dimension! {
     Looks { Nothing = "looks at nothing", Session = "looks at its session" }
 }
 
+dimension! {
+    /// Who watches the first calls while they run.
+    Watcher {
+        Nobody = "nobody watches", Reads = "watched", Leaves = "watcher leaves",
+    }
+}
+
 /// A value for each dimension, and the same with open ones.
 macro_rules! row {
     ($($field:ident: $type:ident),* $(,)?) => {
@@ -190,7 +197,7 @@ row! {
     door: Door, instance: Instance, barrier: Barrier, slots: Slots, rate: Rate, breaker: Breaker,
     wind_down: WindDown, retry: Retry, interruption: Interruption, output: Output, secret: Secret,
     meanwhile: Meanwhile, second: Second, injected: Injected, middleware: Middleware, pool: Pool,
-    looks: Looks, sent: Sent,
+    looks: Looks, sent: Sent, watcher: Watcher,
 }
 
 impl fmt::Display for Row {

@@ -80,6 +80,8 @@ pub(crate) struct Story {
     pub(crate) told: BTreeMap<&'static str, Vec<Told>>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) texts: Vec<(&'static str, String)>,
+    /// What a client was sent that watches the first calls.
+    pub(crate) reported: Vec<Event>,
     /// What each executor has written down.
     pub(crate) logs: Vec<Log>,
     /// How often each call entered the pipeline.
@@ -212,6 +214,7 @@ impl Stage {
             told: self.told,
             moments: self.setup.witness.moments(),
             texts: self.setup.witness.texts(),
+            reported: self.setup.witness.reported(),
             logs,
             passes: self.passes,
             open: self.setup.witness.open(),

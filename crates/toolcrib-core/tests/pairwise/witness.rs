@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use toolcrib_core::events::Event;
+
 /// What a call does, as far as somebody who approves it can be shown: nothing else may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObservedCall {
@@ -53,6 +55,8 @@ pub(crate) struct Witness {
     moments: Mutex<Vec<Moment>>,
     /// Texts that must not have a secret in them, with where they were seen.
     texts: Mutex<Vec<(&'static str, String)>>,
+    /// What a client was sent that watches the first calls.
+    reported: Mutex<Vec<Event>>,
     /// Instances that were made for one call and are not closed.
     open: AtomicI64,
     threads: Mutex<Threads>,

@@ -66,17 +66,18 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     }
     // Where there is no place for it, what a client is asked is kept as long as the server runs.
     let open = ToolcribBuilder::resources;
-    let as_loaded = loaded.config().clone();
     prepare(&loaded)?;
-    let started = build_of(loaded, secrets, open)?;
-    started.crib.follow_config(&as_loaded, move || {
+    let started = build_of(loaded.clone(), secrets, open)?;
+    started.crib.follow_config(loaded.config(), move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
         Ok(loaded.into_config())
     });
     say_that_nothing_is_pinned(&started);
     say_what_is_unavailable(&started);
-    for text in started.crib.unmatched_names(&started.config) {
-        tracing::warn!("the config: {text}");
+    let mut findings = started.crib.unmatched_names(&started.config);
+    findings.extend(started.config.missing_secrets());
+    for text in loaded.reports(&findings) {
+        tracing::warn!("{text}");
     }
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     tell_shortfalls(&started.config);
@@ -355,7 +356,7 @@ fn build_over(
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
     let control = ControlPlace::of(&loaded);
-    let mut config = loaded.into_config();
+    let mut config = loaded.config().clone();
     // Found here at the next start, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     let secrets = secrets(config.secret_sources());
@@ -364,6 +365,7 @@ fn build_over(
     if config.manifests.may_be_missing {
         manifests = manifests.without_missing();
     }
+    let manifests = manifests.located(&loaded);
     let builder = Toolcrib::builder().settings(&config).native_tools().manifests(&manifests);
     let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
     Ok(Started { crib, config, manifests, control })

@@ -54,6 +54,12 @@ pub struct FileLoad {
 }
 
 impl FileLoad {
+    /// A file that is not a manifest, such as a config, with what was found about it.
+    pub fn of_other(path: PathBuf, text: String, diagnostics: Vec<Diagnostic>) -> Self {
+        let loaded = Loaded { diagnostics, ..Loaded::default() };
+        Self { path, text, loaded, rank: 0, version: None }
+    }
+
     /// The diagnostics as text, in the style of a compiler.
     pub fn render(&self, colour: bool) -> String {
         let file = self.path.to_string_lossy();

@@ -60,6 +60,15 @@ impl Manifests {
         Self { paths: paths.to_vec(), files: Arc::new(files), host, absent: Vec::new() }
     }
 
+    /// Names the place in the config for each of its directories that cannot be read.
+    #[must_use]
+    pub fn located(mut self, config: &crate::settings::LoadedConfig) -> Self {
+        if !self.files.unreadable.is_empty() {
+            config.locate_directories(Arc::make_mut(&mut self.files));
+        }
+        self
+    }
+
     /// Takes it that directories that are not there have no manifests yet.
     #[must_use]
     pub fn without_missing(mut self) -> Self {

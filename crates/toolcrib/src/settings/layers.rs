@@ -303,6 +303,22 @@ impl LoadedConfig {
         self.file.as_deref()
     }
 
+    /// The file's text; empty without a file.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(super) fn text(&self) -> &str {
+        self.layered.text()
+    }
+
+    /// A problem with the value at a path, at its place ([`Layered::problem_at`]).
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(super) fn problem_at(
+        &self,
+        path: &[String],
+        problem: toolcrib_manifest::Diagnostic,
+    ) -> LayerProblem {
+        self.layered.problem_at(path, problem)
+    }
+
     /// The variables of the environment that hold a secret: of `secrets`, and the server's token. A
     /// server takes them out of its own once it has them
     /// (`toolcrib_sandbox::take_variables`).

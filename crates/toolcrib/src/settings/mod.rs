@@ -5,6 +5,8 @@ mod builtins;
 mod calls;
 #[cfg(feature = "builtins")]
 mod code_execution;
+#[cfg(all(unix, feature = "manifests"))]
+mod findings;
 mod layers;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -38,6 +40,8 @@ pub use builtins::{Bash, Builtins, Paths};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
 #[cfg(feature = "builtins")]
 pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
+#[cfg(all(unix, feature = "manifests"))]
+pub use findings::ConfigFinding;
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
 #[cfg(feature = "mcp")]
 pub use mcp::{Mcp, Tasks};

@@ -149,7 +149,8 @@ impl Toolcrib {
     #[cfg(feature = "http")]
     pub(crate) fn unmatched_in_config(&self) -> Vec<String> {
         let followed = lock(&self.live_config().0.followed);
-        followed.as_ref().map(|own| self.unmatched_names(&own.read_last)).unwrap_or_default()
+        let found = followed.as_ref().map(|own| self.unmatched_names(&own.read_last));
+        found.unwrap_or_default().into_iter().map(|found| found.message).collect()
     }
 }
 

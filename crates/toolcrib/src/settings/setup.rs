@@ -93,11 +93,9 @@ impl ToolcribBuilder {
     /// are masked in everything that calls hand out, also after
     /// [`Toolcrib::refresh_secrets`](crate::Toolcrib::refresh_secrets).
     ///
-    /// A [`mask`](Self::mask) set later replaces them. Those that are missing, and those too short to be masked, are named in the log.
+    /// A [`mask`](Self::mask) set later replaces them. Those too short to be masked are named in the log;
+    /// [`Secrets::missing`] names those that are missing.
     pub fn secrets(self, secrets: &Secrets) -> Result<Self, SetupError> {
-        for missing in secrets.missing() {
-            tracing::warn!(secret = %missing.name, reason = %missing.reason, "a secret is missing");
-        }
         let mut builder = self;
         builder.executor =
             builder.executor.mask_also(values(&secrets.values())).map_err(SetupError::Secrets)?;

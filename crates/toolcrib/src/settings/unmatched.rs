@@ -8,90 +8,107 @@ use toolcrib_core::RegistrySnapshot;
 
 use crate::Toolcrib;
 use crate::manifests::trust::plain;
-use crate::settings::Config;
+use crate::settings::{Config, ConfigFinding};
 
 impl Toolcrib {
     /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that
-    /// match no manifest and no tool of this crib, and the toolsets that `server` names and nobody declares,
-    /// a sentence each. Patterns with `*` or `?` may match what
+    /// match no manifest and no tool of this crib, and the toolsets that `server` names and nobody declares.
+    /// Patterns with `*` or `?` may match what
     /// comes later, and so may the tools of other MCP servers: nothing is said of them.
-    pub fn unmatched_names(&self, config: &Config) -> Vec<String> {
+    pub fn unmatched_names(&self, config: &Config) -> Vec<ConfigFinding> {
         let known = LoadedNames::of(self);
-        let mut said = Vec::new();
-        for entry in &config.manifests.trusted {
+        let snapshot = self.executor().registry().snapshot();
+        let no_tool = |path: &[&str], said: String, tool: &str| {
+            let help = match snapshot.near(tool, |_| true).first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "correct the name, or remove it: `toolcrib list --all` shows the tools"
+                    .to_owned(),
+            };
+            ConfigFinding::unmatched(
+                path,
+                format!("{said} `{tool}`, but there is no such tool"),
+                help,
+            )
+        };
+        let mut found = Vec::new();
+        for (at, entry) in config.manifests.trusted.iter().enumerate() {
             if let Some(missing) = known.trusted(entry) {
-                said.push(format!("`manifests.trusted` names `{entry}`, but {missing}"));
+                let message = format!("`manifests.trusted` names `{entry}`, but {missing}");
+                let help =
+                    "correct the entry, or remove it: `toolcrib trust` lists what waits for trust";
+                let at = at.to_string();
+                found.push(ConfigFinding::unmatched(&["manifests", "trusted", &at], message, help));
             }
         }
         let policy = serde_json::to_value(&config.policy).unwrap_or_default();
         for (at, rule) in items(&policy["rules"]).enumerate() {
             if let Some(tool) = rule["tool"].as_str().filter(|tool| known.lacks_tool(tool)) {
-                said.push(format!(
-                    "`policy.rules[{at}]` is about `{tool}`, but there is no such tool"
-                ));
+                let said = format!("`policy.rules[{at}]` is about");
+                found.push(no_tool(&["policy", "rules", &at.to_string(), "tool"], said, tool));
             }
         }
         for (name, toolset) in &config.toolsets {
             let rules = serde_json::to_value(toolset).unwrap_or_default();
-            for (key, names) in [
-                (
-                    "include",
-                    items(&rules["include"]).flat_map(|rule| items(&rule["names"])).collect(),
-                ),
-                (
-                    "exclude",
-                    items(&rules["exclude"]).flat_map(|rule| items(&rule["names"])).collect(),
-                ),
-            ] as [(&str, Vec<&Value>); 2]
-            {
-                for tool in names.into_iter().filter_map(Value::as_str) {
-                    if known.lacks_tool(tool) {
-                        said.push(format!(
-                            "`toolsets.{name}.{key}` names `{tool}`, but there is no such tool"
-                        ));
+            for key in ["include", "exclude"] {
+                for (rule, says) in items(&rules[key]).enumerate() {
+                    let tools = items(&says["names"]).filter_map(Value::as_str).enumerate();
+                    for (at, tool) in tools.filter(|(_, tool)| known.lacks_tool(tool)) {
+                        let (rule, at) = (rule.to_string(), at.to_string());
+                        let path = ["toolsets", name, key, &rule, "names", &at];
+                        found.push(no_tool(&path, format!("`toolsets.{name}.{key}` names"), tool));
                     }
                 }
             }
             // Without MCP nobody is offered either.
             #[cfg(feature = "mcp")]
             for (key, kind) in [("prompts", "prompt"), ("resources", "resource")] {
-                for other in items(&rules[key]).filter_map(Value::as_str) {
+                for (at, other) in items(&rules[key]).filter_map(Value::as_str).enumerate() {
                     if is_exact(other) && !known.others.contains(&(kind, other.to_owned())) {
-                        said.push(format!(
+                        let message = format!(
                             "`toolsets.{name}.{key}` names `{other}`, but there is no such {kind}"
-                        ));
+                        );
+                        let path = ["toolsets", name, key, &at.to_string()];
+                        let help = format!("correct the name of the {kind}, or remove it");
+                        found.push(ConfigFinding::unmatched(&path, message, help));
                     }
                 }
             }
         }
         #[cfg(feature = "http")]
-        said.extend(undeclared_toolsets(config));
-        for entry in &config.registry.allow_override {
+        found.extend(undeclared_toolsets(config));
+        for (at, entry) in config.registry.allow_override.iter().enumerate() {
             if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
                 let missing = known.missing_override(entry);
-                said.push(format!("`registry.allow_override` names `{entry}`, but {missing}"));
+                let message = format!("`registry.allow_override` names `{entry}`, but {missing}");
+                let path = ["registry", "allow_override", &at.to_string()];
+                let help = "correct the entry, or remove it";
+                found.push(ConfigFinding::unmatched(&path, message, help));
             }
         }
-        said
+        found
     }
 }
 
 /// The toolsets that the server's clients are given and that `toolsets` does not declare: the server does not
 /// start with such a config.
 #[cfg(feature = "http")]
-fn undeclared_toolsets(config: &Config) -> Vec<String> {
-    let own = config.server.toolset.as_ref().map(|name| ("server.toolset".to_owned(), name));
+fn undeclared_toolsets(config: &Config) -> Vec<ConfigFinding> {
+    let own = config.server.toolset.as_ref().map(|name| (vec!["server", "toolset"], name));
     let clients = config.server.tokens.iter().filter_map(|(client, settings)| {
-        Some((format!("server.tokens.{client}.toolset"), settings.toolset.as_ref()?))
+        let path = vec!["server", "tokens", client.as_str(), "toolset"];
+        Some((path, settings.toolset.as_ref()?))
     });
     let undeclared =
         own.into_iter().chain(clients).filter(|(_, name)| !config.toolsets.contains_key(*name));
     undeclared
-        .map(|(key, name)| {
-            format!(
-                "`{key}` names `{name}`, but `toolsets` declares no such toolset, so `toolcrib serve` \
-                 will not start"
-            )
+        .map(|(path, name)| {
+            let message = format!(
+                "`{}` names `{name}`, but `toolsets` declares no such toolset, so `toolcrib serve` \
+                 will not start",
+                path.join(".")
+            );
+            let help = format!("declare it under `toolsets`, or correct the name `{name}`");
+            ConfigFinding::unmatched(&path, message, help)
         })
         .collect()
 }
@@ -226,6 +243,10 @@ mod tests {
     use super::*;
     use crate::manifests::Manifests;
 
+    fn messages(crib: &Toolcrib, config: &Config) -> Vec<String> {
+        crib.unmatched_names(config).into_iter().map(|found| found.message).collect()
+    }
+
     #[test]
     fn names_that_match_nothing_are_said_and_patterns_and_those_of_servers_are_not() {
         let folder = tempfile::tempdir().unwrap();
@@ -247,7 +268,7 @@ mod tests {
         let host = config.runner_host(toolcrib_runners::Secrets::default());
         let manifests = Manifests::load(&[folder.path().to_owned()], host);
         let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
-        let said = crib.unmatched_names(&config);
+        let said = messages(&crib, &config);
         let about =
             ["pong`", "/nowhere.yaml`", "`pnig`", "`pign`", "`gone`", "`rewiev`", "`b.yaml:ping`"];
         assert_eq!(said.len(), about.len(), "{said:#?}");
@@ -272,7 +293,7 @@ mod tests {
         let host = config.runner_host(toolcrib_runners::Secrets::default());
         let manifests = Manifests::load(&[folder.path().to_owned()], host);
         let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
-        let said = crib.unmatched_names(&config);
+        let said = messages(&crib, &config);
         assert!(said[0].contains("`ping`, but an entry is written `unit:name`"), "{said:#?}");
         assert!(said[1].ends_with(&format!("`{unit}` declares no tool `pong`")), "{said:#?}");
         assert!(said[2].ends_with(&format!("did you mean `{unit}:ping`?")), "{said:#?}");
@@ -287,7 +308,7 @@ mod tests {
                 .replace("HASH", &"a".repeat(64));
         let config: Config = toolcrib_manifest::decode("config.yml", &config).unwrap();
         let crib = Toolcrib::builder().settings(&config).build().unwrap();
-        let said = crib.unmatched_names(&config);
+        let said = messages(&crib, &config);
         assert_eq!(said.len(), 2, "{said:#?}");
         assert!(said[0].starts_with("`server.toolset` names `reader`"), "{said:#?}");
         assert!(said[1].starts_with("`server.tokens.ci.toolset` names `ops`"), "{said:#?}");

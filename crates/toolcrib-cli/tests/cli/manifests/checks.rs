@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::crib::Crib;
+use crate::harness::crib::{Crib, run};
 
 /// Every kind of severity, in two files that want the same name.
 const FIRST: &str = r#"toolcrib: 1
@@ -263,4 +263,55 @@ fn a_secret_that_a_config_without_secrets_lacks_is_a_warning_and_without_a_confi
     assert!(told.contains("unknown-secret") && told.contains("`secrets` in config.yml"), "{told}");
     assert!(told.contains("`server.toolset` names `reader`"), "{told}");
     assert_eq!(crib.run(&["check", "--strict"]).code, Some(1));
+}
+
+#[test]
+fn what_is_wrong_with_the_config_has_its_line_and_column() {
+    let crib = Crib::new(&[]);
+    crib.write(
+        "a.yaml",
+        "toolcrib: 1\ntools:\n  - name: ping\n    description: Answer with one line. Read-only.\n    \
+         annotations: {read_only: true, idempotent: true, open_world: false}\n    \
+         run: {argv: [printf, pong]}\n    tests:\n      \
+         - {name: an argument, args: {x: 1}, expect: {error: invalid_args}}\n",
+    );
+    crib.config(
+        "secrets:\n  key: {file: /nowhere/key}\nserver: {token: correct-horse-battery-staple}\n\
+         policy:\n  rules:\n    - {tool: pnig, action: deny}\n\
+         manifests: {dirs: [tools.d, nope.d]}\nworkspace: {root: ws}\n",
+    );
+    let check = crib.run(&["check"]);
+    let said = &check.stderr;
+    assert_eq!(check.code, Some(1), "{check:?}");
+    for (place, what) in [
+        ("config.yml:7:29", "error[unreadable]: `manifests.dirs` names `nope.d`"),
+        ("config.yml:6:14", "warning[unmatched-name]: `policy.rules[0]` is about `pnig`"),
+        ("config.yml:2:8", "hint[missing-secret]: the secret `key` is missing"),
+    ] {
+        let found = said.split("\n\n").find(|found| found.contains(what));
+        assert!(found.is_some_and(|found| found.contains(place)), "{place}: {said}");
+    }
+    assert!(said.contains("did you mean `ping`?"), "{said}");
+    assert!(!said.contains("staple"), "{said}");
+    let found = crib.run(&["check", "--json"]).json();
+    let counts = ["errors", "warnings", "hints"].map(|kind| found[kind].as_u64());
+    assert_eq!(counts, [Some(1); 3], "{found}");
+
+    // The other commands name the place, too, and log nothing.
+    let list = crib.run(&["list"]).stderr;
+    assert!(list.contains("config.yml:7:29") && !list.contains("WARN"), "{list}");
+    let doctor = crib.run(&["doctor"]).stdout;
+    assert!(doctor.contains("config.yml:7:29") && doctor.contains("config.yml:6:14"), "{doctor}");
+    let mut start = crib.command(&["mcp"]);
+    let start = run(start.env_remove("RUST_LOG").write_stdin("")).stderr;
+    for place in ["config.yml:7:29", "config.yml:6:14", "config.yml:2:8"] {
+        assert!(start.contains(place), "{place}: {start}");
+    }
+}
+
+#[test]
+fn a_folder_of_manifests_on_the_command_line_is_told_by_its_flag() {
+    let crib = Crib::new(&[]);
+    let said = crib.run(&["list", "--tools-dir", "nope.d"]).stderr;
+    assert!(said.contains("--tools-dir") && said.contains("nope.d"), "{said}");
 }

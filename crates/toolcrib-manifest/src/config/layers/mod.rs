@@ -157,6 +157,31 @@ impl<T> Layered<T> {
     }
 }
 
+impl<T: JsonSchema> Layered<T> {
+    /// The file's text; empty without a file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A problem with the value at a path, keys and positions in lists, at the place that the value is from.
+    /// What no excerpt may show is blanked around it; its words are the caller's.
+    pub fn problem_at<P: AsRef<str>>(&self, path: &[P], mut problem: Diagnostic) -> LayerProblem {
+        if let Origin::Setting(origin) = self.origin(path) {
+            problem.span = 0..0;
+            return LayerProblem { origin: Some(origin), diagnostic: problem };
+        }
+        let escaped = |key: &P| format!("/{}", key.as_ref().replace('~', "~0").replace('/', "~1"));
+        let pointer: String = path.iter().map(escaped).collect();
+        let root = self.node.as_ref();
+        let found = root.map(|root| (root, root.at_pointer(&pointer)));
+        // Where nothing of the path is written, the place is the beginning.
+        let written = found.filter(|(root, (node, _))| !std::ptr::eq(*root, *node));
+        problem.span = written.map_or(0..0, |(_, (node, entry))| node.visible_span(entry));
+        Veil::over(&schema_of::<T>(), &self.text, self.node.as_ref()).blank(&mut problem);
+        of_file(problem)
+    }
+}
+
 /// Reads a type from a file (its name and text), if there is one, and from settings: of two for one
 /// key the later wins, and over the file both do.
 ///

@@ -128,6 +128,11 @@ impl Veil {
         }
     }
 
+    /// Blanks what is hidden in the excerpt around a problem whose words repeat nothing that is.
+    pub(super) fn blank(self, problem: &mut Diagnostic) {
+        problem.hidden = self.hidden.into();
+    }
+
     /// Takes out of problems what is hidden.
     pub(super) fn apply(self, problems: &mut [Diagnostic]) {
         let hidden: Arc<[Span]> = self.hidden.into();

@@ -77,6 +77,16 @@ pub(super) const REMARKS: &[Code] = &[
         "Say the most important first, and leave out what the schema says already.",
     ),
     hint(
+        "missing-secret",
+        "A secret that the config names and that this machine does not have.",
+        "Supply it where the server runs, or correct where the config says it is.",
+    ),
+    warning(
+        "unmatched-name",
+        "A name in the config that no tool, manifest, prompt, resource or toolset has.",
+        "Correct the name, or remove the entry.",
+    ),
+    hint(
         "missing-program",
         "A program that is not on the `PATH` of the machine that checks.",
         "Install it where the server runs, or correct its name.",

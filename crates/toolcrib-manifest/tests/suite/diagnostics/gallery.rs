@@ -198,6 +198,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "missing-folder",    // depends on the disk
         "missing-program",   // depends on the machine
         "missing-script",    // depends on the disk
+        "missing-secret",    // about a config
         "needs-trust",       // depends on a config
         "not-supported-yet", // only of builds with fewer features
         "not-utf8",
@@ -209,6 +210,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "too-large",
         "unknown-secret", // depends on a config
         "unlisted",
+        "unmatched-name", // about a config
         "unreadable",
         "unstartable-script", // depends on the disk
     ];

@@ -75,7 +75,7 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     let loaded = startup::config(options)?;
     let looked_for =
         lint::CheckOptions { restated: own.providers, config_loaded: loaded.file().is_some() };
-    let config = loaded.into_config();
+    let config = loaded.config();
     let paths = if own.paths.is_empty() {
         let absent = config.manifests.absent();
         screen::absent(&absent);
@@ -83,22 +83,27 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     } else {
         own.paths.clone()
     };
-    let mut found = lint::check(&paths, &config, looked_for)?;
+    let mut found = lint::check(&paths, config, looked_for)?;
     let mended = if own.fix {
         let mended = fix::mend(&found.files);
         if mended.iter().any(|file| !file.applied.is_empty()) {
-            found = lint::check(&paths, &config, looked_for)?;
+            found = lint::check(&paths, config, looked_for)?;
         }
         Some(mended)
     } else {
         None
     };
     // Other files than the config's say nothing of its names.
-    let started = own.paths.is_empty().then(|| startup::without_state(options).ok()).flatten();
-    let unmatched = started.map(|started| started.crib.unmatched_names(&config));
-    let unmatched = unmatched.unwrap_or_default();
-    let mut report = report::Report::new(&found, own.strict, own.quiet, mended);
-    report = report.with_config(unmatched);
+    let mut about_config = Vec::new();
+    if own.paths.is_empty() {
+        loaded.locate_directories(&mut found.files);
+        let started = startup::without_state(options).ok();
+        let unmatched = started.map(|started| started.crib.unmatched_names(config));
+        let mut findings = unmatched.unwrap_or_default();
+        findings.extend(config.missing_secrets());
+        about_config = loaded.located(&findings);
+    }
+    let mut report = report::Report::new(&found, &about_config, own.strict, own.quiet, mended);
     if own.connect {
         report = report.with_upstreams(connected(options)?);
     }

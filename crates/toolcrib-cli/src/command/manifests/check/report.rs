@@ -19,8 +19,8 @@ pub(super) struct Report<'c> {
     shadowed: Vec<Value>,
     /// What `--fix` did to files; none without it.
     mended: Option<Vec<Mended>>,
-    /// Names in the config that match nothing.
-    unmatched: Vec<String>,
+    /// What is wrong with the config, by the file, variable or flag.
+    config: &'c [FileLoad],
     /// What the MCP servers that upstreams name are found to lack.
     upstreams: Vec<String>,
     strict: bool,
@@ -78,30 +78,17 @@ fn shadowed(checked: &Checked) -> Vec<Value> {
 impl<'c> Report<'c> {
     pub(super) fn new(
         checked: &'c Checked,
+        config: &'c [FileLoad],
         strict: bool,
         quiet: bool,
         mended: Option<Vec<Mended>>,
     ) -> Self {
-        let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
+        let of_config = config.iter().flat_map(|file| &file.loaded.diagnostics);
+        let all = checked.files.problems().map(|(_, found)| found).chain(of_config);
+        let failed = all.into_iter().any(|found| fails(found.severity, strict))
             || mended.iter().flatten().any(|file| file.failure.is_some());
         let (files, shadowed) = (&checked.files, shadowed(checked));
-        Self {
-            files,
-            shadowed,
-            mended,
-            unmatched: Vec::new(),
-            upstreams: Vec::new(),
-            strict,
-            quiet,
-            failed,
-        }
-    }
-
-    /// Takes names in the config that match nothing, as warnings.
-    pub(super) fn with_config(mut self, unmatched: Vec<String>) -> Self {
-        self.failed |= self.strict && !unmatched.is_empty();
-        self.unmatched = unmatched;
-        self
+        Self { files, shadowed, mended, config, upstreams: Vec::new(), strict, quiet, failed }
     }
 
     /// Takes what connections to upstreams have shown, as warnings.
@@ -116,7 +103,12 @@ impl<'c> Report<'c> {
         &self,
     ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> + use<'c> {
         let quiet = self.quiet;
-        self.files.problems().filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
+        let of_config = self
+            .config
+            .iter()
+            .flat_map(|file| file.loaded.diagnostics.iter().map(move |problem| (file, problem)));
+        let all = of_config.chain(self.files.problems());
+        all.filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
     }
 
     /// The problems that are told, each with its JSON. The lines of a file are counted once.
@@ -139,7 +131,7 @@ impl<'c> Report<'c> {
     }
 
     fn warnings(&self) -> usize {
-        self.count(Severity::Warning) + self.unmatched.len() + self.upstreams.len()
+        self.count(Severity::Warning) + self.upstreams.len()
     }
 
     /// What is in the directories beside manifests and is named by none, by its path.
@@ -151,6 +143,12 @@ impl<'c> Report<'c> {
         self.files.left_aside().into_iter().flat_map(of).collect()
     }
 
+    /// What is said about the config, a sentence each.
+    fn about_config(&self) -> Vec<&str> {
+        let all = self.config.iter().flat_map(|file| &file.loaded.diagnostics);
+        all.map(|problem| problem.message.as_str()).collect()
+    }
+
     /// What was found, as JSON.
     pub(super) fn to_value(&self) -> Value {
         let diagnostics: Vec<Value> = self.values().map(|(.., value)| value).collect();
@@ -160,7 +158,7 @@ impl<'c> Report<'c> {
             "tools": self.files.declarations().count(),
             "errors": self.count(Severity::Error),
             "warnings": self.warnings(),
-            "config": self.unmatched,
+            "config": self.about_config(),
             "upstreams": self.upstreams,
             "hints": self.count(Severity::Hint),
             "diagnostics": diagnostics,
@@ -225,12 +223,6 @@ impl<'c> Report<'c> {
             screen::note(format!(
                 "{FAINT}{} not shown; `--limit 0` shows all{FAINT:#}\n",
                 count(all - told, "more problem")
-            ));
-        }
-        for text in &self.unmatched {
-            screen::note(format!(
-                "{WARNING}warning[unmatched-name]{WARNING:#}: {}\n",
-                fully_visible(text)
             ));
         }
         for text in &self.upstreams {

@@ -44,7 +44,7 @@ pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow:
         Ok(loaded) => {
             settings::look(&loaded, &mut findings);
             findings.section("Tools");
-            tools::look(options, loaded.config(), &mut findings);
+            tools::look(options, &loaded, &mut findings);
             upstreams::look(options, own.connect.connect, &mut findings);
             promises::promises(&machine, Some(loaded.config()))
         }

@@ -1,7 +1,7 @@
 //! Tools: which files are left out, which tools cannot run here, and who may change them.
 
 use toolcrib::manifest::Severity;
-use toolcrib::settings::Config;
+use toolcrib::settings::LoadedConfig;
 use toolcrib_sandbox::{Confinement, Profile};
 
 use super::findings::{Findings, Verdict};
@@ -10,7 +10,8 @@ use crate::options::Options;
 use crate::screen::count;
 use crate::startup::{self, Started};
 
-pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) {
+pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Findings) {
+    let config = loaded.config();
     for dir in config.manifests.absent() {
         findings.note(
             "manifests",
@@ -67,7 +68,7 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
             );
         }
     }
-    for text in started.crib.unmatched_names(config) {
+    for text in loaded.reports(&started.crib.unmatched_names(config)) {
         findings.warn("config", text, "correct the name, or remove the entry");
     }
     for conflict in snapshot.conflicts() {

@@ -1,0 +1,130 @@
+//! What is probably wrong with a config that can be read: each with its place.
+
+use std::path::PathBuf;
+
+use toolcrib_manifest::Diagnostic;
+use toolcrib_manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib_runners::Secrets;
+
+use super::{Config, LoadedConfig};
+
+/// Something in a config that probably is a mistake, although the config can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigFinding {
+    /// The way to the value: keys, and positions in lists.
+    pub path: Vec<String>,
+    /// The kind of problem, one of [`CODES`](toolcrib_manifest::CODES).
+    pub code: &'static str,
+    /// What is wrong, as one sentence.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+    /// Whether it only matters where the server runs.
+    pub is_hint: bool,
+}
+
+impl ConfigFinding {
+    /// A name that matches nothing.
+    pub(super) fn unmatched(path: &[&str], message: String, help: impl Into<String>) -> Self {
+        Self {
+            path: path.iter().map(|&key| key.to_owned()).collect(),
+            code: "unmatched-name",
+            message,
+            help: help.into(),
+            is_hint: false,
+        }
+    }
+}
+
+impl Config {
+    /// The secrets that the config names and that are missing on this machine, as far as can be told
+    /// without running commands. Other machines may have them.
+    pub fn missing_secrets(&self) -> Vec<ConfigFinding> {
+        let missing = Secrets::look(self.secret_sources()).missing();
+        let findings = missing.into_iter().map(|missing| ConfigFinding {
+            path: vec!["secrets".to_owned(), missing.name.clone()],
+            code: "missing-secret",
+            message: format!("the secret `{}` is missing: {}", missing.name, missing.reason),
+            help: "supply it where the server runs; until then, tools that need it are unavailable"
+                .to_owned(),
+            is_hint: true,
+        });
+        findings.collect()
+    }
+}
+
+impl LoadedConfig {
+    /// Findings as the problems of the file, variable or flag that each is from.
+    pub fn located(&self, findings: &[ConfigFinding]) -> Vec<FileLoad> {
+        let mut files: Vec<FileLoad> = Vec::new();
+        for finding in findings {
+            let problem = Diagnostic::about(finding.code, 0..0, finding.message.clone());
+            let problem = problem.help(finding.help.clone());
+            let problem = if finding.is_hint { problem.as_hint() } else { problem };
+            let (file, problem) = self.place(&finding.path, problem);
+            match files.iter_mut().find(|known| known.path == file.path) {
+                Some(known) => known.add(problem),
+                None => {
+                    files.push(FileLoad::of_other(file.path, file.text, vec![problem]));
+                }
+            }
+        }
+        files
+    }
+
+    /// Findings in one line each, with their places, for a log.
+    pub fn reports(&self, findings: &[ConfigFinding]) -> Vec<String> {
+        let report = |finding: &ConfigFinding| {
+            let problem = Diagnostic::about(finding.code, 0..0, finding.message.clone());
+            let (file, problem) = self.place(&finding.path, problem);
+            let path = file.path.display();
+            if file.text.is_empty() {
+                format!("{path}: {}", problem.message)
+            } else {
+                let (line, column) = problem.position(&file.text);
+                format!("{path}:{line}:{column}: {}", problem.message)
+            }
+        };
+        findings.iter().map(report).collect()
+    }
+
+    /// Names the place in the config for each of its directories of manifests that cannot be read.
+    pub fn locate_directories(&self, files: &mut DirectoryLoad) {
+        for unread in &mut files.unreadable {
+            let mut dirs = self.config().manifests.dirs.iter();
+            let Some(at) = dirs.position(|dir| *dir == unread.path) else { continue };
+            let Some(problem) = unread.loaded.diagnostics.first() else { continue };
+            let mut problem = problem.clone();
+            problem.message = format!(
+                "`manifests.dirs` names `{}`, which cannot be read: {}",
+                unread.path.display(),
+                problem.message
+            );
+            let at = at.to_string();
+            let path = ["manifests", "dirs", at.as_str()].map(str::to_owned);
+            let (file, problem) = self.place(&path, problem);
+            *unread = FileLoad::of_other(file.path, file.text, vec![problem]);
+        }
+    }
+
+    /// A problem at its place, and the file, variable or flag of that place.
+    fn place(&self, path: &[String], problem: Diagnostic) -> (Place, Diagnostic) {
+        let found = self.problem_at(path, problem);
+        let path = match (found.origin, self.file()) {
+            (Some(origin), _) => {
+                return (Place { path: origin.into(), text: String::new() }, found.diagnostic);
+            }
+            (None, Some(file)) => file.to_owned(),
+            (None, None) => PathBuf::from("config"),
+        };
+        (Place { path, text: self.text().to_owned() }, found.diagnostic)
+    }
+}
+
+/// Where something of a config is from.
+struct Place {
+    path: PathBuf,
+    /// The text of a file; empty for a variable or a flag.
+    text: String,
+}

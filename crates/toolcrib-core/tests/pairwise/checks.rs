@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_core::audit::AuditOutcome;
 use toolcrib_core::events::Payload;
-use toolcrib_tool::{ErrorKind, ToolError};
+use toolcrib_tool::{CallId, ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::factors::{
@@ -490,21 +490,22 @@ fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
     }
 }
 
-/// A client that watches gets what the tool reports, masked, and nothing after the call has ended or waits.
+/// A client that watches gets what the tool reports, masked, and nothing of a call that waits or has ended.
 fn reports_are_whole_and_end_with_the_call(row: &Row, story: &Story, problems: &mut Vec<String>) {
-    let mut over = BTreeSet::new();
+    let (mut ended, mut waiting) = (BTreeSet::new(), BTreeSet::new());
     let mut output: BTreeMap<&str, String> = BTreeMap::new();
     for event in &story.reported {
-        let Some(call) = event.call_id() else { continue };
-        if over.contains(call.as_str()) {
+        let Some(call) = event.call_id().map(CallId::as_str) else { continue };
+        let is_report = matches!(event.payload(), Payload::Status(_) | Payload::Output(_));
+        if ended.contains(call) || (is_report && waiting.contains(call)) {
             problems.push(format!("{call}: `{}` was reported after its end", event.name()));
         }
         match event.payload() {
-            Payload::Suspended { .. } | Payload::Completed(_) => {
-                over.insert(call.as_str());
-            }
+            Payload::Suspended { .. } => drop(waiting.insert(call)),
+            Payload::Prepare { .. } => drop(waiting.remove(call)),
+            Payload::Completed(_) => drop(ended.insert(call)),
             Payload::Output(part) => {
-                output.entry(call.as_str()).or_default().push_str(&part.as_text());
+                output.entry(call).or_default().push_str(&part.as_text());
             }
             _ => {}
         }

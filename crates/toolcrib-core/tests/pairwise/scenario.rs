@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use serde_json::json;
 use tokio::task::{JoinHandle, yield_now};
 use toolcrib_core::audit::AuditRecord;
+use toolcrib_core::events::Event;
 use toolcrib_core::policy::Policy;
 use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{Executor, ShutdownReport, TurnOptions};

@@ -99,6 +99,15 @@ impl Witness {
         lock(&self.texts).clone()
     }
 
+    pub(crate) fn report(&self, event: Event) {
+        self.text("report", event.to_value().to_string());
+        lock(&self.reported).push(event);
+    }
+
+    pub(crate) fn reported(&self) -> Vec<Event> {
+        lock(&self.reported).clone()
+    }
+
     pub(crate) fn moments(&self) -> Vec<Moment> {
         lock(&self.moments).clone()
     }

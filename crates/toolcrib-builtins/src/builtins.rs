@@ -122,10 +122,13 @@ impl Builtins {
         entry
     }
 
+    /// The crate whose linked tools these are: the unit that declares them.
+    pub const CRATE: &'static str = env!("CARGO_PKG_NAME");
+
     /// The registry entry of a linked tool, or `None` if it is not exposed. Tools of other crates are returned
     /// unchanged.
     pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
-        if tool.krate != env!("CARGO_PKG_NAME") {
+        if tool.krate != Self::CRATE {
             return Some(entry);
         }
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]

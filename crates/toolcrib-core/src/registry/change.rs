@@ -112,6 +112,16 @@ impl Edit {
         Ok(edit)
     }
 
+    /// The unit declares exactly these, whatever its layer.
+    pub(super) fn replace(
+        unit: SourceUnit,
+        entries: Vec<ToolEntry>,
+    ) -> Result<Self, RegistryError> {
+        check_entries(&unit, &entries)?;
+        let content = UnitContent::Entries { rank: unit.rank, entries };
+        Ok(Self { contents: HashMap::from_iter([(unit.key, content)]), ..Self::default() })
+    }
+
     /// Host code registers one more.
     pub(super) fn register(entry: ToolEntry) -> Result<Self, RegistryError> {
         let unit = UnitKey::of(&entry.source);

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use toolcrib_tool::{Layer, Source, ToolEntry};
 
+use super::unit::SourceUnit;
 use super::builder::Registration;
 use super::change::{Change, Edit};
 use super::changes::RegistryChanges;
@@ -129,6 +130,20 @@ impl Registry {
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<Applied, RegistryError> {
         self.edit(Edit::of(changes)?).map(|(_, applied)| applied)
+    }
+
+    /// Replaces the tools of one crate that are linked in ([`Layer::Native`]): the host offers others of
+    /// them than before. Calls that run and turns that are open keep what they have. The name of a tool that
+    /// is gone is reserved, as after any change.
+    ///
+    /// Fails if an entry is not of that crate, or as [`apply`](Self::apply) does.
+    pub fn replace_native(
+        &self,
+        krate: &str,
+        entries: Vec<ToolEntry>,
+    ) -> Result<Applied, RegistryError> {
+        let unit = SourceUnit::new(Layer::Native, krate);
+        self.edit(Edit::replace(unit, entries)?).map(|(_, applied)| applied)
     }
 
     /// Registers a tool of the host's while the registry is in use. Whoever has the name keeps it.

@@ -1,6 +1,8 @@
 //! What a server reports to its operators: the bodies of `/v1/status`, `/v1/names`, `/v1/reload` and
 //! `/v1/names/{name}/release`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -168,6 +170,10 @@ pub struct ConfigReport {
     pub problem: Option<String>,
     /// Keys that differ from what the server runs with, and need a restart.
     pub needs_restart: Vec<String>,
+    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(default)]
+    pub restart_origins: BTreeMap<String, String>,
 }
 
 /// Who owns a name, who else declares it, and what a restart would change.
@@ -267,6 +273,10 @@ pub struct ConfigChanges {
     pub removed_clients: Vec<String>,
     /// Keys that differ from what the server runs with, and need a restart.
     pub needs_restart: Vec<String>,
+    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(default)]
+    pub restart_origins: BTreeMap<String, String>,
     /// Clients whose token is no longer good or whose rights have changed. What they may no longer do has
     /// ended: their requests, streams and sessions.
     pub ended_clients: Vec<String>,

@@ -130,7 +130,7 @@ pub struct Secrets(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    sources: SecretSources,
+    sources: RwLock<Arc<SecretSources>>,
     found: RwLock<Arc<SecretStates>>,
 }
 
@@ -159,7 +159,35 @@ impl Secrets {
     }
 
     fn with(sources: SecretSources, found: SecretStates) -> Self {
-        Self(Arc::new(Shared { sources, found: RwLock::new(Arc::new(found)) }))
+        let (sources, found) = (RwLock::new(Arc::new(sources)), RwLock::new(Arc::new(found)));
+        Self(Arc::new(Shared { sources, found }))
+    }
+
+    fn sources(&self) -> Arc<SecretSources> {
+        Arc::clone(&self.0.sources.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks secrets up in other sources from the next [`refresh`](Self::refresh) on, and returns the sources
+    /// before. Secrets that `is_kept` names keep their source, or stay without one. Variables that were removed from the
+    /// environment stay known. A value from a command is used until the command changes.
+    pub fn replace_sources(
+        &self,
+        mut sources: SecretSources,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> SecretSources {
+        let before = self.sources();
+        sources.variables = before.variables.clone();
+        sources.named.retain(|name, _| !is_kept(name));
+        let kept = before.named.iter().filter(|(name, _)| is_kept(name));
+        sources.named.extend(kept.map(|(name, source)| (name.clone(), source.clone())));
+        {
+            let mut found = self.0.found.write().unwrap_or_else(PoisonError::into_inner);
+            let is_same = |name: &String| sources.named.get(name) == before.named.get(name);
+            let same = found.iter().filter(|(name, _)| is_same(name));
+            *found = Arc::new(same.map(|(name, state)| (name.clone(), state.clone())).collect());
+        }
+        *self.0.sources.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sources);
+        Arc::unwrap_or_clone(before)
     }
 
     fn found(&self) -> Arc<SecretStates> {
@@ -179,7 +207,7 @@ impl Secrets {
                  listings"
                     .to_owned(),
             ),
-            None => missing(self.0.sources.unknown(name)),
+            None => missing(self.sources().unknown(name)),
         }
     }
 
@@ -193,17 +221,17 @@ impl Secrets {
 
     /// The name of the secret in this variable of the server's environment. ProgramLookups get such a variable only as that
     /// secret.
-    pub fn held_in_variable(&self, variable: &str) -> Option<&str> {
+    pub fn held_in_variable(&self, variable: &str) -> Option<String> {
         let held =
             |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
-        let mut named = self.0.sources.named.iter();
-        named.find(|(_, source)| held(source)).map(|(name, _)| name.as_str())
+        let sources = self.sources();
+        sources.named.iter().find(|(_, source)| held(source)).map(|(name, _)| name.clone())
     }
 
     /// Reads files and folders again, where secrets may have been rotated, and repeats failed commands. `mask` gets
     /// every value before a tool can use it and has to mask it from then on.
     pub fn refresh(&self, mask: impl FnOnce(&[(String, SecretString)])) {
-        let found = self.0.sources.read(&self.found(), true);
+        let found = self.sources().read(&self.found(), true);
         mask(&values(&found));
         *self.0.found.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
     }

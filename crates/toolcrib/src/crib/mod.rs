@@ -2,6 +2,8 @@
 
 mod builder;
 mod error;
+#[cfg(feature = "builtins")]
+mod offered_builtins;
 mod refreshing;
 #[cfg(test)]
 mod tests;
@@ -51,6 +53,8 @@ pub struct Toolcrib {
     refreshing: Arc<Refreshing>,
     context: ContextValues,
     services: Services,
+    #[cfg(feature = "builtins")]
+    offered_builtins: offered_builtins::OfferedBuiltins,
     /// Replaced when the config is read again.
     toolsets: Arc<RwLock<BTreeMap<String, Toolset>>>,
     #[cfg(all(unix, feature = "manifests"))]
@@ -211,6 +215,31 @@ impl Toolcrib {
             masked = self.executor.mask_also(crate::settings::setup::values(secrets));
         });
         masked
+    }
+
+    /// The built-in tools, as they can be offered.
+    #[cfg(all(unix, feature = "manifests", feature = "builtins"))]
+    pub(crate) fn offered_builtins(&self) -> &offered_builtins::OfferedBuiltins {
+        &self.offered_builtins
+    }
+
+    /// Reads secrets from other sources from now on: files, folders and commands. Those that `is_kept` names
+    /// keep their source. New values are masked before a call can have them. Fails if they cannot be masked;
+    /// then the sources stay as they were.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn replace_secret_sources(
+        &self,
+        sources: toolcrib_runners::SecretSources,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<(), toolcrib_core::masking::MaskError> {
+        let before = self.secrets.replace_sources(sources, is_kept);
+        let refreshed = self.refresh_secrets();
+        if refreshed.is_err() {
+            drop(self.secrets.replace_sources(before, |_| false));
+            // What could be masked before can be masked now.
+            let _ = self.refresh_secrets();
+        }
+        refreshed
     }
 
     /// The audit log that [`resources`](ToolcribBuilder::resources) opened.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_builtins::shell::BashSettings;
 use toolcrib_builtins::{NameProfile, PROTECTED_NAMES, Projects};
+use toolcrib_core::Pattern;
 use toolcrib_tool::units::TimeLimit;
 
 use super::Config;
@@ -21,6 +22,8 @@ pub struct Builtins {
     /// thousands of tools, or do not ask again when the list changes. They reach what the client
     /// reaches, and nothing else.
     pub meta: bool,
+    /// The built-in tools that are offered, by names or patterns (`file_*`). `null`: all of them.
+    pub enabled: Option<Vec<Pattern>>,
     /// The shell.
     pub bash: Bash,
 }

@@ -283,8 +283,21 @@ impl LoadedConfig {
         &mut self.layered.value
     }
 
-    /// The config, without its origins.
-    pub fn into_config(self) -> Config {
+    /// The config; where its values come from is in [`Config::origins`].
+    pub fn into_config(mut self) -> Config {
+        let file = self.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+        let mut values = Vec::new();
+        let all = serde_json::to_value(self.config()).unwrap_or_default();
+        self.collect(&mut Vec::new(), all, &mut values);
+        let origins = values.into_iter().filter_map(|value| {
+            let place = match value.origin {
+                Origin::File { line, column } => format!("{file}:{line}:{column}"),
+                Origin::Setting(origin) => origin,
+                _ => return None,
+            };
+            Some((value.path.join("."), place))
+        });
+        self.layered.value.origins = origins.collect();
         self.layered.value
     }
 

@@ -124,6 +124,10 @@ pub struct Config {
     #[serde(skip)]
     #[schemars(skip)]
     pub folder: PathBuf,
+    /// Where values that are not the defaults come from, by key: `config.yml:3:5`, a variable or a flag.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub origins: BTreeMap<String, String>,
 }
 
 impl Config {

@@ -14,9 +14,20 @@ use crate::Toolcrib;
 use crate::settings::Config;
 
 /// Keys whose values take effect on a reload, with everything below them. All others need a restart.
-const LIVE_KEYS: [&str; 8] = [
+///
+/// The environment variables of secrets are read once, at the start, and are removed from the environment then:
+/// a secret that gets such a source, or had one, needs a restart although `secrets` is here.
+const LIVE_KEYS: [&str; 16] = [
+    "approval.timeout",
+    "builtins.enabled",
+    "executor.max_concurrency",
+    "executor.max_timeout",
+    "executor.tool_timeout",
     "manifests.trusted",
+    "output",
     "policy",
+    "secret_folders",
+    "secrets",
     "server.concurrent",
     "server.rate",
     "server.token",
@@ -37,6 +48,8 @@ pub struct ConfigReload {
     pub removed_clients: Vec<String>,
     /// Keys that differ from what the program runs with, and need a restart.
     pub needs_restart: Vec<String>,
+    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    pub restart_origins: BTreeMap<String, String>,
     /// Clients of the HTTP API whose token is no longer good or whose rights have changed. What they may
     /// no longer do has ended: their requests, streams and sessions.
     pub ended_clients: Vec<String>,
@@ -75,6 +88,9 @@ pub(crate) struct LastReload {
     /// Keys that wait for a restart.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers are asked"))]
     pub(crate) needs_restart: Vec<String>,
+    /// Where they are set.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers are asked"))]
+    pub(crate) restart_origins: BTreeMap<String, String>,
 }
 
 impl LiveConfig {
@@ -89,8 +105,9 @@ impl Toolcrib {
     /// Has the config read again with `read` whenever a reload is asked for. `config` is the one this
     /// program was started with, as `read` gives it.
     ///
-    /// Its policy, toolsets, trusted manifests and the clients of the HTTP API take effect then; other
-    /// settings need a restart.
+    /// Its policy, toolsets, limits of calls and of output, secrets in files, folders and commands, enabled
+    /// built-in tools, trusted manifests and the clients of the HTTP API take effect then; other settings need a
+    /// restart. Calls that run, and those that wait for approval, keep what they began with.
     pub fn follow_config(
         &self,
         config: &Config,
@@ -130,7 +147,9 @@ impl Toolcrib {
         let mut last = lock(&live.0.last);
         match reloaded {
             Ok(report) => {
-                *last = LastReload { problem: None, needs_restart: report.needs_restart.clone() };
+                let needs_restart = report.needs_restart.clone();
+                let restart_origins = report.restart_origins.clone();
+                *last = LastReload { problem: None, needs_restart, restart_origins };
                 log(&report);
                 Ok(Some(report))
             }
@@ -168,9 +187,18 @@ impl FollowedConfig {
             differing.dedup();
         }
         let asks_otherwise = differing.iter().any(|key| key == "server.no_auth");
+        // Of secrets in variables, the source before stays.
+        let in_variable = |name: &str| {
+            let key = format!("secrets.{name}.env");
+            self.running.contains_key(&key) || next.contains_key(&key)
+        };
         let (changed, needs_restart): (Vec<_>, Vec<_>) = differing
             .into_iter()
-            .partition(|key| is_live(key) && !(asks_otherwise && key.starts_with("server.")));
+            .partition(|key| {
+                is_live(key)
+                    && !(asks_otherwise && key.starts_with("server."))
+                    && !secret_of(key).is_some_and(in_variable)
+            });
 
         let toolsets = config.own_toolsets();
         #[cfg(feature = "http")]
@@ -186,7 +214,29 @@ impl FollowedConfig {
             crib.executor().mask_also(secret).map_err(|error| error.to_string())?;
         }
 
+        #[cfg(feature = "builtins")]
+        let builtins = {
+            let enabled = config.builtins.enabled.as_deref();
+            let made = crib.offered_builtins().entries(enabled).map_err(|error| error.to_string())?;
+            match crib.lock() {
+                Some(lock) => lock.admit(made).map_err(|error| error.to_string())?,
+                None => made,
+            }
+        };
+        if changed.iter().any(|key| key.starts_with("secret")) {
+            crib.replace_secret_sources(config.secret_sources(), in_variable)
+                .map_err(|error| format!("secrets: {error}"))?;
+        }
+        #[cfg(feature = "builtins")]
+        if changed.iter().any(|key| key == "builtins.enabled") {
+            crib.executor()
+                .registry()
+                .replace_native(toolcrib_builtins::Builtins::CRATE, builtins)
+                .map_err(|error| format!("builtins.enabled: {error}"))?;
+        }
+
         // From here on nothing fails.
+        crib.executor().replace_limits(&config.executor_config());
         crib.expect_config(config);
         crib.executor().replace_policy(config.policy.clone());
         crib.replace_toolsets(toolsets);
@@ -215,8 +265,23 @@ impl FollowedConfig {
         };
         let mut changed = changed;
         changed.retain(is_told);
-        Ok(ConfigReload { changed, added_clients, removed_clients, needs_restart, ended_clients })
+        let of = |key: &String| Some((key.clone(), config.origins.get(key)?.clone()));
+        let restart_origins = needs_restart.iter().filter_map(of).collect();
+        Ok(ConfigReload {
+            changed,
+            added_clients,
+            removed_clients,
+            needs_restart,
+            restart_origins,
+            ended_clients,
+        })
     }
+}
+
+/// The secret that a key is about.
+fn secret_of(key: &str) -> Option<&str> {
+    // The last part is `env`, `file`, `command` or `pass_env`.
+    Some(key.strip_prefix("secrets.")?.rsplit_once('.')?.0)
 }
 
 /// The client that a key is about.
@@ -275,8 +340,14 @@ fn differing(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) 
 }
 
 fn log(report: &ConfigReload) {
-    let ConfigReload { changed, added_clients, removed_clients, needs_restart, ended_clients } =
-        report;
+    let ConfigReload {
+        changed,
+        added_clients,
+        removed_clients,
+        needs_restart,
+        restart_origins,
+        ended_clients,
+    } = report;
     for name in added_clients {
         tracing::info!("client {name} added");
     }
@@ -288,7 +359,11 @@ fn log(report: &ConfigReload) {
         tracing::info!(keys, ended_clients = ended, "settings of the config have changed");
     }
     if !needs_restart.is_empty() {
-        let keys = needs_restart.join(", ");
+        let at = |key: &String| match restart_origins.get(key) {
+            Some(origin) => format!("{key} ({origin})"),
+            None => key.clone(),
+        };
+        let keys = needs_restart.iter().map(at).collect::<Vec<_>>().join(", ");
         tracing::warn!(keys, "settings of the config have changed that need a restart");
     }
 }
@@ -305,6 +380,10 @@ impl fmt::Debug for LiveConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use toolcrib_runners::{ExposeSecret as _, Secrets};
+
     use super::*;
 
     fn config(text: &str) -> Config {
@@ -338,6 +417,87 @@ mod tests {
         assert!(crib.turn_in("reader").is_err());
     }
 
+    /// A crib that follows a config, and the way to give it another.
+    fn followed(text: &str, secrets: &Secrets) -> (Toolcrib, Arc<Mutex<String>>) {
+        let first = config(text);
+        let builder = Toolcrib::builder().settings(&first).native_tools();
+        let crib = builder.secrets(secrets).unwrap().build().unwrap();
+        let texts = Arc::new(Mutex::new(String::new()));
+        let read = Arc::clone(&texts);
+        crib.follow_config(&first, move || Ok(config(&read.lock().unwrap())));
+        (crib, texts)
+    }
+
+    #[test]
+    fn limits_and_output_are_in_effect_after_a_reload_and_queues_after_a_restart() {
+        let (crib, texts) = followed("", &Secrets::default());
+        "executor: {tool_timeout: 5s, max_queue: 7}\noutput: {max_chars: 900}\napproval: {timeout: 1m}\n"
+            .clone_into(&mut texts.lock().unwrap());
+        let report = crib.reload_config().unwrap().unwrap();
+        let live = ["approval.timeout", "executor.tool_timeout", "output.max_chars"];
+        assert_eq!((&*report.changed, &*report.needs_restart), (&live.map(str::to_owned)[..], &["executor.max_queue".to_owned()][..]));
+        let now = crib.executor().config();
+        assert_eq!(now.tool_timeout, Some(Duration::from_secs(5)));
+        assert_eq!((now.output_chars, now.max_queue), (900, 1000));
+        assert_eq!(now.approval_timeout, Some(Duration::from_secs(60)));
+    }
+
+    #[cfg(feature = "builtins")]
+    #[test]
+    fn built_in_tools_come_and_go_with_a_reload_and_open_turns_keep_theirs() {
+        let (crib, texts) = followed("builtins: {enabled: ['file_*']}\n", &Secrets::default());
+        let has = |name: &str| crib.turn().describe(name).is_some();
+        let listed = |name: &str| crib.executor().registry().snapshot().get(name).is_some();
+        assert!(listed("file_read") && !listed("calculator") && has("read_output"));
+        let open = crib.turn();
+        for (text, calculator, files) in [
+            ("builtins: {enabled: [calculator]}\n", true, false),
+            ("builtins: {enabled: []}\n", false, false),
+            ("", true, true),
+        ] {
+            text.clone_into(&mut texts.lock().unwrap());
+            let report = crib.reload_config().unwrap().unwrap();
+            assert_eq!(report.changed, ["builtins.enabled"], "{text}");
+            assert_eq!((listed("calculator"), listed("file_read")), (calculator, files), "{text}");
+        }
+        assert!(open.describe("calculator").is_none(), "a turn keeps its list");
+        "builtins: {enabled: [calculater]}\n".clone_into(&mut texts.lock().unwrap());
+        crib.reload_config().unwrap();
+        let named = crib.unmatched_names(&config("builtins: {enabled: [calculater]}\n"));
+        assert!(named[0].contains("`calculater`, but there is no such built-in tool"), "{named:?}");
+    }
+
+    #[test]
+    fn sources_of_secrets_follow_a_reload_but_for_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, value: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, value).unwrap();
+            path.display().to_string()
+        };
+        let (one, other) = (file("one", "first-secret"), file("other", "second-secret"));
+        let text = format!("secrets: {{key: {{file: {one}}}, path: {{env: PATH}}}}\n");
+        let secrets = Secrets::read(config(&text).secret_sources());
+        let (crib, texts) = followed(&text, &secrets);
+        let path = secrets.get("path").unwrap().expose_secret().to_owned();
+        format!(
+            "secrets: {{key: {{file: {other}}}, path: {{file: {one}}}, more: {{command: [printf, from-a-command]}}}}\n"
+        )
+        .clone_into(&mut texts.lock().unwrap());
+        let report = crib.reload_config().unwrap().unwrap();
+        assert_eq!(report.changed, ["secrets.key.file", "secrets.more.command"]);
+        assert_eq!(report.needs_restart, ["secrets.path.env", "secrets.path.file"]);
+        let value = |name: &str| secrets.get(name).unwrap().expose_secret().to_owned();
+        assert_eq!((value("key"), value("more")), ("second-secret".into(), "from-a-command".into()));
+        assert_eq!(value("path"), path, "a variable is read once");
+        let shown = crib.executor().masked(toolcrib_tool::Content::text("first-secret second-secret from-a-command"));
+        assert_eq!(shown.as_text(), "[masked] [masked] [masked]", "old values stay masked");
+
+        String::new().clone_into(&mut texts.lock().unwrap());
+        crib.reload_config().unwrap();
+        assert!(secrets.get("key").is_err() && secrets.get("path").is_ok());
+    }
+
     #[test]
     fn a_config_that_cannot_be_read_changes_nothing() {
         let crib = Toolcrib::builder().settings(&config("toolsets: {a: {}}\n")).build().unwrap();
@@ -349,7 +509,10 @@ mod tests {
     #[test]
     fn every_live_key_is_a_key_of_the_config() {
         let schema = Config::json_schema().to_string();
-        let is_here = |key: &&str| cfg!(feature = "http") || !key.starts_with("server.");
+        let is_here = |key: &&str| {
+            (cfg!(feature = "http") || !key.starts_with("server."))
+                && (cfg!(feature = "builtins") || !key.starts_with("builtins."))
+        };
         for key in LIVE_KEYS.into_iter().filter(is_here) {
             let last = key.rsplit('.').next().unwrap();
             assert!(schema.contains(&format!("\"{last}\"")), "{key}");

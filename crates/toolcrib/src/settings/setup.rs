@@ -71,7 +71,10 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn settings(self, config: &Config) -> Self {
         #[cfg(feature = "builtins")]
-        let this = self.builtins(config.builtin_tools()).meta_tools(config.builtins.meta);
+        let this = self
+            .builtins(config.builtin_tools())
+            .enabled_builtins(config.builtins.enabled.clone())
+            .meta_tools(config.builtins.meta);
         #[cfg(not(feature = "builtins"))]
         let this = self;
         let builder = this

@@ -47,6 +47,17 @@ impl Toolcrib {
                 found.push(no_tool(&["policy", "rules", &at.to_string(), "tool"], said, tool));
             }
         }
+        #[cfg(all(unix, feature = "builtins"))]
+        {
+            let names = self.offered_builtins().names();
+            for pattern in config.builtins.enabled.iter().flatten() {
+                if !names.iter().any(|name| pattern.matches(name)) {
+                    said.push(format!(
+                        "`builtins.enabled` names `{pattern}`, but there is no such built-in tool"
+                    ));
+                }
+            }
+        }
         for (name, toolset) in &config.toolsets {
             let rules = serde_json::to_value(toolset).unwrap_or_default();
             for key in ["include", "exclude"] {

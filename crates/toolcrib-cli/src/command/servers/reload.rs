@@ -13,9 +13,12 @@ use crate::Exit;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{WARNING, count};
 
-const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `manifests.trusted`, and the tokens, `toolset`, \
-     `rate` and `concurrent` of `server`; a revoked token's requests and sessions end. Changed settings \
-     that need a restart are listed. An invalid config changes nothing. SIGHUP does the same.";
+const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `secrets` in files and commands, `secret_folders`, \
+     `builtins.enabled`, `output`, `approval.timeout`, `executor.tool_timeout`, `executor.max_timeout`, \
+     `executor.max_concurrency`, `manifests.trusted`, and the tokens, `toolset`, `rate` and `concurrent` of \
+     `server`; a revoked token's requests and sessions end. Calls that run keep what they began with. \
+     Changed settings that need a restart are listed with their places. An invalid config changes nothing. SIGHUP does the \
+     same.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{RELOADED}\n\n{WHICH}"))]

@@ -23,10 +23,18 @@ pub(super) fn config_page(config: &Value) -> String {
             let _ = writeln!(page, "  config: client {} {says}", text(name));
         }
     }
+    let at = |key: &Value| match config["restart_origins"][text(key)].as_str() {
+        Some(origin) => format!("{} ({})", text(key), fully_visible(origin)),
+        None => text(key).to_owned(),
+    };
+    let needs_restart: Vec<_> = list(config, "needs_restart").into_iter().map(at).collect();
+    if !needs_restart.is_empty() {
+        let keys = needs_restart.join(", ");
+        let _ = writeln!(page, "  config: changed, and needs a restart: {keys}");
+    }
     for (key, says) in [
         ("changed", "in effect now"),
         ("ended_clients", "ended what these clients may no longer do"),
-        ("needs_restart", "changed, and needs a restart"),
     ] {
         let keys = keys(key);
         if !keys.is_empty() {

@@ -1,6 +1,7 @@
 //! Settings that take effect while a server runs: on `reload` and on SIGHUP.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::crib::Crib;
 use crate::harness::http::{Http, ask};
-use crate::harness::server::Server;
+use crate::harness::server::{Server, request};
 
 const TOOLS: &str = "
 toolcrib: 1
@@ -159,13 +160,16 @@ fn a_config_that_cannot_be_used_changes_nothing_and_is_told() {
 #[test]
 fn settings_that_need_a_restart_are_named() {
     let (crib, http) = serve(&[("ada", "")]);
-    config(&crib, &[("ada", "")], "  listen: 127.0.0.1:1\nexecutor: {max_concurrency: 3}\n");
+    config(&crib, &[("ada", "")], "  listen: 127.0.0.1:1\nexecutor: {max_queue: 3}\n");
     let run = crib.run(&["reload", "--json"]);
     let config = &run.json()["servers"][0]["config"];
-    assert_eq!(config["needs_restart"], json!(["executor.max_concurrency"]), "{run:?}");
+    assert_eq!(config["needs_restart"], json!(["executor.max_queue"]), "{run:?}");
     assert_eq!(config["changed"], json!([]));
     let status = crib.run(&["status"]);
-    assert!(status.stdout.contains("needs a restart: executor.max_concurrency"), "{status:?}");
+    assert!(status.stdout.contains("needs a restart: executor.max_queue ("), "{status:?}");
+    let place = config["restart_origins"]["executor.max_queue"].as_str().expect("a place");
+    assert!(place.contains("config.yml:") && status.stdout.contains(place), "{place}: {status:?}");
+    assert!(run.json()["servers"][0]["config"].to_string().contains("config.yml:"), "{run:?}");
     assert_eq!(call(&http, "ada"), 200);
 }
 
@@ -268,4 +272,44 @@ fn a_client_that_may_observe_learns_no_token_from_a_config_that_is_refused() {
     }
     let log = std::fs::read_to_string(log).expect("a log");
     assert!(log.contains("cannot be used") && !log.contains(OPERATOR), "{log}");
+}
+
+#[test]
+fn limits_secrets_and_built_in_tools_follow_a_reload_and_a_running_call_keeps_its_own() {
+    let slow = "toolcrib: 1\ntools:\n  - name: slow\n    description: Take a moment.\n    run: {argv: [sleep, '2']}\n  \
+                - name: key\n    description: Use the key.\n    run: {argv: [printenv, KEY], env: {KEY: \"${secret.key}\"}}\n    output: {format: text}\n";
+    let crib = Crib::new(&[("slow.yaml", slow)]);
+    crib.config("state: {dir: state}\n");
+    let mut server = Server::mcp(&crib);
+    let answer = |server: &mut Server, id: u64| loop {
+        let message = server.receive();
+        if message["id"] == id {
+            break message;
+        }
+    };
+    let listed = |server: &mut Server| {
+        server.send(&json!({"jsonrpc": "2.0", "id": 40, "method": "tools/list"}));
+        answer(server, 40).to_string()
+    };
+    let before = listed(&mut server);
+    assert!(before.contains("calculator") && !before.contains("\"key\""), "{before}");
+
+    server.send(&request(50, "slow", &json!({})));
+    fs::write(crib.path().join("key.secret"), "a-long-enough-key").expect("a secret");
+    crib.config(
+        "state: {dir: state}\nexecutor: {max_timeout: 1s}\nbuiltins: {enabled: []}\nsecrets: {key: {file: key.secret}}\n",
+    );
+    let run = crib.run(&["reload"]);
+    let told = "in effect now: builtins.enabled, executor.max_timeout, secrets.key.file";
+    assert!(run.stdout.contains(told), "{run:?}");
+    let first = answer(&mut server, 50);
+    assert_eq!(first["result"]["isError"], false, "it keeps its time: {first}");
+
+    let after = listed(&mut server);
+    assert!(!after.contains("calculator") && after.contains("\"key\""), "{after}");
+    let key = server.call("key", &json!({}));
+    assert_eq!(key["result"]["isError"], false, "{key}");
+    assert!(!key.to_string().contains("a-long-enough-key"), "it is masked: {key}");
+    let late = server.call("slow", &json!({}));
+    assert_eq!(late["result"]["isError"], true, "{late}");
 }

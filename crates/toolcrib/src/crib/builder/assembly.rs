@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, RwLock};
 
+#[cfg(feature = "builtins")]
+use toolcrib_builtins::Builtins;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
@@ -15,6 +17,8 @@ use toolcrib_tool::{Layer, NativeTool, ToolEntry, native_tools};
 use super::{Outputs, ToolcribBuilder};
 #[cfg(feature = "manifests")]
 use crate::control_plane::ControlPlaneKeeper;
+#[cfg(feature = "builtins")]
+use crate::crib::offered_builtins::OfferedBuiltins;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
 #[cfg(all(feature = "manifests", feature = "mcp"))]
@@ -46,9 +50,17 @@ impl ToolcribBuilder {
         let spill = self.outputs.store(host_reads);
         // Before linked-in tools: what cut outputs name is this one.
         let mut entries = core_entries(spill.as_ref().filter(|_| !host_reads), self.meta);
+        #[cfg(feature = "builtins")]
+        let offered = OfferedBuiltins { builtins: builtins.clone(), native: self.native };
         if self.native {
             #[cfg(feature = "builtins")]
-            add_native(&mut entries, |tool, entry| builtins.expose(tool, entry))?;
+            {
+                let enabled = self.enabled_builtins.as_deref();
+                entries.extend(offered.entries(enabled)?);
+                add_native(&mut entries, |tool, entry| {
+                    (tool.krate != Builtins::CRATE).then_some(entry)
+                })?;
+            }
             #[cfg(not(feature = "builtins"))]
             add_native(&mut entries, |_, entry| Some(entry))?;
         }
@@ -108,6 +120,8 @@ impl ToolcribBuilder {
             executor,
             refreshing,
             context: self.context,
+            #[cfg(feature = "builtins")]
+            offered_builtins: offered,
             #[cfg(feature = "builtins")]
             services: builtins.lend(self.services),
             #[cfg(not(feature = "builtins"))]

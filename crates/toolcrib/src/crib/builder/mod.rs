@@ -88,6 +88,8 @@ pub struct ToolcribBuilder {
     services: Services,
     #[cfg(feature = "builtins")]
     builtins: toolcrib_builtins::Builtins,
+    #[cfg(feature = "builtins")]
+    enabled_builtins: Option<Vec<toolcrib_core::Pattern>>,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
@@ -265,6 +267,26 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn builtins(mut self, builtins: toolcrib_builtins::Builtins) -> Self {
         self.builtins = builtins;
+        self
+    }
+
+    /// Sets which of the built-in tools are offered, by names or patterns. Default, and `None`: all of them.
+    /// Other linked-in tools are not affected.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::core::Pattern;
+    ///
+    /// let enabled = vec![Pattern::new("calc*")];
+    /// let crib = Toolcrib::builder().native_tools().enabled_builtins(Some(enabled)).build()?;
+    /// let turn = crib.turn();
+    /// assert!(turn.describe("calculator").is_some() && turn.describe("bash").is_none());
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[cfg(feature = "builtins")]
+    #[must_use]
+    pub fn enabled_builtins(mut self, enabled: Option<Vec<toolcrib_core::Pattern>>) -> Self {
+        self.enabled_builtins = enabled;
         self
     }
 

@@ -58,8 +58,8 @@ fn whole_seconds(left: Duration) -> u64 {
 
 /// How the last reload of the config ended.
 fn config(crib: &Toolcrib) -> ConfigReport {
-    let LastReload { problem, needs_restart } = crib.live_config().last();
-    ConfigReport { problem, needs_restart }
+    let LastReload { problem, needs_restart, restart_origins } = crib.live_config().last();
+    ConfigReport { problem, needs_restart, restart_origins }
 }
 
 fn files(crib: &Toolcrib) -> Vec<FileReport> {
@@ -106,6 +106,7 @@ impl Toolcrib {
             added_clients: config.added_clients,
             removed_clients: config.removed_clients,
             needs_restart: config.needs_restart,
+            restart_origins: config.restart_origins,
             ended_clients: config.ended_clients,
         });
         let unmatched = self.unmatched_in_config();

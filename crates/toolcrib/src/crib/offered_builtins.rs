@@ -1,0 +1,38 @@
+//! The built-in tools that a crib offers, which a config that is read again can change.
+
+use toolcrib_builtins::Builtins;
+use toolcrib_core::Pattern;
+use toolcrib_tool::{DefinitionError, ToolEntry, native_tools};
+
+/// What the built-in tools are made from.
+#[derive(Debug, Clone)]
+pub(crate) struct OfferedBuiltins {
+    pub(crate) builtins: Builtins,
+    /// Whether linked-in tools are offered at all.
+    pub(crate) native: bool,
+}
+
+impl OfferedBuiltins {
+    /// The entries of the tools whose names match one of the patterns; of all without patterns.
+    pub(crate) fn entries(
+        &self,
+        enabled: Option<&[Pattern]>,
+    ) -> Result<Vec<ToolEntry>, DefinitionError> {
+        let is_enabled = |name: &str| {
+            enabled.is_none_or(|enabled| enabled.iter().any(|pattern| pattern.matches(name)))
+        };
+        let own = native_tools().into_iter().filter(|tool| tool.krate == Builtins::CRATE);
+        let mut entries = Vec::new();
+        for tool in own.filter(|_| self.native) {
+            let exposed = self.builtins.expose(tool, tool.entry()?);
+            entries.extend(exposed.filter(|entry| is_enabled(entry.name())));
+        }
+        Ok(entries)
+    }
+
+    /// The names of all of them, enabled or not.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = self.entries(None).unwrap_or_default();
+        entries.iter().map(|entry| entry.name().to_owned()).collect()
+    }
+}

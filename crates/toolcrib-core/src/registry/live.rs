@@ -8,7 +8,6 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use toolcrib_tool::{Layer, Source, ToolEntry};
 
-use super::unit::SourceUnit;
 use super::builder::Registration;
 use super::change::{Change, Edit};
 use super::changes::RegistryChanges;
@@ -16,6 +15,7 @@ use super::duplicates::{self, OnDuplicate};
 use super::error::RegistryError;
 use super::evolve::Applied;
 use super::snapshot::RegistrySnapshot;
+use super::unit::SourceUnit;
 use crate::arguments::validators::SchemaCache;
 use crate::lifecycle::{Bodies, LiveBody};
 

@@ -192,13 +192,11 @@ impl FollowedConfig {
             let key = format!("secrets.{name}.env");
             self.running.contains_key(&key) || next.contains_key(&key)
         };
-        let (changed, needs_restart): (Vec<_>, Vec<_>) = differing
-            .into_iter()
-            .partition(|key| {
-                is_live(key)
-                    && !(asks_otherwise && key.starts_with("server."))
-                    && !secret_of(key).is_some_and(in_variable)
-            });
+        let (changed, needs_restart): (Vec<_>, Vec<_>) = differing.into_iter().partition(|key| {
+            is_live(key)
+                && !(asks_otherwise && key.starts_with("server."))
+                && !secret_of(key).is_some_and(in_variable)
+        });
 
         let toolsets = config.own_toolsets();
         #[cfg(feature = "http")]
@@ -217,7 +215,8 @@ impl FollowedConfig {
         #[cfg(feature = "builtins")]
         let builtins = {
             let enabled = config.builtins.enabled.as_deref();
-            let made = crib.offered_builtins().entries(enabled).map_err(|error| error.to_string())?;
+            let made =
+                crib.offered_builtins().entries(enabled).map_err(|error| error.to_string())?;
             match crib.lock() {
                 Some(lock) => lock.admit(made).map_err(|error| error.to_string())?,
                 None => made,
@@ -435,7 +434,10 @@ mod tests {
             .clone_into(&mut texts.lock().unwrap());
         let report = crib.reload_config().unwrap().unwrap();
         let live = ["approval.timeout", "executor.tool_timeout", "output.max_chars"];
-        assert_eq!((&*report.changed, &*report.needs_restart), (&live.map(str::to_owned)[..], &["executor.max_queue".to_owned()][..]));
+        assert_eq!(
+            (&*report.changed, &*report.needs_restart),
+            (&live.map(str::to_owned)[..], &["executor.max_queue".to_owned()][..])
+        );
         let now = crib.executor().config();
         assert_eq!(now.tool_timeout, Some(Duration::from_secs(5)));
         assert_eq!((now.output_chars, now.max_queue), (900, 1000));
@@ -464,7 +466,10 @@ mod tests {
         "builtins: {enabled: [calculater]}\n".clone_into(&mut texts.lock().unwrap());
         crib.reload_config().unwrap();
         let named = crib.unmatched_names(&config("builtins: {enabled: [calculater]}\n"));
-        assert!(named[0].contains("`calculater`, but there is no such built-in tool"), "{named:?}");
+        assert!(
+            named[0].message.contains("`calculater`, but there is no such built-in tool"),
+            "{named:?}"
+        );
     }
 
     #[test]
@@ -488,9 +493,14 @@ mod tests {
         assert_eq!(report.changed, ["secrets.key.file", "secrets.more.command"]);
         assert_eq!(report.needs_restart, ["secrets.path.env", "secrets.path.file"]);
         let value = |name: &str| secrets.get(name).unwrap().expose_secret().to_owned();
-        assert_eq!((value("key"), value("more")), ("second-secret".into(), "from-a-command".into()));
+        assert_eq!(
+            (value("key"), value("more")),
+            ("second-secret".into(), "from-a-command".into())
+        );
         assert_eq!(value("path"), path, "a variable is read once");
-        let shown = crib.executor().masked(toolcrib_tool::Content::text("first-secret second-secret from-a-command"));
+        let shown = crib
+            .executor()
+            .masked(toolcrib_tool::Content::text("first-secret second-secret from-a-command"));
         assert_eq!(shown.as_text(), "[masked] [masked] [masked]", "old values stay masked");
 
         String::new().clone_into(&mut texts.lock().unwrap());

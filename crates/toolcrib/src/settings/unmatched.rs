@@ -50,11 +50,14 @@ impl Toolcrib {
         #[cfg(all(unix, feature = "builtins"))]
         {
             let names = self.offered_builtins().names();
-            for pattern in config.builtins.enabled.iter().flatten() {
+            for (at, pattern) in config.builtins.enabled.iter().flatten().enumerate() {
                 if !names.iter().any(|name| pattern.matches(name)) {
-                    said.push(format!(
+                    let message = format!(
                         "`builtins.enabled` names `{pattern}`, but there is no such built-in tool"
-                    ));
+                    );
+                    let path = ["builtins", "enabled", &at.to_string()];
+                    let help = "correct the name, or remove it";
+                    found.push(ConfigFinding::unmatched(&path, message, help));
                 }
             }
         }

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use toolcrib_tool::ToolError;
 
 use crate::upstream::tool::progress::Progress;
+use crate::upstream::tool::questions::{QuestionRouter, WaitingCalls};
 
 /// Gives an upstream's tools its current connection, across reconnects.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Link {
     down: Mutex<String>,
     /// Notified when a call was given up before its answer came: the server may hang.
     pub(crate) given_up: Notify,
+    /// Calls that wait until their client has answered a question of the server.
+    pub(crate) waiting: WaitingCalls,
 }
 
 /// An open connection, as calls use it.
@@ -24,6 +27,7 @@ pub(crate) struct Link {
 pub(crate) struct LiveConnection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) questions: Arc<QuestionRouter>,
 }
 
 impl Link {
@@ -33,6 +37,7 @@ impl Link {
             live: ArcSwapOption::empty(),
             down: Mutex::new("it has not been connected to yet".to_owned()),
             given_up: Notify::new(),
+            waiting: WaitingCalls::default(),
         }
     }
 
@@ -44,6 +49,7 @@ impl Link {
     pub(crate) fn down(&self, reason: &str) {
         reason.clone_into(&mut self.down.lock().unwrap_or_else(PoisonError::into_inner));
         self.live.store(None);
+        self.waiting.clear();
     }
 
     /// The connection, or the error for a call that needs one.

@@ -14,10 +14,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion};
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    FormElicitationCapability, Implementation, InitializeRequestParams, ProtocolVersion,
+};
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, QuitReason, RunningService,
-    serve_client_with_lifecycle_and_ct,
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, QuitReason, RequestContext,
+    RunningService, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -38,6 +42,7 @@ use crate::upstream::connection::long_lines::LongLines;
 use crate::upstream::connection::subscriptions::{listen, needs_subscription};
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::tool::progress::{OrderedProgress, Progress};
+use crate::upstream::tool::questions::QuestionRouter;
 
 /// How long a program may take to exit after its input is closed, before it gets SIGTERM. With the
 /// grace period after that, a server is gone within a second.
@@ -89,14 +94,15 @@ impl Connection {
         protected_at_start: Arc<Places>,
     ) -> Self {
         let peer = session.peer().clone();
-        let SessionClient { changed, progress } = session.service();
+        let SessionClient { changed, progress, questions } = session.service();
         let (changed, progress) = (Arc::clone(changed), Arc::clone(progress));
+        let questions = Arc::clone(questions);
         let mut listening = JoinSet::new();
         if needs_subscription(&peer) {
             listening.spawn(listen(peer.clone(), Arc::clone(&changed)));
         }
         Self {
-            live: Arc::new(LiveConnection { peer, progress }),
+            live: Arc::new(LiveConnection { peer, progress, questions }),
             changed,
             session: tokio::spawn(session.waiting()),
             _listening: listening,
@@ -288,14 +294,32 @@ struct SessionClient {
     changed: Arc<Notify>,
     /// Filled by the transport ([`OrderedProgress`]).
     progress: Arc<Progress>,
+    questions: Arc<QuestionRouter>,
 }
 
 impl ClientHandler for SessionClient {
-    /// Offers nothing to the server: no files, no model, no user to ask.
+    /// Offers the server that the user of a call answers its forms; no files, and no model.
     fn get_info(&self) -> InitializeRequestParams {
         let name = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
-        InitializeRequestParams::new(ClientCapabilities::default(), name)
+        let mut capabilities = ClientCapabilities::default();
+        let forms = ElicitationCapability::new().with_form(FormElicitationCapability::default());
+        capabilities.elicitation = Some(forms);
+        InitializeRequestParams::new(capabilities, name)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let token = context.meta.get_progress_token();
+        tokio::select! {
+            answer = self.questions.ask(&request, token) => Ok(answer),
+            () = context.ct.cancelled() => {
+                Err(ErrorData::internal_error("the question was withdrawn", None))
+            }
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -1,5 +1,7 @@
 //! A request to an upstream that is cancelled when its caller stops waiting.
 
+use std::sync::Arc;
+
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ProgressToken, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
@@ -7,22 +9,26 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use super::link::{Link, LiveConnection};
 
 /// A request that the server has not answered yet. Dropping it cancels the request.
-pub(crate) struct PendingRequest<'a> {
+pub(crate) struct PendingRequest {
     handle: Option<RequestHandle<RoleClient>>,
     token: ProgressToken,
-    link: &'a Link,
+    link: Arc<Link>,
 }
 
-impl<'a> PendingRequest<'a> {
+impl PendingRequest {
     /// Sends a request over the current connection.
     pub(crate) async fn ask(
-        link: &'a Link,
+        link: &Arc<Link>,
         live: &LiveConnection,
         request: ClientRequest,
     ) -> Result<Self, ServiceError> {
         let options = PeerRequestOptions::no_options();
         let handle = live.peer.send_request_with_option(request, options).await?;
-        Ok(Self { token: handle.progress_token.clone(), handle: Some(handle), link })
+        Ok(Self {
+            token: handle.progress_token.clone(),
+            handle: Some(handle),
+            link: Arc::clone(link),
+        })
     }
 
     /// The token that the server's progress notifications carry.
@@ -38,7 +44,7 @@ impl<'a> PendingRequest<'a> {
     }
 }
 
-impl Drop for PendingRequest<'_> {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         self.link.given_up.notify_one();

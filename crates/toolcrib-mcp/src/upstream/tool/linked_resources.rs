@@ -65,7 +65,7 @@ impl LinkedResources {
     }
 }
 
-async fn asked(link: &Link, uri: &str) -> Result<Vec<Content>, UnreadResource> {
+async fn asked(link: &Arc<Link>, uri: &str) -> Result<Vec<Content>, UnreadResource> {
     let upstream = &link.upstream;
     let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     let params = ReadResourceRequestParams::new(uri);

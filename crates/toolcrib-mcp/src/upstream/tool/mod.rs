@@ -5,24 +5,29 @@ pub(crate) mod linked_resources;
 pub(crate) mod listing;
 pub(crate) mod progress;
 pub(crate) mod publish;
+pub(crate) mod questions;
 pub(crate) mod result;
 pub(crate) mod untrusted_text;
 
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequest as McpInputRequest,
+    InputRequiredResult, JsonObject, ServerResult,
 };
 use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use serde_json::Value;
+use serde_json::{Value, json};
+use toolcrib_core::events::EventBus;
 use toolcrib_net::TransportError;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Plan, Tool, ToolError, ToolOutcome, UpstreamPlan,
+    Arguments, BoxFuture, CallContext, InputPart, InputRequest, Plan, Tool, ToolError, ToolOutcome,
+    UpstreamPlan, visible,
 };
 
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
+use crate::upstream::tool::questions::{Next, OpenCall};
 use crate::upstream::tool::result::outcome;
 use crate::upstream::tool::untrusted_text::marked;
 
@@ -34,6 +39,8 @@ pub(crate) struct UpstreamTool {
     /// Whether a call that may have run can safely be repeated: the tool is read-only or
     /// idempotent.
     pub(crate) repeatable: bool,
+    /// Tells how calls end whose questions wait for an answer.
+    pub(crate) bus: Option<EventBus>,
 }
 
 impl Tool for UpstreamTool {
@@ -43,28 +50,18 @@ impl Tool for UpstreamTool {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let live = self.link.live()?;
-            let arguments = protected(&arguments)?;
-            let params =
-                CallToolRequestParams::new(self.original.clone()).with_arguments(arguments);
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let mut pending = PendingRequest::ask(&self.link, &live, request)
-                .await
-                .map_err(|error| self.safe_to_repeat(&error))?;
-            let following = live.progress.track(pending.progress_token(), cx);
-            let answer = following.beside(pending.answer()).await;
-            match answer.map_err(|error| self.failed(&error))? {
-                ServerResult::CallToolResult(answer) => outcome(&self.link.upstream, answer),
-                ServerResult::InputRequiredResult(_) => Err(ToolError::execution(format!(
-                    "the MCP server `{}` asks a question before it continues, and nobody here \
-                     answers questions of imported tools",
-                    self.link.upstream
-                ))),
-                _ => Err(ToolError::execution(format!(
-                    "the MCP server `{}` answered with something that is not a call result",
-                    self.link.upstream
-                ))),
-            }
+            let call = match cx.remembered().zip(cx.answer()) {
+                None => self.send(arguments, None, cx).await?,
+                Some((remembered, answer)) => match remembered["waiting"].as_str() {
+                    Some(key) => self
+                        .link
+                        .waiting
+                        .resume(key, cx, answer)
+                        .ok_or_else(|| self.no_longer_waits())?,
+                    None => self.send(arguments, Some((remembered, answer)), cx).await?,
+                },
+            };
+            self.finish(call, cx).await
         })
     }
 
@@ -84,6 +81,86 @@ impl Tool for UpstreamTool {
 }
 
 impl UpstreamTool {
+    /// Sends a call; again with the answers to what the server asked before, if it has asked.
+    async fn send(
+        &self,
+        arguments: Arguments,
+        answered: Option<(&Value, &Value)>,
+        cx: &CallContext,
+    ) -> Result<OpenCall, ToolError> {
+        let live = self.link.live()?;
+        let arguments = protected(&arguments)?;
+        let mut params =
+            CallToolRequestParams::new(self.original.clone()).with_arguments(arguments);
+        if let Some((remembered, answers)) = answered {
+            params.request_state = remembered["state"].as_str().map(str::to_owned);
+            let answers = answers.as_object().into_iter().flatten();
+            let accepted = |(key, content): (&String, &Value)| {
+                (key.clone(), json!({"action": "accept", "content": content}))
+            };
+            params.input_responses = Some(answers.map(accepted).collect());
+        }
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        // Before it is sent: the server may ask at once.
+        let questions = live.questions.begin(cx);
+        let pending = PendingRequest::ask(&self.link, &live, request)
+            .await
+            .map_err(|error| self.safe_to_repeat(&error))?;
+        questions.sent(pending.progress_token());
+        Ok(OpenCall { live, pending, questions })
+    }
+
+    /// Waits for the answer, or passes on what the server asks before it continues.
+    async fn finish(&self, mut call: OpenCall, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
+        let tracking = call.live.progress.track(call.pending.progress_token(), cx);
+        let (pending, questions) = (&mut call.pending, &mut call.questions);
+        let next = tracking
+            .beside(async {
+                tokio::select! {
+                    biased;
+                    answer = pending.answer() => Next::Answer(answer),
+                    question = questions.next() => Next::Question(question),
+                }
+            })
+            .await;
+        drop(tracking);
+        let answer = match next {
+            Next::Answer(answer) => answer,
+            Next::Question(question) => {
+                let bus = self.bus.as_ref();
+                let kept = self.link.waiting.keep(&self.link, cx, bus, call, question);
+                let request = kept.ok_or_else(|| {
+                    ToolError::execution("there is no randomness for the key of a waiting call")
+                })?;
+                return Ok(ToolOutcome::needs_input(request));
+            }
+        };
+        call.questions.answered();
+        let upstream = &self.link.upstream;
+        match answer.map_err(|error| self.failed(&error))? {
+            ServerResult::CallToolResult(answer) => outcome(upstream, answer),
+            ServerResult::InputRequiredResult(asked) => {
+                forms(upstream, asked).map(ToolOutcome::needs_input)
+            }
+            _ => Err(ToolError::execution(format!(
+                "the MCP server `{upstream}` answered with something that is not a call result"
+            ))),
+        }
+    }
+
+    /// The error for an answer that came too late.
+    fn no_longer_waits(&self) -> ToolError {
+        let message = format!(
+            "the MCP server `{}` no longer waits for this answer: its question expired, or the connection \
+             was lost",
+            self.link.upstream
+        );
+        if self.repeatable {
+            return ToolError::unavailable(message).with_hint("make the call again");
+        }
+        ToolError::outcome_unknown(message)
+    }
+
     fn failed(&self, error: &ServiceError) -> ToolError {
         let upstream = &self.link.upstream;
         match error {
@@ -120,6 +197,25 @@ impl UpstreamTool {
     fn check_connection(&self) {
         self.link.given_up.notify_one();
     }
+}
+
+/// What a server asks before it continues, as one request with a part for each question.
+fn forms(upstream: &str, asked: InputRequiredResult) -> Result<InputRequest, ToolError> {
+    let mut parts = Vec::new();
+    for (key, request) in asked.input_requests.unwrap_or_default() {
+        let form = match &request {
+            McpInputRequest::Elicitation(request) => questions::form(&request.params),
+            _ => None,
+        };
+        let Some((message, schema)) = form else {
+            return Err(ToolError::execution(format!(
+                "the MCP server `{upstream}` asks for something before it continues that is not a form"
+            )));
+        };
+        let message = format!("The MCP server `{upstream}` asks: {}", visible(&message));
+        parts.push(InputPart::form(key, message, schema));
+    }
+    Ok(InputRequest::of(parts).remember(json!({"state": asked.request_state})))
 }
 
 /// The arguments with stand-ins, which the connection replaces by the exact numbers.

@@ -309,6 +309,7 @@ impl Publisher {
             link: Arc::clone(&self.link),
             original: tool.original.clone(),
             repeatable: annotations.read_only || annotations.idempotent,
+            bus: self.executor.events().cloned(),
         };
         let mut entry = ToolEntry::new(definition, Arc::new(body), self.source.clone())
             .with_digest(tool.fingerprint.to_string());

@@ -354,7 +354,9 @@ async fn a_tool_that_is_renamed_keeps_its_pin() {
 async fn without_a_prefix_names_are_the_servers_and_those_of_earlier_layers_win() {
     let (one, other) = (Scripted::new(&["get", "put"]), Scripted::new(&["get"]));
     let bare = |server: &Scripted, name: &str| server.upstream(name).prefix("");
-    let room = Room::with([bare(&one, "one"), bare(&other, "other")]).await;
+    let room = Room::with([bare(&one, "one")]).await;
+    room.upstreams.set([bare(&one, "one"), bare(&other, "other")]).await;
+    assert!(room.upstreams.settled(PATIENCE).await);
     assert_eq!(room.listed(), ["get", "put"]);
     let snapshot = room.executor.registry().snapshot();
     assert_eq!(snapshot.get("get").unwrap().source.unit, "one");

@@ -6,6 +6,7 @@ mod http;
 mod lifetime;
 mod links;
 mod progress;
+mod questions;
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,6 +59,14 @@ impl Scripted {
         Upstream::stdio(name, self.server())
             .reconnect(Duration::from_millis(10), Duration::from_millis(50))
             .connect_timeout(Duration::from_secs(10))
+    }
+
+    /// What it was answered to its questions.
+    fn answers(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.path().with_extension("json.log")).unwrap_or_default();
+        let messages = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let answers = messages.filter(|message| message.get("method").is_none());
+        answers.map(|message| message["result"].clone()).collect()
     }
 
     /// What it was asked and told, of this method.

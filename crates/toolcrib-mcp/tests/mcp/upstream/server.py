@@ -62,6 +62,13 @@ def call(request, name, arguments, meta):
         return send(id=request, result=text("x" * (20 << 20)))
     if name == "reload":
         send(method="notifications/tools/list_changed")
+    if name == "ask":
+        properties = {"town": {"type": "string", "title": "Town"}}
+        send(id=f"ask-{request}", method="elicitation/create", params={
+            "mode": "form", "message": "Which town?",
+            "requestedSchema": {"type": "object", "properties": properties, "required": ["town"]}})
+        asking[f"ask-{request}"] = request
+        return  # goes on with the answer
     if name == "fail":
         return send(id=request, result=text("no such thing", isError=True))
     if name == "error":
@@ -92,6 +99,10 @@ def read(request, uri):
     send(id=request, result={"contents": [{"uri": uri, "mimeType": "text/plain", "text": words}]})
 
 
+# Calls that wait for an answer, by the ids of their questions.
+asking = {}
+
+
 def main():
     while (said := script()).get("waits"):
         time.sleep(0.02)
@@ -103,6 +114,10 @@ def main():
         message = json.loads(line)
         print(line.strip(), file=log, flush=True)
         method, request = message.get("method"), message.get("id")
+        if method is None and request in asking:
+            said_so = message.get("result", message.get("error"))
+            send(id=asking.pop(request), result=text(json.dumps(said_so, sort_keys=True)))
+            continue
         params = message.get("params") or {}
         if method == "initialize":
             if said.get("silent"):

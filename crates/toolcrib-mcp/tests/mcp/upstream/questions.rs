@@ -1,0 +1,129 @@
+//! Questions of a server in the middle of a call, which reach the client that made the call and no other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib_core::events::EventBus;
+use toolcrib_core::suspension::MemorySuspensions;
+use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
+use toolcrib_mcp::upstream::{MemoryPins, Upstreams};
+use toolcrib_mcp::{McpOptions, McpServer};
+use toolcrib_tool::{ContextValues, Identity};
+
+use super::{PATIENCE, Scripted, until};
+use crate::wire::Wire;
+
+/// A server of MCP with a server behind it that asks.
+async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
+    let registry = Registry::new(RegistryBuilder::new().build());
+    let executor = Executor::builder(registry)
+        .suspensions(Arc::new(MemorySuspensions::new()))
+        .events(EventBus::new(100))
+        .build();
+    let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
+    upstreams.set([scripted.upstream("my")]).await;
+    assert!(upstreams.settled(PATIENCE).await);
+    (McpServer::new(executor, McpOptions::default()), upstreams)
+}
+
+/// A client of this user, with these capabilities.
+async fn client(server: &McpServer, user: &str, capabilities: Value) -> Wire {
+    let values = ContextValues::new().with_identity(&Identity::user(user));
+    let own = server.for_client(TurnOptions::default().values(values));
+    let mut wire = Wire::connect(own);
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    wire.request("initialize", hello).await;
+    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    wire
+}
+
+fn call(id: u64, name: &str) -> Value {
+    let params = json!({"name": name, "arguments": {}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+fn forms() -> Value {
+    json!({"elicitation": {}})
+}
+
+#[tokio::test]
+async fn a_question_reaches_the_client_that_called_and_the_answer_the_server() {
+    let scripted = Scripted::new(&["ask"]);
+    let (server, upstreams) = served(&scripted).await;
+    assert_eq!(
+        scripted.heard("initialize")[0]["params"]["capabilities"]["elicitation"],
+        json!({"form": {}})
+    );
+    let mut ada = client(&server, "ada", forms()).await;
+    ada.send(&call(7, "my_ask")).await;
+    let asked = ada.receive().await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    assert_eq!(asked["params"]["message"], "The MCP server `my` asks: Which town?");
+    assert_eq!(asked["params"]["requestedSchema"]["required"], json!(["town"]));
+    let answer = json!({"action": "accept", "content": {"town": "Bern"}});
+    ada.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer})).await;
+    let result = ada.receive().await;
+    assert_eq!(result["id"], 7, "{result}");
+    assert!(result["result"]["content"][0]["text"].as_str().unwrap().contains("Bern"), "{result}");
+    assert_eq!(scripted.answers(), [answer]);
+    assert_eq!(scripted.heard("tools/call").len(), 1, "the call was made once");
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_question_is_declined_or_cannot_be_asked_is_told_so() {
+    for (capabilities, answer) in [
+        (forms(), Some(json!({"action": "decline"}))),
+        (forms(), Some(json!({"action": "cancel"}))),
+        (json!({}), None),
+    ] {
+        let scripted = Scripted::new(&["ask"]);
+        let (server, upstreams) = served(&scripted).await;
+        let mut ada = client(&server, "ada", capabilities).await;
+        ada.send(&call(7, "my_ask")).await;
+        let mut message = ada.receive().await;
+        if let Some(answer) = answer {
+            assert_eq!(message["method"], "elicitation/create", "{message}");
+            ada.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": answer})).await;
+            message = ada.receive().await;
+            assert_eq!(message["result"]["isError"], true, "{message}");
+        } else {
+            assert!(message["error"].is_object(), "{message}");
+        }
+        assert_eq!(message["id"], 7);
+        until("the server is told", || !scripted.answers().is_empty()).await;
+        assert_eq!(scripted.answers()[0]["action"], "decline");
+        upstreams.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_could_be_another_clients_is_cancelled_and_nobody_is_asked() {
+    let scripted = Scripted::new(&["ask", "hang"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    let mut bob = client(&server, "bob", forms()).await;
+    // A call of another client runs.
+    bob.send(&call(7, "my_hang")).await;
+    until("it is called", || scripted.heard("tools/call").len() == 1).await;
+    ada.send(&call(7, "my_ask")).await;
+    let result = ada.receive().await;
+    assert_eq!(result["id"], 7, "{result}");
+    assert!(result.to_string().contains("cancel"), "{result}");
+    // That call is given up: the server may still be about to ask.
+    let cancel = json!({"requestId": 7});
+    bob.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
+        .await;
+    until("it is given up", || !scripted.heard("notifications/cancelled").is_empty()).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    ada.send(&call(8, "my_ask")).await;
+    let result = ada.receive().await;
+    assert!(result["id"] == 8 && result.to_string().contains("cancel"), "{result}");
+    assert!(scripted.answers().iter().all(|answer| answer["action"] == "cancel"));
+    upstreams.shutdown().await;
+}

@@ -138,6 +138,11 @@ impl Interrupts<'_> {
 
     /// Completes with the first interruption.
     pub(crate) async fn next(&self) -> Interruption {
+        // Boxed at the first poll: a call whose work is ready at once needs none of this.
+        Box::pin(self.first()).await
+    }
+
+    async fn first(&self) -> Interruption {
         let cancelled = pin!(self.cancellation.cancelled());
         let shutdown = pin!(self.shutdown.cancelled());
         let time = pin!(self.time_is_over());

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -80,7 +81,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
         tracing::warn!("{text}");
     }
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
-    tell_shortfalls(&started.config);
+    tell_shortfalls(started.config.sandbox.require);
     // What servers of this user left behind that were killed; it may take a while.
     std::thread::spawn(sweep_scratch);
     Ok(started)
@@ -180,15 +181,25 @@ fn settle_state(loaded: &mut LoadedConfig) -> Vec<String> {
     said
 }
 
-/// Says in the log what this machine cannot enforce of the profiles of programs.
-fn tell_shortfalls(config: &Config) {
-    let then = match config.sandbox.require {
+/// How long a start waits to know what this machine cannot enforce. Usually it takes some milliseconds.
+const PROBE_WAIT: Duration = Duration::from_millis(500);
+
+/// Says in the log what this machine cannot enforce of the profiles of programs. It does not wait for a
+/// helper that does not answer: clients are served meanwhile.
+fn tell_shortfalls(require: SandboxRequire) {
+    let then = match require {
         SandboxRequire::Required => "programs that need it are refused",
         SandboxRequire::BestEffort => "programs run without it, because of `sandbox.require`",
     };
-    for shortfall in jail::probe() {
-        tracing::warn!("{shortfall}: {then}");
-    }
+    let (done, probed) = mpsc::channel();
+    std::thread::spawn(move || {
+        for shortfall in jail::probe() {
+            tracing::warn!("{shortfall}: {then}");
+        }
+        // The start may have gone on.
+        let _ = done.send(());
+    });
+    let _ = probed.recv_timeout(PROBE_WAIT);
 }
 
 /// Builds the crib for one call, and names on standard error the files that are left out.

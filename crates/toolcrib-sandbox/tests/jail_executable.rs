@@ -82,6 +82,27 @@ fn without_a_helper_nothing_is_confined_until_there_is_one() {
 }
 
 #[test]
+fn a_helper_that_does_not_answer_delays_no_check() {
+    if !apart("a_helper_that_does_not_answer_delays_no_check") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let helper = folder.path().join("toolcrib-jail");
+    program(&helper, "#!/bin/sh\nexec sleep 300\n");
+    assert!(set_helper(&helper));
+    let withheld = folder.path().join("withheld");
+    fs::write(&withheld, "").unwrap();
+    let confinement = Confinement::new(Profile::Workspace).write(folder.path()).hide(withheld);
+    let start = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(confinement.check(), Ok(()));
+    }
+    let took = start.elapsed();
+    assert!(took > Duration::from_millis(400), "the helper was not asked: {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
 fn a_start_that_does_not_come_about_is_given_up_and_holds_up_nobody() {
     if !apart("a_start_that_does_not_come_about_is_given_up_and_holds_up_nobody") {
         return;

@@ -59,6 +59,9 @@ impl ServerSettings {
     ) -> Result<ChangedSettings, HttpError> {
         let own = &*self.0;
         config.check()?;
+        // What only a restart puts into effect has to be right as well.
+        config.host_rules(None)?;
+        config.origin_rules(None)?;
         let clients = Arc::clone(&own.clients);
         let backend = Arc::clone(own.roster.backend());
         if config.no_auth || own.no_auth {

@@ -1,6 +1,8 @@
 //! Whether this machine can start what a confinement describes, asked before anything is started.
 
+use std::io;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::has_helper;
 use crate::jail::files::grants::grants;
@@ -9,6 +11,12 @@ use crate::jail::files::withheld::{NotWithheld, Withheld};
 use crate::jail::helper::plan::Facility;
 use crate::process::{absolute, probe};
 use crate::{Confinement, Profile, server_path};
+
+/// How long a helper may take to answer. A server checks its tools before it serves anybody.
+const PROBE_LIMIT: Duration = Duration::from_millis(500);
+
+/// After a helper that did not answer in time, how long no other is asked.
+const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// See [`Confinement::check`].
 pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
@@ -52,15 +60,35 @@ fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
     }
 }
 
+/// What is known of the helper.
+enum Answer {
+    Unknown,
+    /// It did not answer in time, at this moment.
+    Late(Instant),
+    Known(Result<(), String>),
+}
+
 /// Whether a helper can make a mount namespace and mount something there. The answer is that of the
-/// machine, so one helper is asked, once.
+/// machine, so one helper is asked, once. If it does not answer in time, programs are not objected to:
+/// whether one starts is found out when it does.
 fn can_withhold() -> Result<(), String> {
-    static ANSWER: Mutex<Option<Result<(), String>>> = Mutex::new(None);
+    static ANSWER: Mutex<Answer> = Mutex::new(Answer::Unknown);
     let mut answer = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = &*answer {
-        return known.clone();
+    match &*answer {
+        Answer::Known(known) => return known.clone(),
+        Answer::Late(at) if at.elapsed() < PROBE_INTERVAL => return Ok(()),
+        Answer::Late(_) | Answer::Unknown => {}
     }
-    // An error is about this moment, for example a lack of descriptors: the next caller asks again.
-    let asked = probe().map_err(|error| format!("no helper can be started now: {error}"))?;
-    answer.insert(asked).clone()
+    match probe(PROBE_LIMIT) {
+        Ok(known) => {
+            *answer = Answer::Known(known.clone());
+            known
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            *answer = Answer::Late(Instant::now());
+            Ok(())
+        }
+        // An error is about this moment, for example a lack of descriptors: the next caller asks again.
+        Err(error) => Err(format!("no helper can be started now: {error}")),
+    }
 }

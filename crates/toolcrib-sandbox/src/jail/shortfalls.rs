@@ -14,7 +14,8 @@ static FOUND: OnceLock<Vec<String>> = OnceLock::new();
 /// `workspace+net`, by starting `true` under each of them. One sentence for each thing that is
 /// missing, with the profiles it is missing from; nothing where everything is enforced.
 ///
-/// It blocks for some milliseconds the first time; later calls give what was found then.
+/// It blocks for some milliseconds the first time, and for 30 seconds where no helper answers. Later calls
+/// give what was found then.
 pub fn probe() -> &'static [String] {
     FOUND.get_or_init(|| {
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();

@@ -190,13 +190,13 @@ fn attempt(
     argv.push(c_string(file.as_os_str(), || "the program's path".to_owned())?);
     argv.extend(request.argv.iter().cloned());
     let request = Request { argv: &argv, ..*request };
-    let begun = begin(helper, &request).map_err(|error| late(file, error))?.map_err(|source| {
-        SpawnError::Confine {
+    let begun = begin(helper, &request, START_LIMIT).map_err(|error| late(file, error))?.map_err(
+        |source| SpawnError::Confine {
             program: file.display().to_string(),
             profile: confinement.profile,
             source: io::Error::new(source.kind(), format!("{}: {source}", helper.path.display())),
-        }
-    })?;
+        },
+    )?;
     let outcome = StartReport::from_text(&begun.text);
     if let Some(StartReport::Running(built)) = &outcome {
         let enforced = Enforced {
@@ -273,8 +273,9 @@ pub(super) fn late(program: &Path, error: io::Error) -> SpawnError {
     SpawnError::Late { program: program.display().to_string(), limit: START_LIMIT }
 }
 
-/// Asks a helper whether it could withhold places from a program. The outer error is that of asking.
-pub(crate) fn probe() -> io::Result<Result<(), String>> {
+/// Asks a helper whether it could withhold places from a program, and waits so long for its answer. The
+/// outer error is that of asking.
+pub(crate) fn probe(limit: Duration) -> io::Result<Result<(), String>> {
     let helper = jail::helper().ok_or(io::ErrorKind::NotFound)?;
     let argv = [plan::NAME, plan::VERSION, plan::PROBE].map(CString::new);
     let argv = argv.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -290,7 +291,7 @@ pub(crate) fn probe() -> io::Result<Result<(), String>> {
         stderr: nowhere.as_fd(),
         further: &[],
     };
-    let begun = begin(&helper, &request)??;
+    let begun = begin(&helper, &request, limit)??;
     waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED)?;
     match StartReport::from_text(&begun.text) {
         Some(StartReport::Running(_)) => Ok(Ok(())),
@@ -306,8 +307,12 @@ struct StartedHelper {
     text: String,
 }
 
-/// Starts a helper by its descriptor and waits for its report. The inner error is that of its start.
-fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<StartedHelper>> {
+/// Starts a helper by its descriptor and waits so long for its report. The inner error is that of its start.
+fn begin(
+    helper: &Helper,
+    request: &Request<'_>,
+    limit: Duration,
+) -> io::Result<io::Result<StartedHelper>> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -326,7 +331,7 @@ fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<Starte
         Err(error) => return Ok(Err(error)),
     };
     drop((theirs, reporter));
-    match read_report(&report, Instant::now() + START_LIMIT) {
+    match read_report(&report, Instant::now() + limit) {
         Ok(Some(text)) => Ok(Ok(StartedHelper { process, control, text })),
         slow => {
             // Both end it: the one also when it does not listen, the other with all it has started.

@@ -198,6 +198,10 @@ impl FollowedConfig {
                 && !secret_of(key).is_some_and(in_variable)
         });
 
+        #[cfg(unix)]
+        if let Some(why) = config.misplaced_audit_log() {
+            return Err(format!("audit.file: {why}"));
+        }
         let toolsets = config.own_toolsets();
         #[cfg(feature = "http")]
         let servers = {

@@ -3,5 +3,6 @@
 mod confined;
 mod control_plane;
 mod own_process;
+mod silent_helper;
 mod state;
 mod without_landlock;

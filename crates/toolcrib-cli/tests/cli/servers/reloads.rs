@@ -132,12 +132,22 @@ fn sighup_puts_rights_and_policy_into_effect() {
 fn a_config_that_cannot_be_used_changes_nothing_and_is_told() {
     let (crib, http) = serve(&[("ada", "")]);
     let health = || http.ask("GET /health", None).json();
+    let with_server = |setting: &str| {
+        format!("state: {{dir: state}}\nserver: {{token: operator-token-for-tests, {setting}}}\n")
+    };
+    let with_audit =
+        format!("{}audit: {{file: log, max_bytes: 1MiB}}\n", with_server("no_auth: false"));
     for (broken, says) in [
         ("server: {tokens: {ada: {hash: nonsense}}}\n", "the hash that"),
         (
             "state: {dir: state}\nserver: {token: operator-token-for-tests, toolset: nowhere}\n",
             "nowhere",
         ),
+        // The server was started with `--listen`, and all of these need a restart.
+        (&with_server("listen: garbage"), "`server.listen`"),
+        (&with_server("allowed_hosts: ['a b']"), "allowed_hosts"),
+        (&with_server("allowed_origins: [here]"), "allowed_origins"),
+        (&with_audit, "audit.file"),
     ] {
         crib.config(broken);
         let refused = http.ask("POST /v1/reload", None);

@@ -183,7 +183,8 @@ impl<T: JsonSchema> Layered<T> {
 }
 
 /// Reads a type from a file (its name and text), if there is one, and from settings: of two for one
-/// key the later wins, and over the file both do.
+/// key the later wins, and over the file both do. A value of the file that a setting replaces has to be
+/// right as well.
 ///
 /// ```
 /// use toolcrib_manifest::layers::{Origin, Setting, decode_layers};
@@ -230,6 +231,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
         Veil::over(&checker.schema, text, node.as_ref().filter(|_| is_whole)).apply(&mut found);
         problems.extend(found.into_iter().map(of_file));
     }
+    let of_file_alone = (!settings.is_empty()).then(|| value.clone());
     for setting in settings {
         match read(setting, &checker) {
             Ok(read) => put(&mut value, &setting.path, read),
@@ -241,13 +243,16 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     if !problems.is_empty() {
         return Err(problems);
     }
-    match serde_path_to_error::deserialize(value) {
-        Ok(value) => {
-            let Layered { node, text, settings, .. } = layered;
-            Ok(Layered { value, node, text, settings })
-        }
-        Err(error) => Err(vec![layered.refusal(&error, &checker.schema)]),
+    let value = serde_path_to_error::deserialize(value)
+        .map_err(|error| vec![layered.refusal(&error, &checker.schema)])?;
+    let Layered { node, text, settings, .. } = layered;
+    // A value of the file has to be right even if a setting replaces it, so that the file is good or bad for
+    // every program that reads it.
+    if let Some(Err(error)) = of_file_alone.map(serde_path_to_error::deserialize::<_, T>) {
+        let file = Layered { value: (), node, text, settings: Vec::new() };
+        return Err(vec![file.refusal(&error, &checker.schema)]);
     }
+    Ok(Layered { value, node, text, settings })
 }
 
 /// The value at a path of a file, whatever else is wrong with the file; `None` where it is not there, or

@@ -6,7 +6,7 @@ use crate::admission::AdmissionConfig;
 use crate::approval::APPROVAL_TIMEOUT;
 use crate::cache::CacheLimits;
 
-/// How calls are run. The defaults are those of the shipped `config.yml`.
+/// Settings of an executor. The defaults are those of the shipped `config.yml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExecutorConfig {
@@ -16,7 +16,8 @@ pub struct ExecutorConfig {
     pub max_timeout: Option<Duration>,
     /// Calls of one batch that run at once. Default 4; 0 means all of them.
     pub max_concurrency: usize,
-    /// Calls that may wait for a slot of one tool (`max_concurrent`). Default 1,000; 0: none waits.
+    /// Calls that may wait for a slot of one tool (`max_concurrent`). Default 1,000; with 0, no
+    /// call waits.
     pub max_queue: usize,
     /// How long a call waits for a slot at most. Default 30 s.
     pub queue_timeout: Duration,
@@ -37,7 +38,7 @@ pub struct ExecutorConfig {
     /// no tool declares a budget.
     pub batch_output_chars: Option<usize>,
     /// How long a call waits for approval, or a tool for the answer to its question. Default 600 s;
-    /// `None` means for as long as it takes.
+    /// `None` means forever.
     pub approval_timeout: Option<Duration>,
     /// Bytes of structured data, as JSON, that a result may carry. Default 1 MiB.
     pub data_bytes: usize,
@@ -82,7 +83,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// The time limit of a call of a tool with this limit of its own: the smallest of those that apply.
+    /// The time limit of a call of a tool with this limit: the smallest that applies.
     pub fn limit(&self, own: Option<Duration>) -> Option<Duration> {
         match (own.or(self.tool_timeout), self.max_timeout) {
             (Some(one), Some(other)) => Some(one.min(other)),

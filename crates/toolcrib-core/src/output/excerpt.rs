@@ -1,13 +1,13 @@
-//! The beginning of something long, for a message.
+//! Shortened texts for messages.
 
 use std::borrow::Cow;
 
 use toolcrib_json::{Cursor, Kind};
 
-/// Up to this many bytes the characters of a long text are counted; beyond it its bytes are told.
+/// Up to this many bytes, a message gives a text's length in characters; beyond it, in bytes.
 const COUNTED: usize = 64 * 1024;
 
-/// The text, or its first `limit` characters and how many there are.
+/// The text, or its first `limit` characters and its length.
 pub(crate) fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {
         Some((cut, _)) => Cow::Owned(format!("{}… ({})", &text[..cut], size(text))),
@@ -23,8 +23,8 @@ fn size(text: &str) -> String {
     }
 }
 
-/// The JSON of a value without blanks, or its first `limit` characters and how long its text is. Takes
-/// time for what is shown, not for what is there.
+/// The compact JSON of a value, or its first `limit` characters and the length of its text. The
+/// cost depends on what is shown, not on the size of the value.
 pub(crate) fn excerpt(value: Cursor<'_>, limit: usize) -> String {
     let mut out = String::new();
     let complete = write(value, limit, &mut out);

@@ -1,4 +1,4 @@
-//! What a call hands out: masked, redacted, fitted to a budget, the rest spilled.
+//! Output processing: masking, redaction, budgets, spilling.
 
 pub(crate) mod budget;
 pub(crate) mod excerpt;

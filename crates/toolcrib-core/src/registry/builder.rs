@@ -1,4 +1,4 @@
-//! Entries in, the first snapshot out.
+//! The builder of the first snapshot.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::unit::{EntryPosition, SourceUnit};
 
 /// Collects entries and decides who owns which name.
 ///
-/// The layer decides first (host, native, manifest, upstream), then the place within it: entries
-/// that were registered by themselves in the order of registration, then those of declared units by
-/// the units' rank and name and the entries' position. Others never take a name over; they stay
-/// visible as [`Conflict`](crate::Conflict)s.
+/// The layer decides first (host, native, manifest, upstream), then the position within it:
+/// individually registered entries in the order of registration, then those of declared units by
+/// the unit's rank and name and the entry's position. Later entries never take over a name; they
+/// are listed as [`Conflict`](crate::Conflict)s.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,24 +48,24 @@ use super::unit::{EntryPosition, SourceUnit};
 #[derive(Debug, Default)]
 pub struct RegistryBuilder {
     slots: Vec<Arc<ToolSlot>>,
-    /// Name → the entry that would own it if nothing more came.
+    /// Name → the entry that currently wins it.
     owners: HashMap<ToolName, usize>,
     rules: Rules,
     registered: u64,
 }
 
-/// What became of an entry when it was registered.
+/// The result of registering an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a shadowed or refused tool is not callable: say so to somebody"]
+#[must_use = "a shadowed or refused tool is not callable: report it"]
 pub enum Registration {
-    /// The name is the entry's, unless, in a builder, one that comes first is still to come.
+    /// The entry owns the name, unless an entry with precedence is added to the builder later.
     Registered,
     /// Another entry owns the name.
     Shadowed {
-        /// The owner; the last one, if the name is reserved.
+        /// The owner, or the last owner if the name is reserved.
         by: Source,
     },
-    /// The entry was not taken at all.
+    /// The entry was refused.
     Refused {
         /// Why, and what to do.
         reason: String,
@@ -78,19 +78,20 @@ impl RegistryBuilder {
         Self::default()
     }
 
-    /// Names the manifest and upstream tools that may take the place of a fallback: `unit:name`, for
-    /// example `tools.d/own.yaml:new_task`. Host and linked-in tools always may.
+    /// Sets which manifest and upstream tools may override a fallback, as `unit:name`, for example
+    /// `tools.d/own.yaml:new_task`. Host and linked-in tools always may.
     ///
-    /// Comes before what it is about is registered: [`register`](Self::register) answers by it.
+    /// Call it before registering the tools concerned, because [`register`](Self::register) depends
+    /// on it.
     #[must_use]
     pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
         self.rules.allow_override.extend(entries.into_iter().map(Into::into));
         self
     }
 
-    /// Adds a tool of the host's own from an async closure, whose first parameter's type gives the
-    /// schema of the arguments. [`register`](Self::register) adds
-    /// [`ToolEntry::from_fn_with`], which says more about a tool.
+    /// Adds a host tool from an async closure. The type of its first parameter defines the schema
+    /// of the arguments. To describe a tool further, use [`ToolEntry::from_fn_with`] with
+    /// [`register`](Self::register).
     ///
     /// Fails if the name or the description is refused, or if the arguments are not an object. A name
     /// that is declared twice is listed by [`conflicts`](RegistrySnapshot::conflicts).
@@ -121,7 +122,7 @@ impl RegistryBuilder {
         Ok(self)
     }
 
-    /// Adds an entry. A fallback of a name that is not one of the system's own is refused.
+    /// Adds an entry. Fallbacks are refused except for the system's own names.
     pub fn register(&mut self, entry: ToolEntry) -> Registration {
         if entry.source.layer == Layer::Fallback && !OVERRIDABLE.contains(&entry.name()) {
             let error = RegistryError::NoFallback { tool: entry.name().to_owned() };
@@ -134,8 +135,9 @@ impl RegistryBuilder {
     /// Adds all entries of a unit, in their order: those of a manifest file, for example. Such a unit
     /// can be replaced later ([`Change`](crate::Change)).
     ///
-    /// Losers are listed by the snapshot's [`conflicts`](RegistrySnapshot::conflicts). Fails, without
-    /// adding anything, if an entry's source is not the unit, and for the fallback layer.
+    /// Entries that lose their name are listed by the snapshot's
+    /// [`conflicts`](RegistrySnapshot::conflicts). Fails, without adding anything, if an entry's
+    /// source is not the unit, and for the fallback layer.
     pub fn declare(
         &mut self,
         unit: &SourceUnit,
@@ -155,7 +157,7 @@ impl RegistryBuilder {
     /// Adds every tool linked into this binary, in an order that does not depend on the linker.
     pub fn register_native(&mut self) -> Result<(), DefinitionError> {
         for tool in native_tools() {
-            // Losers are listed by the snapshot's `conflicts`.
+            // The snapshot lists conflicts.
             let _ = self.register(tool.entry()?);
         }
         Ok(())
@@ -182,8 +184,8 @@ impl RegistryBuilder {
         registration
     }
 
-    /// Decides every name: the first keeps it, and conflicts are logged and listed. Whether they are
-    /// an error is for [`OnDuplicate::check`](crate::OnDuplicate::check) to say.
+    /// Decides every name: the first entry wins, and conflicts are logged and listed. Whether they
+    /// are an error is up to [`OnDuplicate::check`](crate::OnDuplicate::check).
     pub fn build(self) -> RegistrySnapshot {
         let Self { slots, owners, rules, registered } = self;
         let mut owned = Vec::with_capacity(owners.len());

@@ -1,4 +1,4 @@
-//! What can happen to the declarations of a registry that is in use.
+//! Changes of a registry in use.
 
 use hashbrown::{HashMap, HashSet};
 use toolcrib_tool::{Layer, Source, ToolEntry};
@@ -6,52 +6,53 @@ use toolcrib_tool::{Layer, Source, ToolEntry};
 use super::error::RegistryError;
 use super::unit::{SourceUnit, UnitKey};
 
-/// A change of what one unit declares. Changes are applied as a set: their order means nothing.
+/// A change of what one unit declares. Changes are applied as a set, so their order does not
+/// matter.
 ///
 /// Linked-in and fallback tools never change; neither can be named here.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// The unit declares exactly these, in this order, whether it was known before or not.
+    /// The unit, new or known, declares exactly these entries, in this order.
     Replace {
-        /// The unit. Its rank may be another than before.
+        /// The unit. Its rank may change.
         unit: SourceUnit,
         /// Its entries; their [`Source`] names the unit.
         entries: Vec<ToolEntry>,
     },
-    /// The unit is gone. Nothing happens if there was none.
+    /// The unit was removed. No effect on an unknown unit.
     Remove {
         /// The unit.
         unit: SourceUnit,
     },
-    /// The unit has another name and keeps the names it owns. What it declares moves with it, unless
-    /// the set also replaces the unit under its new name. Nothing happens if it declared nothing.
+    /// The unit was renamed and keeps the names it owns. Its declarations move with it, unless the
+    /// set also replaces the unit under its new name. No effect if it declared nothing.
     ///
-    /// All units of a set are those of before: after `a → b` and `b → c`, what was `a` is `b` and
-    /// what was `b` is `c`. What the target had declared is gone, as with files.
+    /// All names in a set refer to the state before it: after `a → b` and `b → c`, the old `a` is
+    /// `b` and the old `b` is `c`. The target's own declarations are lost, as with files.
     Rename {
-        /// As it was called.
+        /// The old name.
         from: SourceUnit,
-        /// As it is called now.
+        /// The new name.
         to: SourceUnit,
     },
 }
 
-/// What becomes of a unit's declarations.
+/// The new content of a unit.
 #[derive(Debug)]
 pub(super) enum UnitContent {
     Entries {
         rank: u32,
         entries: Vec<ToolEntry>,
     },
-    /// What the unit of this key declared.
+    /// What the unit with this key declared.
     MovedFrom {
         from: UnitKey,
         rank: u32,
     },
     Nothing,
-    /// What it declares already, and this one.
+    /// Its declarations plus this one.
     More(Box<ToolEntry>),
-    /// What it declares already, but for this name.
+    /// Its declarations without this name.
     Less(String),
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    /// Checks a set and forgets its order.
+    /// Checks a set of changes.
     pub(super) fn of(changes: impl IntoIterator<Item = Change>) -> Result<Self, RegistryError> {
         let mut edit = Self::default();
         let mut moved = Vec::new();
@@ -99,7 +100,7 @@ impl Edit {
                 }
             }
         }
-        // After all others, so that their order does not matter.
+        // Last, so that the order of changes does not matter.
         for (from, to) in moved {
             let rank = to.rank;
             edit.contents
@@ -122,14 +123,14 @@ impl Edit {
         Ok(Self { contents: HashMap::from_iter([(unit.key, content)]), ..Self::default() })
     }
 
-    /// Host code registers one more.
+    /// Host code registers an entry.
     pub(super) fn register(entry: ToolEntry) -> Result<Self, RegistryError> {
         let unit = UnitKey::of(&entry.source);
         host_only(&unit)?;
         Ok(Self::add(entry))
     }
 
-    /// One more of any layer.
+    /// Adds an entry of any layer.
     pub(super) fn add(entry: ToolEntry) -> Self {
         let unit = UnitKey::of(&entry.source);
         Self {
@@ -138,7 +139,7 @@ impl Edit {
         }
     }
 
-    /// Host code takes one back.
+    /// Host code unregisters an entry.
     pub(super) fn unregister(source: &Source, name: &str) -> Result<Self, RegistryError> {
         let unit = UnitKey::of(source);
         host_only(&unit)?;
@@ -148,13 +149,13 @@ impl Edit {
         })
     }
 
-    /// A reserved name is for everybody again.
+    /// Releases a reserved name.
     pub(super) fn release(name: &str) -> Self {
         Self { released: Some(name.to_owned()), ..Self::default() }
     }
 }
 
-/// Refuses entries that say they come from elsewhere.
+/// Refuses entries whose source is not the unit.
 pub(super) fn check_entries(unit: &SourceUnit, entries: &[ToolEntry]) -> Result<(), RegistryError> {
     match entries.iter().find(|entry| !unit.key.is_of(&entry.source)) {
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! Hearing of new snapshots.
+//! Notifications of new snapshots.
 
 use tokio::sync::watch;
 
-/// Hears of every change of a registry that comes after it was made
+/// Reports changes of a registry after its creation
 /// ([`Registry::changes`](crate::Registry::changes)).
 ///
 /// ```
@@ -26,9 +26,8 @@ use tokio::sync::watch;
 pub struct RegistryChanges(pub(super) watch::Receiver<u64>);
 
 impl RegistryChanges {
-    /// Waits for a snapshot that it has not told of, and says its generation; `None` once the registry
-    /// is gone. Of several snapshots that came meanwhile it tells the last. Dropping the future loses
-    /// nothing.
+    /// Waits for a new snapshot and returns its generation; `None` once the registry is gone. Of
+    /// several new snapshots it reports the last. The future is cancel-safe.
     pub async fn next(&mut self) -> Option<u64> {
         self.0.changed().await.ok()?;
         Some(*self.0.borrow_and_update())

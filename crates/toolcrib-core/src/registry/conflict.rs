@@ -1,18 +1,18 @@
-//! Names that more than one entry asked for.
+//! Name conflicts.
 
 use std::fmt;
 
 use toolcrib_tool::{Layer, Source, ToolEntry, ToolName};
 
-/// A name two entries asked for.
+/// A name that two entries declare.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Conflict {
     /// The entry that lost.
     pub loser: ToolEntry,
-    /// Where the owner comes from; for a [`reserved`](Self::reserved) name, its last owner.
+    /// The owner's source; for a [`reserved`](Self::reserved) name, that of the last owner.
     pub winner: Source,
-    /// Whether the owner has given the name up since, and it is kept for the owner's layer.
+    /// Whether the owner has given up the name, and it is reserved for the owner's layer.
     pub reserved: bool,
 }
 
@@ -27,16 +27,16 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// A name that was given up and that nobody of its owner's layer wanted.
+/// A name that was given up and that no other entry of the owner's layer declares.
 ///
-/// It is not callable, and no other layer gets it, until a unit of the layer declares it again, the
-/// program restarts, or [`Registry::release`](crate::Registry::release).
+/// It is not callable, and other layers cannot get it until a unit of the layer declares it again,
+/// the program restarts, or it is released with [`Registry::release`](crate::Registry::release).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reservation {
     /// The name.
     pub name: ToolName,
-    /// Where its last owner came from; the layer is the one it is reserved for.
+    /// The last owner's source; the name is reserved for its layer.
     pub owner: Source,
 }
 
@@ -46,14 +46,14 @@ impl Reservation {
     }
 }
 
-/// A name whose owner would be another one after a restart with the same declarations.
+/// A name that would have another owner after a restart with the same declarations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
     /// The name.
     pub name: ToolName,
-    /// Who owns it now; nobody, if it is reserved.
+    /// The current owner; `None` if the name is reserved.
     pub live: Option<Source>,
-    /// Who would own it.
+    /// The owner after a restart.
     pub fresh: Source,
 }

@@ -1,4 +1,4 @@
-//! What is done about names that are declared twice.
+//! Handling of duplicate names.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use super::conflict::Conflict;
 use super::error::RegistryError;
 use super::snapshot::RegistrySnapshot;
 
-/// What a name that is declared twice means. The first keeps it either way.
+/// How to handle a name that is declared twice. The first declaration wins in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
     /// The conflict is logged and listed.
     #[default]
     Warn,
-    /// Nothing is built and no change applied.
+    /// Building and changes fail.
     Error,
 }
 
 impl OnDuplicate {
-    /// Fails with every conflict of the snapshot, if there are any and they are refused.
+    /// Fails with all conflicts of the snapshot if duplicates are errors.
     ///
     /// ```
     /// use toolcrib_core::{OnDuplicate, RegistryBuilder};
@@ -37,7 +37,7 @@ impl OnDuplicate {
     }
 }
 
-/// Logs the conflicts that were not known before.
+/// Logs new conflicts.
 pub(super) fn log(conflicts: &[Conflict], known: &[Conflict]) {
     let is_known = |conflict: &Conflict| {
         known.iter().any(|known| {

@@ -1,4 +1,4 @@
-//! Why a registry refuses something.
+//! Errors of a registry.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use super::conflict::Conflict;
 use super::rules::OVERRIDABLE;
 use super::unit::SourceUnit;
 
-/// Why entries or changes were refused. Nothing of what was refused has happened.
+/// Why entries or changes were refused. They had no effect.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// Linked-in and fallback tools are part of no change.
+    /// Linked-in and fallback tools cannot change.
     Fixed {
-        /// The unit that was named.
+        /// The unit.
         unit: SourceUnit,
     },
     /// Only host code registers entries one by one.
     NotHost {
-        /// The unit that was named.
+        /// The unit.
         unit: SourceUnit,
     },
-    /// A set of changes says two things about one unit.
+    /// A set of changes has two changes of one unit.
     Repeated {
         /// The unit.
         unit: SourceUnit,
     },
     /// A unit cannot be renamed into another layer.
     OtherLayer {
-        /// As it was called.
+        /// The old name.
         from: SourceUnit,
-        /// As it should be called.
+        /// The requested name.
         to: SourceUnit,
     },
     /// An entry says that it comes from another unit than the one that declares it.
     Foreign {
         /// The entry's name.
         tool: String,
-        /// Where it says it comes from.
+        /// The entry's source.
         source: Box<Source>,
         /// The unit that declares it.
         unit: SourceUnit,
@@ -50,7 +50,7 @@ pub enum RegistryError {
     },
     /// Names are declared twice, and duplicates are refused.
     Duplicates {
-        /// Every entry that did not get its name.
+        /// All entries that did not get their name.
         conflicts: Vec<Conflict>,
     },
 }

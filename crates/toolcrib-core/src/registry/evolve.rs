@@ -1,4 +1,4 @@
-//! One snapshot and a set of changes give the next snapshot.
+//! Applying changes to a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use super::slot::ToolSlot;
 use super::snapshot::{RegistrySnapshot, SnapshotParts};
 use super::unit::{EntryPosition, UnitKey, UnitRef};
 
-/// What a change came to, by name, each list sorted.
+/// The effect of changes, by name, each list sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// Names that have an owner now and had none.
+    /// Names with a new owner that had none.
     pub added: Vec<ToolName>,
-    /// Names that had an owner and have none now.
+    /// Names that lost their owner.
     pub removed: Vec<ToolName>,
-    /// Names whose tool is another one now: its definition, its body or its origin.
+    /// Names whose tool changed: its definition, its body or its source.
     pub changed: Vec<ToolName>,
 }
 
 impl Applied {
-    /// Whether every tool is as it was.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }
 }
 
-/// All that is known of a name that a change touches.
+/// All claims on a name that is affected by a change.
 #[derive(Debug, Default)]
 struct NameClaims {
     claims: Vec<Arc<ToolSlot>>,
@@ -43,14 +43,14 @@ struct NameClaims {
 }
 
 impl RegistrySnapshot {
-    /// The snapshot after a set of changes; their order means nothing. See [`Change`].
+    /// The snapshot after a set of changes, whose order does not matter. See [`Change`].
     ///
-    /// An owner keeps a name as long as its unit declares it, whoever else does. A name given up goes
-    /// to the first that waits for it in the same layer; if nobody does, it is
+    /// An owner keeps a name as long as its unit declares it. A name that is given up goes to the
+    /// first entry of the same layer that declares it; if there is none, it is
     /// [`reserved`](Self::reserved).
     ///
-    /// Fails, without any effect, if the set names linked-in or fallback tools, says two things about
-    /// one unit, or has entries of another unit than the one that declares them.
+    /// Fails, without any effect, if the set names linked-in or fallback tools, has two changes of
+    /// one unit, or has entries whose source is not their unit.
     pub fn evolve(
         &self,
         changes: impl IntoIterator<Item = Change>,
@@ -63,7 +63,7 @@ impl RegistrySnapshot {
         let mut registered = self.registered();
         let mut names = BTreeMap::<ToolName, NameClaims>::new();
 
-        // What the changed units declared, and what they declare from now on.
+        // The declarations of the changed units, before and after.
         let mut declared = HashMap::<UnitKey, Vec<Arc<ToolSlot>>>::new();
         let is_changed = |slot: &ToolSlot| {
             let key = UnitRef::of(&slot.entry.source);
@@ -89,7 +89,7 @@ impl RegistrySnapshot {
             names.entry(released.name.clone()).or_default();
         }
 
-        // What the others declare, and who has the names so far.
+        // The declarations of other units, and the current owners.
         let changed = |slot: &ToolSlot| is_changed(slot).is_some();
         for (name, known) in &mut names {
             if let Some(owner) = self.slot(name.as_str()) {
@@ -111,7 +111,7 @@ impl RegistrySnapshot {
         self.decided(names, registered)
     }
 
-    /// Decides the names and puts the outcome in the place of what was.
+    /// Decides the names and builds the new snapshot.
     fn decided(&self, names: BTreeMap<ToolName, NameClaims>, registered: u64) -> (Self, Applied) {
         let rules = self.rules();
         let mut applied = Applied::default();
@@ -134,7 +134,7 @@ impl RegistrySnapshot {
                 let last = owner.as_ref().map(|owner| owner.entry.source.clone());
                 let last = last.filter(|source| source.layer == layer);
                 let held = self.reservation(name.as_str()).map(|held| held.owner.clone());
-                // One of them there is: nothing else makes a name reserved.
+                // One of them always exists for a reserved name.
                 if let Some(owner) = last.or(held) {
                     reserved.push(Reservation { name: name.clone(), owner });
                 }
@@ -162,7 +162,7 @@ impl RegistrySnapshot {
     }
 }
 
-/// What a unit declares from now on.
+/// The new declarations of a unit.
 fn declare(
     unit: &UnitKey,
     content: &UnitContent,
@@ -179,13 +179,13 @@ fn declare(
                 .map(|(position, entry)| {
                     let place = EntryPosition::Declared { rank: *rank, position };
                     let new = ToolSlot::new(entry.clone(), place);
-                    // What has not changed stays, with all that was made from it.
+                    // Unchanged slots are kept with their compiled parts.
                     let same = known.iter().find(|known| known.is_same(&new));
                     same.map_or_else(|| Arc::new(new), Arc::clone)
                 })
                 .collect()
         }
-        // A unit of which nothing is known takes nothing from the one whose name it gets.
+        // Renaming an unknown unit has no effect on the target.
         UnitContent::MovedFrom { from, .. } if before(from).is_empty() => before(unit).to_vec(),
         UnitContent::MovedFrom { from, rank } => (0..)
             .zip(before(from))
@@ -214,7 +214,7 @@ fn renamed(entry: &ToolEntry, from: &UnitKey, to: &UnitKey) -> ToolEntry {
     entry
 }
 
-/// Two lists sorted by name that share none, as one.
+/// Merges two lists that are sorted by name and disjoint.
 fn merged(one: Vec<Arc<ToolSlot>>, other: Vec<Arc<ToolSlot>>) -> Vec<Arc<ToolSlot>> {
     let mut all = one;
     all.extend(other);

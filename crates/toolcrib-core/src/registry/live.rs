@@ -1,4 +1,4 @@
-//! The registry in use: one snapshot at a time, read without a lock, written by one at a time.
+//! The registry in use: lock-free reads of the current snapshot, one writer at a time.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +19,10 @@ use super::unit::SourceUnit;
 use crate::arguments::validators::SchemaCache;
 use crate::lifecycle::{Bodies, LiveBody};
 
-/// The live registry: one snapshot at a time, read without a lock.
+/// The live registry, whose current snapshot is read without a lock.
 ///
-/// Whoever changes it holds the one writer's lock from reading the snapshot to publishing the next,
-/// so that no change is lost. Readers are never held up.
+/// A writer holds the lock from reading the snapshot to publishing the next, so that no change is
+/// lost. Readers are never blocked.
 ///
 /// ```
 /// use toolcrib_core::{Change, Mock, Registry, SourceUnit};
@@ -59,8 +59,8 @@ impl Registry {
         Self::with_bodies(snapshot, Bodies::default())
     }
 
-    /// As [`new`](Self::new); a tool that is removed stays open for `grace` for turns that still
-    /// hold it. Default: 30 s.
+    /// As [`new`](Self::new), with a grace period for which removed tools stay open for turns that
+    /// still hold them. Default: 30 s.
     pub fn with_grace(snapshot: RegistrySnapshot, grace: Duration) -> Self {
         Self::with_bodies(snapshot, Bodies::with_grace(grace))
     }
@@ -78,31 +78,30 @@ impl Registry {
         }
     }
 
-    /// Sets what a name that is declared twice means for changes. Default: the first keeps it.
+    /// Sets how changes handle duplicate names. Default: the first declaration wins.
     #[must_use]
     pub fn on_duplicate(mut self, on_duplicate: OnDuplicate) -> Self {
         self.on_duplicate = on_duplicate;
         self
     }
 
-    /// The current snapshot, to keep as long as needed.
+    /// The current snapshot.
     pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
         self.current.load_full()
     }
 
-    /// Tells of every change from now on.
+    /// Reports changes from now on.
     pub fn changes(&self) -> RegistryChanges {
         RegistryChanges(self.generation.subscribe())
     }
 
-    /// Puts another snapshot in place at once, whatever was there. Whoever holds the old one keeps
-    /// it.
+    /// Replaces the snapshot. Holders of the old one keep it.
     pub fn publish(&self, snapshot: RegistrySnapshot) {
         self.update(|_| snapshot);
     }
 
-    /// Makes the next snapshot from the current one and puts it in place; nobody else changes the
-    /// registry meanwhile. `next` must not change it either: it would wait for itself.
+    /// Creates the next snapshot from the current one and publishes it, under the writer's lock.
+    /// `next` must not change the registry itself: that would deadlock.
     pub fn update(
         &self,
         next: impl FnOnce(&RegistrySnapshot) -> RegistrySnapshot,
@@ -112,7 +111,7 @@ impl Registry {
         snapshot.0
     }
 
-    /// As [`update`](Self::update); `None` leaves everything as it is. Whether there was a change.
+    /// As [`update`](Self::update); `None` changes nothing. Returns whether there was a change.
     pub(crate) fn try_update(
         &self,
         next: impl FnOnce(&RegistrySnapshot) -> Option<RegistrySnapshot>,
@@ -120,11 +119,11 @@ impl Registry {
         self.write(|current| next(current).map(|next| (next, ())).ok_or(())).is_ok()
     }
 
-    /// Applies a set of changes at once: [`RegistrySnapshot::evolve`], published. Conflicts that are
-    /// new are logged.
+    /// Applies a set of changes ([`RegistrySnapshot::evolve`]) and publishes the result. New
+    /// conflicts are logged.
     ///
-    /// Fails, and leaves everything as it was, where `evolve` does, and if a name is then declared
-    /// twice and [`OnDuplicate::Error`] is set.
+    /// Fails without effect if `evolve` fails, or if a name is declared twice and
+    /// [`OnDuplicate::Error`] is set.
     pub fn apply(
         &self,
         changes: impl IntoIterator<Item = Change>,
@@ -146,7 +145,7 @@ impl Registry {
         self.edit(Edit::replace(unit, entries)?).map(|(_, applied)| applied)
     }
 
-    /// Registers a tool of the host's while the registry is in use. Whoever has the name keeps it.
+    /// Registers a host tool while the registry is in use. An existing owner keeps the name.
     pub fn register(&self, entry: ToolEntry) -> Result<Registration, RegistryError> {
         let (name, unit) = (entry.definition.tool_name().clone(), entry.source.unit.clone());
         let (snapshot, _) = self.edit(Edit::register(entry)?)?;
@@ -160,11 +159,11 @@ impl Registry {
         })
     }
 
-    /// Takes a tool of the host's back; whether there was one. Only layer and unit of the source
+    /// Unregisters a host tool; returns whether there was one. Only layer and unit of the source
     /// count.
     ///
-    /// The name goes to the next of the host layer that declares it. Without one it is reserved, as
-    /// after any change; [`release`](Self::release) gives it to other layers.
+    /// The name goes to the next host entry that declares it. Without one it is reserved;
+    /// [`release`](Self::release) opens it to other layers.
     pub fn unregister(&self, source: &Source, name: &str) -> Result<bool, RegistryError> {
         let edit = Edit::unregister(source, name)?;
         let declares = |entry: &ToolEntry| {
@@ -187,8 +186,8 @@ impl Registry {
         }
     }
 
-    /// Ends the reservation of a name: the first that waits for it gets it, of whatever layer.
-    /// Whether the name was reserved.
+    /// Ends the reservation of a name: the first entry of any layer that declares it becomes its
+    /// owner. Returns whether the name was reserved.
     pub fn release(&self, name: &str) -> Result<bool, RegistryError> {
         let edit = Edit::release(name);
         let (_, reserved) = self.write(|current| {
@@ -229,7 +228,7 @@ impl Registry {
         Ok((snapshot, outcome))
     }
 
-    /// Closes all bodies that no other registry has; what calls them then is `unavailable`.
+    /// Closes all bodies that no other registry has; later calls are `unavailable`.
     pub(crate) async fn close(&self) {
         self.bodies.close_all(self.current.load().bodies());
         Bodies::settled().await;
@@ -246,8 +245,8 @@ impl Drop for Registry {
     }
 }
 
-/// The bodies of slots that one snapshot has and the other has not, each way. Most slots are in
-/// both and are passed over in step, since both lists are sorted by name.
+/// The bodies of slots that only one of two snapshots has. Both lists are sorted by name, so common
+/// slots are skipped in one pass.
 fn changed<'a>(
     old: &'a RegistrySnapshot,
     new: &'a RegistrySnapshot,

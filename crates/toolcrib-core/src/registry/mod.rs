@@ -1,5 +1,4 @@
-//! Who owns which name: entries in, an immutable snapshot out, the first one wins, also while units
-//! come, change and go.
+//! The registry: who owns which name, in immutable snapshots, while units come, change and go.
 
 mod builder;
 mod change;

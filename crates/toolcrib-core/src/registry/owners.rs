@@ -1,4 +1,4 @@
-//! The owners of all names, sorted by name, and where each name is.
+//! The owners of all names, sorted by name, with an index.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Of slots that are sorted by name, each name once.
+    /// Creates it from slots that are sorted by name without duplicates.
     pub(super) fn new(slots: Vec<Arc<ToolSlot>>) -> Self {
         let names = slots.iter().map(|slot| slot.entry.definition.tool_name().clone());
         let by_name = names.enumerate().map(|(position, name)| (name, position)).collect();
@@ -28,7 +28,7 @@ impl Owners {
         self.slots.len()
     }
 
-    /// Where a name is.
+    /// The position of a name.
     #[inline]
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
@@ -44,7 +44,7 @@ impl Owners {
         self.get(position).map_or("", |slot| slot.name())
     }
 
-    /// Whether there is one at the position that can run here.
+    /// Whether there is an available tool at the position.
     pub(super) fn is_available(&self, position: usize) -> bool {
         self.get(position).is_some_and(|slot| slot.is_available())
     }
@@ -53,7 +53,7 @@ impl Owners {
         self.slots.iter()
     }
 
-    /// With others in the place of some, by position; the names stay.
+    /// A copy with some slots replaced, by position, without changing names.
     pub(super) fn with(&self, others: impl IntoIterator<Item = (usize, Arc<ToolSlot>)>) -> Self {
         let mut slots = self.slots.clone();
         for (position, slot) in others {
@@ -64,7 +64,7 @@ impl Owners {
         Self { slots, by_name: Arc::clone(&self.by_name) }
     }
 
-    /// With what became of some names, sorted: who had each, and who has it.
+    /// A copy with the changed owners of some names, sorted by name.
     pub(super) fn spliced(&self, names: Vec<Succession>) -> Self {
         if names.iter().all(|one| one.before.is_some() == one.now.is_some()) {
             let changed = names.into_iter().filter_map(|one| {
@@ -87,7 +87,7 @@ impl Owners {
     }
 }
 
-/// Who had a name, and who has it.
+/// The old and the new owner of a name.
 #[derive(Debug)]
 pub(super) struct Succession {
     pub(super) before: Option<Arc<ToolSlot>>,

@@ -1,4 +1,4 @@
-//! Who gets a name: the one place where that is decided.
+//! The rules that decide who owns a name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use toolcrib_tool::{Layer, ToolEntry};
 use super::slot::ToolSlot;
 use super::unit::UnitKey;
 
-/// The names of the system's own tools that others may replace.
+/// The names of the system's own tools that others may override.
 pub const OVERRIDABLE: [&str; 2] = ["attempt_completion", "new_task"];
 
-/// What a registry is told once, when it is built.
+/// The settings of a registry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
-    /// `unit:name` of the manifest and upstream tools that may take a fallback's place.
+    /// `unit:name` of the manifest and upstream tools that may override a fallback.
     pub(super) allow_override: HashSet<String>,
 }
 
 impl Rules {
-    /// Whether the entry comes before a fallback of its name.
+    /// Whether the entry may override a fallback of its name.
     pub(super) fn may_override(&self, entry: &ToolEntry) -> bool {
         match entry.source.layer {
             Layer::Host | Layer::Native => true,
@@ -29,29 +29,29 @@ impl Rules {
     }
 }
 
-/// What was decided about a name before.
+/// The previous decision on a name.
 #[derive(Debug, Default)]
 pub(super) struct PriorDecision {
-    /// The unit that owns it, fallbacks apart.
+    /// The unit that owns it, except for fallbacks.
     pub(super) holder: Option<UnitKey>,
     /// The layer for which it is reserved.
     pub(super) reserved: Option<Layer>,
 }
 
-/// Who has a name from now on.
+/// The new decision on a name.
 #[derive(Debug)]
 pub(super) struct NameDecision {
-    /// The owner's position among the claims.
+    /// The owner's index among the claims.
     pub(super) owner: Option<usize>,
     /// The layer for which the name is reserved.
     pub(super) reserved: Option<Layer>,
 }
 
-/// Decides a name from all that declare it now and from what was decided before.
+/// Decides a name from all its claims and the previous decision.
 ///
-/// The owner stays as long as its unit declares the name. A name given up goes to the first of its
-/// layer; without one it is reserved, and only that layer can have it. A fallback serves wherever
-/// no other that may has the name.
+/// The owner stays as long as its unit declares the name. A name that is given up goes to the first
+/// claim of its layer; without one it is reserved for that layer. A fallback is used if no
+/// permitted entry has the name.
 pub(super) fn decide(
     rules: &Rules,
     claims: &[Arc<ToolSlot>],

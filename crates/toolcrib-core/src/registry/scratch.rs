@@ -1,4 +1,4 @@
-//! Registries for tests: isolated, in a few lines, with closures and mocks.
+//! Isolated registries for tests, with closures and mocks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::snapshot::RegistrySnapshot;
 use crate::registry::RegistryBuilder;
 use crate::testing::mock::Mock;
 
-/// An isolated registry in the making: without linked-in tools, or a copy of a real one in which
-/// some bodies are mocks.
+/// Builds an isolated registry: without linked-in tools, or as a copy of a real one in which some
+/// bodies are mocks.
 ///
 /// ```
 /// use serde_json::json;
@@ -54,8 +54,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Adds a tool without arguments to speak of: its schema allows any object, its description is
-    /// its name.
+    /// Adds a tool whose schema allows any object and whose description is its name.
     pub fn tool<F, R>(mut self, name: &str, body: F) -> Self
     where
         F: Fn(Value, CallContext) -> R + Send + Sync + 'static,
@@ -87,14 +86,14 @@ impl Scratch {
         self
     }
 
-    /// Puts a mock in the place of the tool of its name, which keeps its own definition, whatever the
-    /// mock says; adds the mock as a tool where there is none.
+    /// Replaces the body of the tool with the mock's name by the mock, and keeps the tool's
+    /// definition; adds the mock as a tool if there is none.
     pub fn mock(mut self, mock: &Mock) -> Self {
         self.mocks.push(mock.clone());
         self
     }
 
-    /// Makes the registry. Fails if a name is none.
+    /// Builds the registry. Fails if a name is invalid.
     pub fn build(self) -> Result<Registry, DefinitionError> {
         let Self { base, entries, mocks, problem } = self;
         if let Some(problem) = problem {
@@ -128,8 +127,8 @@ impl Registry {
 }
 
 impl RegistrySnapshot {
-    /// Starts a copy for a test, in which bodies can be replaced by mocks. What is done to it never
-    /// reaches the original; bodies that are not replaced are the same.
+    /// Starts a copy for a test, in which bodies can be replaced by mocks. The original is not
+    /// affected; other bodies are shared.
     pub fn scratch(&self) -> Scratch {
         Scratch { base: Some(self.with_bodies(|_| None)), ..Scratch::default() }
     }

@@ -1,11 +1,11 @@
-//! A set of positions in a snapshot, a bit each.
+//! A bit set of positions in a snapshot.
 
-/// Which of a snapshot's tools are meant.
+/// A selection of a snapshot's tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selection(Vec<u64>);
 
 impl Selection {
-    /// Of so many positions, those that are wanted.
+    /// Selects the wanted positions.
     pub(crate) fn of(count: usize, mut wanted: impl FnMut(usize) -> bool) -> Self {
         let mut words = vec![0_u64; count.div_ceil(64)];
         for position in 0..count {

@@ -1,4 +1,4 @@
-//! An entry in its place, with what is derived from its definition at its first call.
+//! A registered entry, with what its first call derives from its definition.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,9 +14,9 @@ use crate::core_tools::search;
 use crate::identity::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
 
-/// An entry, whether it owns its name or waits for it.
+/// A registered entry, whether it owns its name or waits for it.
 ///
-/// Snapshots share the slots that do not change between them, so that what was compiled stays.
+/// Snapshots share unchanged slots, so that compiled parts are kept.
 #[derive(Debug)]
 pub(crate) struct ToolSlot {
     live: Option<Arc<LiveBody>>,
@@ -27,14 +27,14 @@ pub(crate) struct ToolSlot {
     document: OnceLock<Document>,
 }
 
-/// What a call needs beyond the entry. Its validators are not here: they are large, and
-/// [`SchemaCache`](crate::arguments::validators::SchemaCache) bounds how many there are.
+/// What calls need beside the entry. Validators are not stored here: they are large, and
+/// [`SchemaCache`](crate::arguments::validators::SchemaCache) limits their number.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) preparation: Preparation,
-    /// The beginning of the slot's fingerprint, for the breaker, which compares it at every call.
+    /// The first bits of the slot's fingerprint, which the breaker compares at every call.
     pub(crate) edition: u64,
-    /// Which tool it is, for answers that are kept.
+    /// The tool's identity for cached answers.
     pub(crate) callee: Callee,
 }
 
@@ -48,12 +48,12 @@ impl ToolSlot {
         Self { live, compiled, entry, place, fingerprint, document }
     }
 
-    /// The instance that answers the tool's calls, where all calls share one.
+    /// The shared instance, if all calls share one.
     pub(crate) fn live(&self) -> Option<&Arc<LiveBody>> {
         self.live.as_ref()
     }
 
-    /// What the first call derives from the definition, for all that follow.
+    /// The parts derived from the definition, computed at the first call.
     pub(crate) fn compiled(&self) -> &Compiled {
         self.compiled.get_or_init(|| Compiled {
             preparation: Preparation::of(&self.entry.definition),
@@ -62,12 +62,12 @@ impl ToolSlot {
         })
     }
 
-    /// What decisions about the tool and records of its calls are bound to; computed once.
+    /// The fingerprint that decisions and call records are bound to; computed once.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| Fingerprint::of_definition(&self.entry))
     }
 
-    /// The words it is found by; read once.
+    /// Its search document; computed once.
     pub(super) fn document(&self) -> &Document {
         self.document.get_or_init(|| search::document(&self.entry.definition))
     }
@@ -84,7 +84,7 @@ impl ToolSlot {
         self.entry.unavailable_reason().is_none()
     }
 
-    /// Its place among all that declare its name: the least is the owner of a fresh registry.
+    /// Its precedence among all claims on its name: in a fresh registry, the smallest owns it.
     pub(super) fn standing<'a>(&'a self, rules: &Rules) -> NamePrecedence<'a> {
         let source = &self.entry.source;
         let class = match source.layer {
@@ -102,14 +102,14 @@ impl ToolSlot {
         NamePrecedence { class, layer: source.layer, rank, unit, position }
     }
 
-    /// Whether the other says and does the same in the same place.
+    /// Whether the other slot is equivalent.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.place == other.place && same_entry(&self.entry, &other.entry)
     }
 }
 
-/// Whether two entries are the same. A field that is added to entries does not compile here until it
-/// is decided whether it counts.
+/// Whether two entries are equivalent. The destructuring makes sure that new fields are considered
+/// here.
 fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
     let ToolEntry {
         definition,
@@ -131,7 +131,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
         && (Arc::ptr_eq(definition, &other.definition) || *definition == other.definition)
 }
 
-/// Constraints cannot be compared by what they do: another object is another rule.
+/// Constraints are compared by identity, because their behavior cannot be compared.
 fn same_constraint(one: Option<&Arc<dyn Constraint>>, other: Option<&Arc<dyn Constraint>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -140,12 +140,12 @@ fn same_constraint(one: Option<&Arc<dyn Constraint>>, other: Option<&Arc<dyn Con
     }
 }
 
-/// The order in which entries of one name are heard.
+/// The precedence of entries with one name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamePrecedence<'a> {
     class: Class,
     layer: Layer,
-    /// Entries that were registered by themselves come before those of units.
+    /// Individually registered entries (`None`) come before those of units.
     rank: Option<u32>,
     unit: &'a str,
     position: u64,
@@ -155,9 +155,9 @@ pub(super) struct NamePrecedence<'a> {
 enum Class {
     Main,
     Fallback,
-    /// Was not accepted: a name goes to it only where nobody else wants it.
+    /// Blocked by the lock: owns a name only if no other entry declares it.
     Blocked,
-    /// May not take the place of a fallback.
+    /// May not override a fallback.
     Refused,
 }
 
@@ -170,8 +170,8 @@ fn same_body(one: &Body, other: &Body) -> bool {
     }
 }
 
-/// Tells bodies apart that the definition does not. A number and not an address: a body of a later
-/// snapshot may stand where one of an earlier one stood, and must not give its answers.
+/// Distinguishes bodies with the same definition. It is a number, not an address, because addresses
+/// are reused, and a new body must not get an old one's cached answers.
 fn revision(body: &Body) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
 

@@ -1,4 +1,4 @@
-//! Who owns which name at one moment.
+//! Registry snapshots.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,19 +15,19 @@ use crate::core_tools::search::FoundTool;
 use crate::identity::fingerprint;
 use crate::lifecycle::LiveBody;
 
-/// Who owns which name at one moment. Never changes.
+/// Registry snapshots. Never changes.
 #[derive(Debug)]
 pub struct RegistrySnapshot {
     generation: u64,
     owners: Owners,
-    /// Of the owners that can run here; made when somebody first asks for the list.
+    /// The definitions of available owners; computed lazily.
     callable: OnceLock<Vec<Arc<ToolDefinition>>>,
-    /// By position of the owners; made when somebody first asks for a name that is not there.
+    /// Fingerprints by position, for similar names; computed lazily.
     fingerprints: OnceLock<Fingerprints>,
-    /// By position of the owners; made when somebody first searches, of the words that the slots keep
-    /// from one snapshot to the next.
+    /// The search index by position; computed lazily, from the documents that slots keep across
+    /// snapshots.
     words: OnceLock<Index>,
-    /// Those that did not get their name, by name and then in the order in which they would.
+    /// Entries that did not get their name, by name and precedence.
     waiting: Vec<Arc<ToolSlot>>,
     /// Sorted by name.
     reserved: Vec<Reservation>,
@@ -36,14 +36,14 @@ pub struct RegistrySnapshot {
     registered: u64,
 }
 
-/// What a snapshot is made of; the rest follows.
+/// The parts from which a snapshot is built.
 #[derive(Debug)]
 pub(super) struct SnapshotParts {
     pub(super) owners: Owners,
     pub(super) waiting: Vec<Arc<ToolSlot>>,
     pub(super) reserved: Vec<Reservation>,
     pub(super) rules: Arc<Rules>,
-    /// How many entries were registered by themselves so far.
+    /// How many entries were registered individually so far.
     pub(super) registered: u64,
 }
 
@@ -70,7 +70,7 @@ impl RegistrySnapshot {
     }
 
     fn conflict(&self, waiting: &ToolSlot) -> Option<Conflict> {
-        // A fallback whose place is taken is as it should be.
+        // An overridden fallback is not a conflict.
         if waiting.is_fallback() {
             return None;
         }
@@ -80,7 +80,7 @@ impl RegistrySnapshot {
         Some(Conflict { loser: waiting.entry.clone(), winner, reserved })
     }
 
-    /// A number no other snapshot of this process has; later snapshots have larger ones.
+    /// Its unique number in this process; later snapshots have larger numbers.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -91,7 +91,7 @@ impl RegistrySnapshot {
         self.slot(name).map(|slot| &slot.entry)
     }
 
-    /// The fingerprint of a name's owner, as suspended calls, approvals and the audit log have it.
+    /// The fingerprint of a name's owner, as used in suspended calls, approvals and the audit log.
     pub fn fingerprint(&self, name: &str) -> Option<fingerprint::Fingerprint> {
         self.slot(name).map(|slot| slot.fingerprint())
     }
@@ -111,19 +111,20 @@ impl RegistrySnapshot {
         self.owners.get(position)
     }
 
-    /// The definition of a tool that can run here: [`get`](Self::get), for what a model may see.
+    /// The definition of an available tool, which a model may see; [`get`](Self::get) also finds
+    /// unavailable ones.
     #[inline]
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let slot = self.slot(name).filter(|slot| slot.is_available())?;
         Some(&slot.entry.definition)
     }
 
-    /// All owners, sorted by name, unavailable ones included.
+    /// All owners, sorted by name, including unavailable ones.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &ToolEntry> {
         self.owners.iter().map(|slot| &slot.entry)
     }
 
-    /// The definitions a model may be shown, sorted by name: those of available tools.
+    /// The definitions of available tools, which a model may see, sorted by name.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
         self.callable.get_or_init(|| {
             let available = self.owners.iter().filter(|slot| slot.is_available());
@@ -131,8 +132,8 @@ impl RegistrySnapshot {
         })
     }
 
-    /// The names of available tools that may have been meant by an unknown one, the likeliest first,
-    /// at most three; only those that `filter` lets pass.
+    /// The names of available tools that are similar to an unknown name, best match first, at most
+    /// three, among those that pass `filter`.
     ///
     /// ```
     /// use toolcrib_core::Registry;
@@ -157,11 +158,11 @@ impl RegistrySnapshot {
         })
     }
 
-    /// The available tools that a question's words fit, the best first, at most `limit`; only those that
-    /// `filter` lets pass.
+    /// Searches the available tools by the words of a question, best match first, at most `limit`,
+    /// among those that pass `filter`.
     ///
-    /// The first search of a snapshot makes its index, some milliseconds for ten thousand tools; only
-    /// tools that are new to it are read.
+    /// The first search of a snapshot builds its index, which takes some milliseconds for ten
+    /// thousand tools; only new tools are read.
     pub fn search(
         &self,
         question: &str,
@@ -188,7 +189,7 @@ impl RegistrySnapshot {
         found.collect()
     }
 
-    /// Which words of a question fit a tool, and where they stand.
+    /// Which words of a question match a tool, and where.
     pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
         let position = self.owners.position(name);
         position.map_or_else(Vec::new, |position| self.words().matches(question, position))
@@ -198,22 +199,22 @@ impl RegistrySnapshot {
         self.words.get_or_init(|| Index::of(self.owners.iter().map(|slot| slot.document())))
     }
 
-    /// Every entry that did not get its name, with the owner's origin, sorted by name.
+    /// Every entry that did not get its name, with the owner's source, sorted by name.
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
     }
 
-    /// The fallbacks whose place another tool has taken, as it may. No conflicts.
+    /// The fallbacks that other tools have overridden. These are not conflicts.
     pub fn overridden(&self) -> impl Iterator<Item = &ToolEntry> {
         self.waiting.iter().filter(|slot| slot.is_fallback()).map(|slot| &slot.entry)
     }
 
-    /// Names that were given up and are kept for their last owner's layer, sorted.
+    /// Names that are reserved for their last owner's layer, sorted.
     pub fn reserved(&self) -> &[Reservation] {
         &self.reserved
     }
 
-    /// Names whose owner would be another one if the same declarations were loaded afresh, sorted.
+    /// Names that would have another owner if the same declarations were loaded afresh, sorted.
     pub fn would_differ(&self) -> Vec<Divergence> {
         let of_one_name = self.waiting.chunk_by(|a, b| a.name() == b.name());
         of_one_name
@@ -232,9 +233,8 @@ impl RegistrySnapshot {
             .collect()
     }
 
-    /// A copy in which some tools have other definitions, and everything else is as it was. Those of
-    /// names that nobody owns are left out. For what [`Tool::refresh`](toolcrib_tool::Tool::refresh)
-    /// returns.
+    /// A copy in which some tools have new definitions. Unknown names are ignored. For the
+    /// definitions that [`Tool::refresh`](toolcrib_tool::Tool::refresh) returns.
     #[must_use]
     pub fn refreshed(&self, definitions: impl IntoIterator<Item = Arc<ToolDefinition>>) -> Self {
         let others = definitions.into_iter().filter_map(|definition| {
@@ -246,9 +246,9 @@ impl RegistrySnapshot {
         self.with_owners(self.owners.with(others))
     }
 
-    /// A copy for a registry of its own, in which some tools run other bodies: those for which
-    /// `replace` returns one. Such a tool is available, whatever the original needs. The definitions
-    /// and the names stay. For tests that record or replace what tools do.
+    /// A copy for a separate registry, in which tools run other bodies if `replace` returns one.
+    /// Such a tool is always available. Definitions and names stay the same. For tests that record
+    /// or replace what tools do.
     #[must_use]
     pub fn with_bodies(&self, replace: impl Fn(&ToolEntry) -> Option<Body>) -> Self {
         let slots = self.owners.iter().map(|slot| {
@@ -274,7 +274,7 @@ impl RegistrySnapshot {
         Self::assemble(parts)
     }
 
-    /// The bodies of all entries that have one, owners and those that wait.
+    /// The bodies of all entries, including those that wait for a name.
     pub(crate) fn bodies(&self) -> impl Iterator<Item = &Arc<LiveBody>> {
         self.owners.iter().chain(&self.waiting).filter_map(|slot| slot.live())
     }
@@ -300,7 +300,7 @@ impl RegistrySnapshot {
         self.reserved.get(found)
     }
 
-    /// The layer that may have a name nobody has.
+    /// The layer for which a name is reserved.
     pub(super) fn reserved_for(&self, name: &str) -> Option<Layer> {
         self.reservation(name).map(Reservation::layer)
     }

@@ -1,4 +1,4 @@
-//! The units that declare tools, and their place in the order that decides names.
+//! Units that declare tools.
 
 use std::fmt;
 
@@ -7,9 +7,8 @@ use toolcrib_tool::{Layer, Source};
 
 /// A unit that declares tools and is replaced as a whole: a manifest file, an upstream server.
 ///
-/// Its identity is the layer and the name. The rank only orders it among the units of its layer:
-/// lower ranks first (for manifests the position of the directory in the configuration), then the
-/// names by their bytes.
+/// It is identified by layer and name. The rank only orders the units of a layer: lower ranks first
+/// (for manifests, the index of the directory in the configuration), then names by their bytes.
 ///
 /// ```
 /// use toolcrib_core::SourceUnit;
@@ -42,7 +41,7 @@ impl SourceUnit {
         self.key.layer
     }
 
-    /// The name, as [`Source::unit`] has it.
+    /// The name, as in [`Source::unit`].
     pub fn name(&self) -> &str {
         &self.key.name
     }
@@ -54,7 +53,7 @@ impl fmt::Display for SourceUnit {
     }
 }
 
-/// What makes a unit the one it is.
+/// The key of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct UnitKey {
     pub(super) layer: Layer,
@@ -71,7 +70,7 @@ impl UnitKey {
     }
 }
 
-/// A key that is only looked at.
+/// A borrowed key.
 #[derive(Debug, Hash)]
 pub(super) struct UnitRef<'a> {
     layer: Layer,
@@ -96,14 +95,14 @@ impl fmt::Display for UnitKey {
     }
 }
 
-/// Where an entry stands within its layer.
+/// The position of an entry within its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntryPosition {
-    /// Registered by itself; the number counts such registrations.
+    /// Registered individually; the number counts such registrations.
     Registered(u64),
     /// Declared by a unit of that rank, at that position.
     Declared {
-        /// Of the unit; units of one rank go by name.
+        /// The unit's rank; units of equal rank are ordered by name.
         rank: u32,
         /// Within the unit.
         position: u32,

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 
 use toolcrib_tool::ToolName;
 
-/// Bytes of a cut name that tell it from others: `_` and eight digits of a hash.
+/// The length of the suffix of a truncated name: `_` and eight digits of a hash.
 const SUFFIX: usize = 9;
 
-/// The name of an upstream's tool here: `upstream_tool`, with `_` for every character a name cannot
-/// have. A name over [`ToolName::MAX_LEN`] is cut and ends in a hash of the whole, which is the same
-/// in every run.
+/// The exposed name of an upstream's tool: `upstream_tool`, with `_` for invalid characters. A name
+/// over [`ToolName::MAX_LEN`] is truncated and gets a stable hash of the whole as suffix.
 ///
-/// Two tools that become equal are a conflict like any other. The original name is used on the wire.
+/// Two equal exposed names are a normal conflict. The original name is used on the wire.
 ///
 /// ```
 /// use toolcrib_core::exposed_name;
@@ -36,8 +35,8 @@ pub fn exposed_name(upstream: &str, tool: &str) -> String {
     name
 }
 
-/// FNV-1a: names must be the same in every version and on every machine, which no hasher of a
-/// library promises.
+/// FNV-1a, because names must be the same in every version and on every machine, which library
+/// hashers do not guarantee.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,14 +1,14 @@
-//! How much a store keeps of one identity and of all together, and the error at a bound.
+//! Bounds of stores, per identity and in total.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// How many entries a store keeps.
+/// How many entries a store holds.
 ///
-/// Identities cannot fill each other's shares, neither one nor many together: when all have reached
-/// `total`, an identity that holds less than its [`reserve`](Self::reserve) still gets in, up to twice
-/// the total. Expired entries make room first.
+/// Identities cannot use up each other's shares: even when `total` is reached, an identity that
+/// holds less than its [`reserve`](Self::reserve) can add entries, up to twice the total. Expired
+/// entries make room first.
 ///
 /// ```
 /// use toolcrib_core::bounds::Bounds;
@@ -24,10 +24,10 @@ use std::time::Duration;
 pub struct Bounds {
     /// Entries of one identity. Default 1,000.
     pub per_identity: usize,
-    /// Entries of all identities together, beyond which each has its [`reserve`](Self::reserve) only.
+    /// Entries of all identities together. Beyond it, each has only its [`reserve`](Self::reserve).
     /// Default 10,000.
     pub total: usize,
-    /// The key in the host's settings that changes them, for the error at a bound. Default: none.
+    /// The configuration key of the bound, for error messages. Default: none.
     pub setting: Option<&'static str>,
 }
 
@@ -38,34 +38,35 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// So many entries of one identity, and ten times as many of all.
+    /// Bounds with this many entries per identity, and ten times as many in total.
     pub const fn per_identity(entries: usize) -> Self {
         let total = entries.saturating_mul(10);
         Self { per_identity: entries, total, setting: None }
     }
 
-    /// The same with another bound on the entries of all identities.
+    /// Sets the bound on the entries of all identities.
     #[must_use]
     pub const fn with_total(mut self, entries: usize) -> Self {
         self.total = entries;
         self
     }
 
-    /// The same, changed by this key of the host's settings.
+    /// Sets the configuration key of the bound.
     #[must_use]
     pub const fn named(mut self, setting: &'static str) -> Self {
         self.setting = Some(setting);
         self
     }
 
-    /// Entries that an identity may have although all identities together have reached the total: a
-    /// tenth of its share, and at least one.
+    /// Entries that an identity may have even if the total is reached: a tenth of its share, at
+    /// least one.
     pub const fn reserve(&self) -> usize {
         let tenth = self.per_identity / 10;
         if tenth == 0 { 1 } else { tenth }
     }
 
-    /// Fails if there is no room for one entry more, where one identity has `own` and all have `all`.
+    /// Fails if there is no room for one more entry, if the identity has `own` entries and all
+    /// identities have `all`.
     pub fn admit(&self, what: &'static str, own: usize, all: usize) -> Result<(), Full> {
         let (whose, limit) = if own >= self.per_identity {
             (Whose::Identity, self.per_identity)
@@ -80,7 +81,7 @@ impl Bounds {
     }
 }
 
-/// The identity that holds the most entries: the one that makes room where all hold too many.
+/// The identity that holds the most entries, and makes room when the total is reached.
 pub(crate) fn largest_holder<'a>(identities: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut entries: HashMap<&str, usize> = HashMap::new();
     for identity in identities {
@@ -94,26 +95,26 @@ pub(crate) fn largest_holder<'a>(identities: impl Iterator<Item = &'a str>) -> O
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Whose {
-    /// That of the identity that asks. Others are not affected.
+    /// The bound of the requesting identity. Others are not affected.
     Identity,
-    /// That of all identities together. The identity that asks holds more than its reserve, or all
-    /// hold twice their bound.
+    /// The bound of all identities together. The requesting identity holds more than its reserve,
+    /// or all hold twice the bound.
     All,
 }
 
-/// A store holds as much as it may: which bound was reached, and whose.
+/// A bound of a store was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Full {
-    /// What there is too much of, as a plural: `waiting calls`.
+    /// What the bound counts, as a plural: `waiting calls`.
     pub what: &'static str,
     /// Whose bound it is.
     pub whose: Whose,
     /// The bound.
     pub limit: usize,
-    /// After how long an entry expires and makes room, where the store knows it.
+    /// When an entry will expire and make room, if known.
     pub retry_after: Option<Duration>,
-    /// The key in the host's settings that changes the bound, where there is one.
+    /// The configuration key of the bound, if there is one.
     pub setting: Option<&'static str>,
 }
 
@@ -123,14 +124,14 @@ impl Full {
         Self { what, whose, limit, retry_after: None, setting: None }
     }
 
-    /// Says when there will be room.
+    /// Sets when there will be room.
     #[must_use]
     pub const fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// Says which key of the settings changes the bound.
+    /// Sets the configuration key of the bound.
     #[must_use]
     pub const fn with_setting(mut self, key: &'static str) -> Self {
         self.setting = Some(key);

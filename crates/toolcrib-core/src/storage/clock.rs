@@ -1,4 +1,4 @@
-//! The time of day, for what outlives a process: when a waiting call was made and when it expires.
+//! Wall-clock time for data that outlives a process.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// A moment that does not come.
+    /// A time that is never reached.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// That many milliseconds after the beginning of 1970.
+    /// Creates it from milliseconds since the beginning of 1970.
     pub const fn from_unix_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -32,13 +32,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment so much later; [`NEVER`](Self::NEVER) if that is beyond all time.
+    /// The time after this duration; [`NEVER`](Self::NEVER) on overflow.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// How long since an earlier moment; nothing since a later one.
+    /// The duration since an earlier time; zero for a later one.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Says what time it is. Tests bring their own.
+/// A clock, which tests can replace.
 ///
 /// Any `Fn() -> Timestamp` is one.
 pub trait Clock: Send + Sync {
@@ -70,7 +70,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // A clock before 1970 is one nobody has set: what it stamps expires at once.
+        // A clock before 1970 is not set; its timestamps expire at once.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }

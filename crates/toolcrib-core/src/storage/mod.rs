@@ -1,4 +1,4 @@
-//! What every store shares: the time of day and bounds per identity.
+//! Parts that all stores share: wall-clock time and bounds per identity.
 
 pub mod bounds;
 pub mod clock;

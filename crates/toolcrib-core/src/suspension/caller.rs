@@ -1,4 +1,4 @@
-//! Who made a suspended call, and with what: enough to go on with the call as its caller.
+//! The caller of a suspended call, stored so that the call can be resumed as its caller.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,37 @@ use crate::Toolset;
 use crate::approval::policy::Policy;
 use crate::identity::fingerprint::Fingerprint;
 
-/// Who made a suspended call, and with what.
+/// The caller of a suspended call.
 ///
-/// A call that was suspended runs with these values, whoever resolves it: what was decided on is
-/// what runs. Where the host manages the client, the rights that the client has at the time of the
-/// decision hold in place of those kept here
-/// ([`CallerRights`](crate::approval::CallerRights)).
+/// A suspended call runs with these values, whoever resolves it, so that what was decided on is
+/// what runs. If the host manages the client, the client's rights at the time of the decision
+/// replace those stored here ([`CallerRights`](crate::approval::CallerRights)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
     /// The values of the caller's context.
     values: BTreeMap<String, Value>,
-    /// The fingerprint of those among them that the tool takes.
+    /// The fingerprint of the injected ones.
     injected: Fingerprint,
-    /// The toolset beyond which the caller sees nothing, as its rules; absent: all tools.
+    /// The rules of the caller's toolset; absent for all tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     toolset: Option<Value>,
-    /// The caller's own rules, as they are configured.
+    /// The caller's own policy rules.
     #[serde(default)]
     scope: Value,
-    /// The client that the call came from, by the name that the host gave it.
+    /// The client's name, as set by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client: Option<String>,
-    /// What tells the client from another of the same name.
+    /// Distinguishes clients of the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client_key: Option<String>,
     may_approve: bool,
-    /// Whether the same call, made again, is answered with this one's answer.
+    /// Whether making the same call again joins this one.
     joinable: bool,
 }
 
 impl Default for Caller {
-    /// Nobody in particular, without values and rights.
+    /// An anonymous caller without values and rights.
     fn default() -> Self {
         Self {
             values: BTreeMap::new(),
@@ -57,8 +56,7 @@ impl Default for Caller {
 }
 
 impl Caller {
-    /// A caller with these values, of which the tool of this definition takes those that it
-    /// declares.
+    /// A caller with these values; the definition determines which are injected.
     pub fn new(definition: &ToolDefinition, values: &ContextValues) -> Self {
         Self {
             values: values.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect(),
@@ -67,7 +65,7 @@ impl Caller {
         }
     }
 
-    /// The same with the toolset and the rules that its calls are held to.
+    /// Sets the toolset and the rules that apply to its calls.
     pub(crate) fn within(
         mut self,
         toolset: Option<&Toolset>,
@@ -99,33 +97,33 @@ impl Caller {
         self.values.get(key)
     }
 
-    /// The user on whose behalf the call was made, if the host stated one.
+    /// The user, if the host stated one.
     pub fn user(&self) -> Option<&Value> {
         self.value(Identity::USER)
     }
 
-    /// The tenant on whose behalf the call was made, if the host stated one.
+    /// The tenant, if the host stated one.
     pub fn tenant(&self) -> Option<&Value> {
         self.value(Identity::TENANT)
     }
 
-    /// The fingerprint of all of them.
+    /// The fingerprint of all values.
     pub(crate) fn values_digest(&self) -> Fingerprint {
         let values = self.values.iter().map(|(key, value)| (key.clone(), value.clone()));
         Fingerprint::of_json(&Value::Object(values.collect()))
     }
 
-    /// The fingerprint of the values that the tool takes.
+    /// The fingerprint of the injected values.
     pub fn injected(&self) -> Fingerprint {
         self.injected
     }
 
-    /// The client that the call came from, if the host has named it.
+    /// The client's name, if the host set one.
     pub fn client_name(&self) -> Option<&str> {
         self.client.as_deref()
     }
 
-    /// What tells the client from another of the same name, if the host has said it
+    /// The key that distinguishes clients of the same name, if the host set one
     /// ([`TurnOptions::client_key`](crate::TurnOptions::client_key)).
     pub fn client_key(&self) -> Option<&str> {
         self.client_key.as_deref()

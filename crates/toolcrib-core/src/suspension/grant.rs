@@ -1,4 +1,4 @@
-//! The one-shot proof that a suspended call was resolved.
+//! Grants: one-time proofs that a suspended call was resolved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ use crate::storage::clock::Timestamp;
 
 /// Proof that one suspended call was resolved, and how.
 ///
-/// Made by [`redeem`](super::redeem) only: it has no constructor, cannot be cloned and cannot be
-/// deserialised. It is bound to the call's id, to the tool as it was defined, to the arguments, to
-/// the values the host injects, to the identity and to a time.
+/// Only [`redeem`](super::redeem) creates it: it has no constructor and cannot be cloned or
+/// deserialized. It is bound to the call's id, the tool's definition, the arguments, the injected
+/// values, the identity and a time.
 ///
 /// ```compile_fail
 /// fn twice(grant: toolcrib_core::suspension::Grant) {
@@ -28,14 +28,14 @@ use crate::storage::clock::Timestamp;
 /// let forged: toolcrib_core::suspension::Grant = serde_json::from_str("{}").unwrap();
 /// ```
 #[derive(Debug)]
-#[must_use = "a grant that is dropped leaves its call without an answer"]
+#[must_use = "dropping a grant leaves its call without an answer"]
 pub struct Grant {
     suspension: Suspension,
     granted: Granted,
-    /// The approver's own arguments, in place of the call's.
+    /// The approver's changed arguments, if any.
     changed: Option<String>,
     redeemed_at: Timestamp,
-    /// Who has decided, if anybody has.
+    /// Who decided, if known.
     decided_by: Option<Arc<str>>,
     spent: AtomicBool,
 }
@@ -49,18 +49,18 @@ pub enum Granted {
         /// What else was approved with it.
         remember: Remember,
     },
-    /// The call runs again, knowing the answer to its question.
+    /// The call runs again with the answer to its question.
     Answer(Value),
-    /// Somebody else has done the work: the output is there, and nothing runs.
+    /// The output was submitted; nothing runs.
     Output(ToolOutput),
-    /// The call may not run, or has no answer to wait for.
+    /// The call was denied.
     Denied {
         /// Why, for the model.
         message: String,
     },
-    /// Nobody resolved the call in time.
+    /// The call expired.
     Expired,
-    /// Nobody wants the answer any more.
+    /// The call was cancelled.
     Cancelled,
 }
 
@@ -81,13 +81,13 @@ impl Grant {
         }
     }
 
-    /// Notes who has decided, for the audit log.
+    /// Sets who decided, for the audit log.
     pub(super) fn decided_by(mut self, who: impl Into<Arc<str>>) -> Self {
         self.decided_by = Some(who.into());
         self
     }
 
-    /// Who has decided, if the host said it and it was a decision.
+    /// Who decided, if it was a decision and the host named the decider.
     pub(crate) fn decider(&self) -> Option<&str> {
         match self.granted {
             Granted::Expired | Granted::Cancelled => None,
@@ -95,14 +95,14 @@ impl Grant {
         }
     }
 
-    /// The digest of the question that was decided on, where the call waited for approval.
+    /// The digest of the question, if the call waited for approval.
     pub(crate) fn shown(&self) -> Option<String> {
         let kept = &self.suspension;
         let Waiting::Approval { reason, rule } = kept.waiting() else { return None };
         Some(question_digest(kept.tool(), kept.shown(), rule, reason).to_string())
     }
 
-    /// The suspended call as it was kept.
+    /// The suspended call as stored.
     pub fn suspension(&self) -> &Suspension {
         &self.suspension
     }
@@ -112,43 +112,41 @@ impl Grant {
         &self.granted
     }
 
-    /// Whether the call needs no further approval: it was approved, or had been before it waited for
-    /// an answer. A rule that denies it still does.
+    /// Whether the call needs no further approval: it was approved, now or before it waited for an
+    /// answer. A rule can still deny it.
     pub fn is_approved(&self) -> bool {
         matches!(self.granted, Granted::Run { .. } | Granted::Answer(_))
     }
 
-    /// Whether whoever approved has changed the arguments.
+    /// Whether the approver changed the arguments.
     pub fn is_changed(&self) -> bool {
         self.changed.is_some()
     }
 
-    /// Whether the call would run, or its output be taken over.
+    /// Whether the call would run or use a submitted output.
     pub(crate) fn lets_go_on(&self) -> bool {
         matches!(self.granted, Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_))
     }
 
-    /// The same grant, which now denies the call.
+    /// Turns the grant into a denial.
     pub(crate) fn denied(mut self, message: String) -> Self {
         self.granted = Granted::Denied { message };
         self
     }
 
-    /// The call to make: the arguments that were checked, or those the approver put in their place,
-    /// which nobody has checked yet.
+    /// The call to make: with the checked arguments, or with the approver's changed ones, which are
+    /// not checked yet.
     pub fn call(&self) -> ToolCall {
         let arguments = self.changed.as_deref().unwrap_or(self.suspension.arguments());
         ToolCall::new(self.suspension.bound_call_id(), self.suspension.tool(), arguments)
     }
 
-    /// Whether the grant is for this call of the tool of this fingerprint, with these arguments,
-    /// which have passed every check, with these injected values
-    /// ([`Fingerprint::of_injected`]), for this identity, at this time. The error, of kind
-    /// `denied`, is the call's answer.
+    /// Checks that the grant matches this call: the tool's fingerprint, the checked arguments, the
+    /// injected values ([`Fingerprint::of_injected`]), the identity, and the time. The error, of
+    /// kind `denied`, is the call's answer.
     ///
-    /// Arguments that the approver changed come from the grant itself ([`call`](Self::call)) and
-    /// get defaults and normal spelling on their way here, so they have no fingerprint to hold
-    /// them against.
+    /// Changed arguments come from the grant itself ([`call`](Self::call)) and are normalized
+    /// before this check, so their fingerprint is not compared.
     pub fn check(
         &self,
         call: &CallId,
@@ -159,7 +157,7 @@ impl Grant {
         now: Timestamp,
     ) -> Result<(), ToolError> {
         let kept = &self.suspension;
-        // An answer that came in time may be used a little later; a grant is not a stock.
+        // A grant has to be used soon after it was redeemed.
         if now.since(self.redeemed_at) > GRANT_LIFE {
             return Err(ToolError::denied("the decision on this call has expired")
                 .with_hint("Make the call again."));
@@ -183,8 +181,8 @@ impl Grant {
         Ok(())
     }
 
-    /// Uses the grant up. A call is lent its grant, and middleware may send a call on more than
-    /// once: only one of them runs.
+    /// Uses up the grant. Middleware may run a call more than once, but only one of them uses the
+    /// grant.
     pub(crate) fn spend(&self) -> Result<(), ToolError> {
         if self.spent.swap(true, Ordering::AcqRel) {
             return Err(ToolError::denied("the decision was for one run, which has been made")
@@ -193,8 +191,7 @@ impl Grant {
         Ok(())
     }
 
-    /// The part of [`check`](Self::check) that needs no arguments: whether the tool is still the
-    /// one that was decided on.
+    /// The part of [`check`](Self::check) that needs no arguments: whether the tool is unchanged.
     pub fn check_definition(&self, definition: Fingerprint) -> Result<(), ToolError> {
         if definition == self.suspension.definition_hash() {
             return Ok(());
@@ -206,11 +203,11 @@ impl Grant {
         Err(ToolError::denied(what).with_hint("Make the call again."))
     }
 
-    /// The failure the call is answered with, where it was not granted anything.
+    /// The error that answers a call that was not granted.
     pub fn refusal(&self) -> Option<ToolError> {
         let kept = &self.suspension;
         let waited = readable(self.redeemed_at.since(kept.created_at()));
-        // How long it could wait. When somebody noticed that its time was over is another matter.
+        // The configured wait, not the time at which the expiry was noticed.
         let limit = readable(kept.expires_at().since(kept.created_at()));
         match &self.granted {
             Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_) => None,
@@ -242,16 +239,16 @@ impl Grant {
         }
     }
 
-    /// Takes the grant apart. Spending it ends it.
+    /// Takes the decision out of the grant, which ends it.
     pub fn into_granted(self) -> Granted {
         self.granted
     }
 }
 
-/// How long after its making a grant may be used.
+/// How long a grant is valid.
 const GRANT_LIFE: Duration = Duration::from_secs(60);
 
-/// Whole seconds from one second up: nobody waits for milliseconds.
+/// Rounds to whole seconds from one second up.
 pub(crate) fn readable(waited: Duration) -> String {
     if waited.as_secs() > 0 {
         format!("{} s", waited.as_secs())

@@ -8,7 +8,7 @@ use crate::{NoRandomness, unguessable};
 
 /// The id of a suspended call: 32 hexadecimal digits that nobody can guess.
 ///
-/// Nothing else is one, so that an id can be used in a file's name as it is.
+/// Only valid ids can be constructed, so an id is safe in a file name.
 ///
 /// ```
 /// use toolcrib_core::suspension::SuspensionId;
@@ -64,7 +64,7 @@ impl fmt::Display for SuspensionId {
     }
 }
 
-/// A text that is no id.
+/// The error for an invalid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidId(());
 

@@ -1,4 +1,4 @@
-//! Suspended calls kept in memory: gone with the process.
+//! A suspension store in memory.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -11,10 +11,10 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::storage::bounds::{Bounds, Full, Whose, largest_holder};
 use crate::storage::clock::Timestamp;
 
-/// What there may be too many of.
+/// What the bounds count, for error messages.
 const WHAT: &str = "calls that wait";
 
-/// A store in memory, within bounds per identity. What has expired makes room first.
+/// A store in memory with bounds per identity. Expired calls make room first.
 #[derive(Debug, Default)]
 pub struct MemorySuspensions {
     bounds: Bounds,
@@ -25,12 +25,12 @@ pub struct MemorySuspensions {
 struct Entries {
     waiting: HashMap<SuspensionId, Suspension>,
     settled: HashMap<SuspensionId, Settled>,
-    /// Who did what with the calls that were taken.
+    /// How resolved calls were resolved.
     resolved: HashMap<SuspensionId, Resolved>,
     by_call: ByCall,
 }
 
-/// The calls that can be joined, by what makes two calls the same.
+/// The calls that can be joined, by call key.
 #[derive(Debug, Default)]
 struct ByCall(HashMap<Fingerprint, Vec<SuspensionId>>);
 
@@ -62,7 +62,7 @@ impl Entries {
         Some(removed)
     }
 
-    /// Forgets by which call one was found that is gone from both tables.
+    /// Removes the join entry of a call that is gone from both tables.
     fn forget_call(&mut self, gone: &Suspension) {
         let id = gone.id();
         if !gone.caller().is_joinable()
@@ -98,8 +98,7 @@ impl MemorySuspensions {
         Self::default()
     }
 
-    /// An empty store within other bounds: so many calls may wait, and as many outcomes wait for their
-    /// callers.
+    /// An empty store with other bounds, which apply to waiting calls and to unfetched outcomes.
     pub fn within(bounds: Bounds) -> Self {
         Self { bounds, entries: Mutex::default() }
     }
@@ -122,7 +121,7 @@ impl MemorySuspensions {
         let own = |kept: &HashMap<_, Suspension>| {
             kept.values().filter(|one| one.identity() == suspension.identity()).count()
         };
-        // The newest one knows what time it is.
+        // Uses the newest call's time as the current time.
         let now = suspension.created_at();
         if let Err(full) = self.bounds.admit(WHAT, own(kept), kept.len()) {
             let old = kept
@@ -149,7 +148,7 @@ impl MemorySuspensions {
         Ok(())
     }
 
-    /// Takes a call and keeps who did what with it, as one step.
+    /// Takes a call and stores how it was resolved, atomically.
     fn taken(
         &self,
         id: &SuspensionId,
@@ -201,7 +200,7 @@ impl MemorySuspensions {
             for id in old.map(|old| old.suspension().id().clone()).collect::<Vec<_>>() {
                 entries.remove_settled(&id);
             }
-            // An outcome that nobody fetched is the identity's own to lose.
+            // Unfetched outcomes of the identity make room first.
             while let Some(full) = full(&entries.settled) {
                 let all = entries.settled.values().map(|one| one.suspension().identity());
                 let Some(whose) = makes_room(&full, identity, all) else { break };
@@ -216,8 +215,8 @@ impl MemorySuspensions {
     }
 }
 
-/// Whose oldest entry makes room at a bound: one's own, or, at the bound of all, that of the identity
-/// that holds most.
+/// The identity whose oldest entry makes room: the requester, or, at the total bound, the one that
+/// holds the most.
 fn makes_room<'a>(full: &Full, own: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
     match full.whose {
         Whose::Identity => Some(own.to_owned()),

@@ -39,7 +39,7 @@ pub use settled::{Outcome, Settled};
 pub use store::{StoreError, SuspensionStore};
 pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, client_output};
 
-/// What has become of a call: its final answer, or that it waits.
+/// The state of a call: its final answer, or its suspension.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -49,14 +49,14 @@ pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, clie
 pub enum Answer {
     /// The final answer.
     Done(ToolResult),
-    /// It waits, and its final answer is still to come.
+    /// It waits for its final answer.
     Suspended(Box<Suspension>),
 }
 
-/// A call that waits for somebody: plain data, which survives the process that made it.
+/// A suspended call, as plain data that outlives its process.
 ///
-/// Its arguments have been checked; it is bound to them, to the definition they were checked
-/// against, to the values the host injects, and to the identity that called. [`redeem`] turns it into a [`Grant`] once.
+/// Its arguments have been checked. It is bound to them, to the definition, to the injected values,
+/// and to the caller's identity. [`redeem`] turns it into a [`Grant`] once.
 ///
 /// ```
 /// use toolcrib_core::clock::Timestamp;
@@ -100,31 +100,31 @@ pub struct Suspension {
 #[serde(tag = "for", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// A decision whether it may run.
+    /// Approval.
     Approval {
-        /// Why somebody is asked.
+        /// Why approval is needed.
         reason: String,
-        /// Which rule asks.
+        /// The rule that requires it.
         rule: String,
     },
     /// The output of a tool that the client runs.
     Client,
-    /// An answer to a question that the tool has asked.
+    /// An answer to the tool's question.
     Input {
         /// The question.
         message: String,
         /// JSON Schema of the answer.
         schema: Value,
-        /// The questions, if it is not that one.
+        /// The questions, if there are several.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<InputPart>,
-        /// What the tool wants back with the answer. Not for whoever is asked.
+        /// State that the tool gets back with the answer. It is not shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remembered: Option<Value>,
     },
-    /// Work that goes on elsewhere.
+    /// External work.
     Pending {
-        /// The id under which that work is known.
+        /// The id of that work.
         ticket: String,
     },
 }
@@ -140,7 +140,7 @@ impl Waiting {
         }
     }
 
-    /// What the tool keeps until it runs again.
+    /// The state that the tool gets back when it runs again.
     pub(crate) fn remembered(&self) -> Option<&Value> {
         match self {
             Self::Input { remembered, .. } => remembered.as_ref(),
@@ -149,11 +149,11 @@ impl Waiting {
     }
 }
 
-/// What makes two calls of one caller the same.
+/// The parts that identify equal calls of one caller.
 pub(crate) struct CallKey<'k> {
     pub(crate) definition: Fingerprint,
     pub(crate) arguments: Fingerprint,
-    /// The injected values; all values of its context for a call that has begun its work.
+    /// The injected values, or all context values for a call that had already started.
     pub(crate) values: Fingerprint,
     pub(crate) identity: &'k str,
     pub(crate) session: Option<&'k str>,
@@ -189,7 +189,7 @@ impl From<Ticket> for Waiting {
 }
 
 impl Suspension {
-    /// Suspends a call of `entry` with arguments that have passed every check.
+    /// Creates the suspension of a call of `entry` with checked arguments.
     pub fn new(
         call: &CallId,
         entry: &ToolEntry,
@@ -202,8 +202,7 @@ impl Suspension {
         Self::of(call, tool, arguments, waiting, (created_at, expires_at))
     }
 
-    /// As [`new`](Self::new), with the name and the fingerprint of the tool, and from when until
-    /// when.
+    /// As [`new`](Self::new), with the name and the fingerprint of the tool, and the times.
     pub(crate) fn of(
         call: &CallId,
         (tool, definition): (&str, Fingerprint),
@@ -229,35 +228,35 @@ impl Suspension {
         })
     }
 
-    /// Binds it to an identity. Without one it is bound to callers that have none.
+    /// Binds it to an identity. Default: to callers without identity.
     #[must_use]
     pub fn for_identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
     }
 
-    /// Notes who made the call, and with which values: the call runs with these.
+    /// Sets the caller, with whose values the call runs.
     #[must_use]
     pub fn by(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
-    /// Notes what whoever approves is shown.
+    /// Sets what the approver is shown.
     #[must_use]
     pub fn showing(mut self, shown: ShownCall) -> Self {
         self.shown = shown;
         self
     }
 
-    /// Notes the session the call belongs to.
+    /// Sets the session of the call.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Its own id, which cannot be guessed.
+    /// Its unguessable id.
     pub fn id(&self) -> &SuspensionId {
         &self.id
     }
@@ -267,24 +266,24 @@ impl Suspension {
         &self.call_id
     }
 
-    /// The tool that is to run.
+    /// The name of the tool.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The arguments, as checked: JSON text.
+    /// The checked arguments as JSON text.
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
 
-    /// The call, as the caller would make it again.
+    /// The call as the caller made it.
     pub fn call(&self) -> ToolCall {
         self.outermost_call().unwrap_or_else(|| {
             ToolCall::new(self.call_id.as_str(), self.tool.as_str(), self.arguments.as_str())
         })
     }
 
-    /// What it waits for.
+    /// The suspension.
     pub fn waiting(&self) -> &Waiting {
         &self.waiting
     }
@@ -299,29 +298,29 @@ impl Suspension {
         self.argument_hash
     }
 
-    /// On whose behalf the call was made; empty where the host named nobody.
+    /// The identity on whose behalf the call was made; empty if the host named none.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Who made the call, and with which values.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// What whoever approves is shown.
+    /// What the approver is shown.
     pub fn shown(&self) -> &ShownCall {
         &self.shown
     }
 
-    /// Whether the caller made the same call: the same tool with the same arguments and injected
-    /// values, in the same session.
+    /// Whether the other call is the same: the same caller, tool, arguments, injected values and
+    /// session.
     pub fn is_same_call(&self, other: &Self) -> bool {
         self.call_key() == other.call_key()
     }
 
-    /// The digest of everything that makes two calls of one caller the same: the caller, the
-    /// session, and the tool with its arguments and injected values. Stores find calls by it.
+    /// The digest of everything that identifies equal calls: the caller, the session, and the tool
+    /// with its arguments and injected values. Stores find calls by it.
     pub fn call_key(&self) -> Fingerprint {
         let (definition, arguments, values) = self.outermost_identity();
         CallKey {
@@ -341,17 +340,17 @@ impl Suspension {
         self.session.as_deref()
     }
 
-    /// Since when it waits.
+    /// When it was suspended.
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// Until when it waits.
+    /// When it expires.
     pub fn expires_at(&self) -> Timestamp {
         self.expires_at
     }
 
-    /// Whether it has waited long enough.
+    /// Whether it has expired.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }

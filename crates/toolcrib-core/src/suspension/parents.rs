@@ -1,4 +1,4 @@
-//! The calls that a suspended call was made within: enough to make them again after a restart.
+//! The ancestors of a suspended nested call, stored so that they can be repeated after a restart.
 
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::{RawArguments, ToolCall, ToolResult};
@@ -6,48 +6,47 @@ use toolcrib_tool::{RawArguments, ToolCall, ToolResult};
 use super::Suspension;
 use crate::identity::fingerprint::Fingerprint;
 
-/// The calls that led to a suspended call.
+/// The ancestors of a suspended call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Within {
-    /// The suspended call as it is made. The suspension itself has the id of the outermost call,
-    /// which is the one that the caller knows.
+    /// The nested call itself. The suspension has the id of the root call, which the caller knows.
     pub(crate) nested: MadeCall,
-    /// The calls that lead to it, the outermost first. There is at least one.
+    /// Its ancestors, outermost first; at least one.
     pub(crate) frames: Vec<Frame>,
-    /// The executor in which these calls are at work and wait. Absent: they have ended, because they
-    /// only handed the call on.
+    /// The executor in which the ancestors stay alive. Absent if they have ended because they only
+    /// delegated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) alive_in: Option<String>,
 }
 
-/// Which call a running tool made.
+/// Identifies a call that a running tool made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MadeCall {
     pub(crate) call_id: String,
     pub(crate) tool: String,
-    /// The digest of its arguments as they were written.
+    /// The digest of its arguments as written.
     pub(crate) arguments: Fingerprint,
 }
 
-/// One of the calls that lead to a suspended one.
+/// One ancestor of a suspended call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Frame {
-    /// The call as its maker made it.
+    /// The call as its parent made it.
     pub(crate) made: MadeCall,
     pub(crate) definition: Fingerprint,
-    /// Its arguments as checked: JSON text.
+    /// Its checked arguments as JSON text.
     pub(crate) arguments: String,
-    /// Whether it may be made again from its start.
+    /// Whether it may be repeated from its start.
     pub(crate) is_repeatable: bool,
-    /// The calls it has made that have ended, for when it is made again.
+    /// Its finished nested calls, for the repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) finished: Vec<Finished>,
 }
 
-/// A nested call that has ended, and its answer.
+/// A finished nested call with its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Finished {
@@ -65,24 +64,24 @@ impl MadeCall {
     }
 }
 
-/// The digest of arguments as they were written.
+/// The digest of arguments as written.
 fn written(arguments: &RawArguments) -> Fingerprint {
     Fingerprint::of_bytes(arguments.as_str().as_bytes())
 }
 
 impl Within {
-    /// Whether all of these calls may be made again from their start.
+    /// Whether all ancestors may be repeated from their start.
     pub(crate) fn is_repeatable(&self) -> bool {
         self.frames.iter().all(|frame| frame.is_repeatable)
     }
 
-    /// Whether this is the call that waits. Tools that only hand a call on may write its arguments
-    /// in another way the next time.
+    /// Whether this is the waiting call. Tools that only delegate may write its arguments
+    /// differently when repeated.
     pub(crate) fn is_nested(&self, call: &MadeCall) -> bool {
         self.is_made(&self.nested, call)
     }
 
-    /// Whether this is the call of that frame.
+    /// Whether this is the ancestor with that index.
     pub(crate) fn is_frame(&self, frame: usize, call: &MadeCall) -> bool {
         self.frames.get(frame).is_some_and(|frame| self.is_made(&frame.made, call))
     }
@@ -96,8 +95,8 @@ impl Within {
 }
 
 impl Suspension {
-    /// Notes the calls that led to this one and wait with it. From now on the suspension has the id
-    /// of the outermost one, which the caller knows.
+    /// Adds the ancestors, which wait with it. The suspension then has the id of the root call,
+    /// which the caller knows.
     pub(crate) fn made_within(mut self, within: Within) -> Self {
         if let Some(outermost) = within.frames.first() {
             self.call_id.clone_from(&outermost.made.call_id);
@@ -110,8 +109,7 @@ impl Suspension {
         self.within.as_ref()
     }
 
-    /// The id under which the call itself is made: another than the caller's, if a running tool has
-    /// made it.
+    /// The id of the call itself, which differs from the caller's if a running tool made it.
     pub(crate) fn bound_call_id(&self) -> &str {
         self.within.as_ref().map_or(&self.call_id, |within| &within.nested.call_id)
     }
@@ -120,33 +118,31 @@ impl Suspension {
         self.within.as_ref()?.frames.first()
     }
 
-    /// The tool that the caller has called, where a running call of that tool made this one, directly
-    /// or through others. The caller's call waits too.
+    /// The tool that the caller called, if this is a nested call below it. The caller's call waits,
+    /// too.
     pub fn made_by(&self) -> Option<&str> {
         self.outermost().map(|frame| frame.made.tool.as_str())
     }
 
-    /// The tools whose running calls led to this one, the outermost first. Empty for a call that the
-    /// caller made itself.
+    /// The tools of its ancestors, outermost first. Empty for a call that the caller made directly.
     pub fn callers(&self) -> impl Iterator<Item = &str> {
         let frames = self.within.iter().flat_map(|within| &within.frames);
         frames.map(|frame| frame.made.tool.as_str())
     }
 
-    /// The tool that the caller has called: the one whose result the caller gets.
+    /// The tool that the caller called and whose result it gets.
     pub fn called_tool(&self) -> &str {
         self.made_by().unwrap_or(&self.tool)
     }
 
-    /// The caller's call, as it is made again.
+    /// The root call, to be made again.
     pub(crate) fn outermost_call(&self) -> Option<ToolCall> {
         let frame = self.outermost()?;
         let (tool, arguments) = (frame.made.tool.as_str(), frame.arguments.as_str());
         Some(ToolCall::new(self.call_id.as_str(), tool, arguments))
     }
 
-    /// The definition, the arguments and the values of the caller's call, for telling whether two are
-    /// the same.
+    /// The definition, the arguments and the values of the root call, to compare calls.
     pub(super) fn outermost_identity(&self) -> (Fingerprint, Fingerprint, Fingerprint) {
         match self.outermost() {
             Some(frame) => {

@@ -1,4 +1,4 @@
-//! From a resolution to a grant, once.
+//! Redeeming: turning a resolution into a grant, once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::storage::clock::Timestamp;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Resolution {
-    /// A decision. Approval is for calls that wait for approval; a denial ends any call.
+    /// A decision. Only calls that wait for approval can be approved; any call can be denied.
     Decision(Decision),
-    /// The output of a tool that the client ran, or of work that was done elsewhere.
+    /// The output of a client tool or of external work.
     Output(ToolOutput),
-    /// The answer to a tool's question. It is held against the question's schema.
+    /// The answer to a tool's question, which is validated against the question's schema.
     Answer(Value),
-    /// The time is over.
+    /// The call expired.
     Expire,
-    /// Nobody wants the answer any more.
+    /// The call was cancelled.
     Cancel,
-    /// The client that made the call may no longer make it.
+    /// The client lost the right to make the call.
     Revoke {
         /// Why, for the model.
         reason: String,
@@ -35,7 +35,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// Fails if this approves a call and whoever resolves it may not.
+    /// Fails if this approves a call and the resolver lacks the right to approve.
     pub(crate) fn check_right(&self, may_approve: bool) -> Result<(), RedeemError> {
         let approves = matches!(
             self,
@@ -51,34 +51,34 @@ impl From<Decision> for Resolution {
     }
 }
 
-/// Why a suspended call could not be resolved. Nothing was taken from the store.
+/// Why a suspended call could not be resolved. The store was not changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedeemError {
-    /// No call waits under that id on behalf of that identity: there is none, it belongs to
-    /// somebody else, or it was resolved so long ago that nobody remembers.
+    /// The identity has no waiting call with this id: there is none, it belongs to another
+    /// identity, or its record was removed.
     Unknown,
-    /// Whoever resolves it has not the right to approve calls
+    /// The resolver lacks the right to approve calls
     /// ([`TurnOptions::may_approve`](crate::TurnOptions::may_approve)).
     NotAllowed,
-    /// Somebody else was first.
+    /// It was already resolved.
     AlreadyResolved(Box<Resolved>),
     /// It has expired; only [`Resolution::Expire`], [`Resolution::Cancel`] and [`Resolution::Revoke`]
     /// end it.
     Expired,
     /// It has not expired yet.
     NotExpired,
-    /// A call that waits for one thing was resolved with another.
+    /// The resolution does not fit what the call waits for.
     Unfit {
-        /// What it waits for.
+        /// The suspension.
         waiting: &'static str,
     },
-    /// The calls that made it are at work in another server, which alone can go on with them.
+    /// Its ancestors are running in another server, which alone can resume them.
     Elsewhere {
         /// The other server's process.
         process: u32,
     },
-    /// The answer does not fit the question's schema; the hints say where.
+    /// The answer does not match the question's schema; the hints say where.
     Answer(ToolError),
     /// The store failed.
     Store(StoreError),
@@ -132,11 +132,11 @@ impl From<StoreError> for RedeemError {
     }
 }
 
-/// Resolves a suspended call: takes it out of the store and makes the one grant for it. `by` is the
-/// name of whoever resolves it, for the audit log and for those who come too late.
+/// Resolves a suspended call: takes it from the store and creates its grant. `by` is the resolver's
+/// name, for the audit log and for later attempts.
 ///
-/// Fails without touching the store if nothing waits under `id` for `identity`, if it has expired,
-/// or if the resolution is not of the kind it waits for.
+/// Fails without changing the store if `identity` has no waiting call with `id`, if it has expired,
+/// or if the resolution does not fit.
 pub async fn redeem(
     store: &dyn SuspensionStore,
     id: &SuspensionId,
@@ -150,7 +150,7 @@ pub async fn redeem(
     asked.grant(store, found, taken).await
 }
 
-/// As [`redeem`], for a call whose answer is kept for its caller.
+/// As [`redeem`], for a call whose answer is stored for its caller.
 pub(crate) async fn redeem_for_caller(
     store: &dyn SuspensionStore,
     id: &SuspensionId,
@@ -164,7 +164,7 @@ pub(crate) async fn redeem_for_caller(
     asked.grant(store, found, taken).await
 }
 
-/// What somebody is about to do with a call.
+/// A request to resolve a call.
 struct ResolveRequest {
     resolved: Resolved,
     granted: Granted,
@@ -172,14 +172,14 @@ struct ResolveRequest {
 }
 
 impl ResolveRequest {
-    /// The grant, if the call was there to be taken.
+    /// Creates the grant if the call was taken.
     async fn grant(
         self,
         store: &dyn SuspensionStore,
         found: Suspension,
         taken: Option<Suspension>,
     ) -> Result<Grant, RedeemError> {
-        // What was looked at is what was taken: nothing is ever put again under an id.
+        // The taken call must be the one that was checked; ids are never reused.
         match taken.filter(|taken| *taken == found) {
             Some(taken) => {
                 let (by, now) = (self.resolved.by(), self.resolved.at());
@@ -190,7 +190,7 @@ impl ResolveRequest {
     }
 }
 
-/// Looks for a call and holds the resolution against it.
+/// Finds a call and checks the resolution against it.
 async fn found(
     store: &dyn SuspensionStore,
     id: &SuspensionId,
@@ -208,7 +208,7 @@ async fn found(
     Ok((found, ResolveRequest { resolved, granted, changed }))
 }
 
-/// What is said of a call of this identity that does not wait.
+/// The error for a call of this identity that does not wait.
 pub(crate) async fn too_late(
     store: &dyn SuspensionStore,
     id: &SuspensionId,
@@ -261,9 +261,9 @@ fn granted(
     Ok((granted, None))
 }
 
-/// A question is asked once: its schema is compiled for its one answer.
+/// The schema is compiled for this one answer.
 fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
-    // A tool reads its answer as a value: no number may become another one on the way.
+    // Tools read the answer as a `Value`, which must not change a number.
     let exact = Data::from_protected(answer.clone());
     if exact.is_rounded() {
         let message = "the answer has a number beyond 64 bits or double precision, which would not stay \

@@ -110,7 +110,7 @@ impl Resolved {
         self.at
     }
 
-    /// On whose behalf the call was made; empty where the host named nobody.
+    /// The identity on whose behalf the call was made; empty if the host named none.
     pub fn identity(&self) -> &str {
         &self.identity
     }

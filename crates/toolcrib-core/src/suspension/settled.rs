@@ -1,4 +1,4 @@
-//! What became of a suspended call that somebody other than its caller has decided on.
+//! Outcomes of suspended calls that somebody other than their caller has decided on.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::{Answer, Suspension};
 use crate::storage::clock::Timestamp;
 use crate::suspension::run::lost;
 
-/// How long an outcome waits for its caller.
+/// How long an outcome is stored for its caller.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What became of a suspended call, kept until its caller takes it or for a day.
+/// The outcome of a suspended call, stored until its caller takes it or for a day.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settled {
@@ -21,26 +21,26 @@ pub struct Settled {
     decided_at: Timestamp,
 }
 
-/// How far a call has come since it was decided on.
+/// The state of a call after the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is being worked on.
+    /// It is running.
     Running,
     /// It has its final answer.
     Done(Box<ToolResult>),
-    /// It waits again, for something else.
+    /// It was suspended again.
     Waits(Box<Suspension>),
 }
 
 impl Settled {
-    /// A call that is being worked on since `decided_at`.
+    /// A call that has been running since `decided_at`.
     pub fn running(suspension: Suspension, decided_at: Timestamp) -> Self {
         Self { suspension, outcome: Outcome::Running, decided_at }
     }
 
-    /// The same call with what came of it.
+    /// Sets the outcome.
     #[must_use]
     pub fn ended(mut self, answer: Answer) -> Self {
         self.outcome = match answer {
@@ -50,8 +50,8 @@ impl Settled {
         self
     }
 
-    /// The same call, of which nobody can say what became of it: the process that worked on it ended
-    /// before it said so. For stores.
+    /// The same call with an unknown outcome, because its process ended before it stored one. For
+    /// stores.
     #[must_use]
     pub fn lost(self) -> Self {
         let call = CallId::new(self.suspension.call_id());
@@ -65,7 +65,7 @@ impl Settled {
         &self.suspension
     }
 
-    /// What came of it.
+    /// The outcome.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -83,7 +83,7 @@ impl Settled {
         }
     }
 
-    /// Whether its caller has had long enough to take it.
+    /// Whether it is old enough to be removed.
     pub fn is_old(&self, now: Timestamp) -> bool {
         now.since(self.decided_at) > KEPT
     }

@@ -1,4 +1,4 @@
-//! Where suspended calls wait.
+//! Stores of suspended calls.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use super::{Resolved, Settled, Suspension, SuspensionId};
 use crate::storage::bounds::Full;
 use crate::storage::clock::Timestamp;
 
-/// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
+/// Stores suspended calls until they are resolved. It is shared by everything that may resolve
+/// them.
 ///
-/// [`MemorySuspensions`](super::MemorySuspensions) is for hosts without the facade and forgets with its
-/// process. The store of the crate `toolcrib-store` keeps calls in a database, which processes share.
+/// [`MemorySuspensions`](super::MemorySuspensions) stores calls in memory, for hosts without the
+/// facade. The crate `toolcrib-store` stores them in a database, which processes can share.
 pub trait SuspensionStore: Send + Sync {
-    /// Keeps a suspension. When this returns, another process may find it.
+    /// Stores a suspension. When this returns, other processes can find it.
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Looks at one without taking it.
+    /// Finds a suspension without taking it.
     fn find<'a>(
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
-    /// Takes one out and, in the same step, keeps who did what with it, for a day. Of all who ask for
-    /// one id, in all processes, exactly one gets it.
+    /// Takes a suspension and, atomically, stores how it was resolved, for a day. Of all concurrent
+    /// takers of one id, in all processes, exactly one gets it.
     fn take<'a>(
         &'a self,
         id: &'a SuspensionId,
         resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
-    /// Does the same for a call whose answer goes to its caller rather than to whoever takes it: in the
-    /// same step it keeps, as [`settle`](Self::settle) does, that the call is
-    /// [being worked on](Settled::running).
+    /// The same for a call whose answer goes to its caller rather than to the taker: atomically, it
+    /// also stores that the call is [running](Settled::running), like [`settle`](Self::settle).
     fn take_for_caller<'a>(
         &'a self,
         id: &'a SuspensionId,
@@ -45,8 +45,8 @@ pub trait SuspensionStore: Send + Sync {
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>>;
 
-    /// The process of another server in which a call waits, as long as that server lives. `None` where the
-    /// call waits in this one or nobody knows: a store of one process has no other.
+    /// The process of another live server in which a call waits. `None` if the call waits in this
+    /// one, or if that is unknown.
     fn waits_elsewhere<'a>(
         &'a self,
         _id: &'a SuspensionId,
@@ -54,80 +54,79 @@ pub trait SuspensionStore: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// All that wait on behalf of an identity, the oldest first.
+    /// The waiting calls of an identity, oldest first.
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>>;
 
-    /// The same call made earlier ([`Suspension::call_key`]), other than `call` itself, that
-    /// [can be joined](super::Caller::is_joinable): one that has an outcome that is not
-    /// [old](Settled::is_old), else one that waits and has not expired; the oldest of several. Stores
-    /// look it up; they do not read all calls of the identity.
+    /// The same call made earlier ([`Suspension::call_key`]), other than `call` itself, that [can
+    /// be joined](super::Caller::is_joinable): one with an outcome that is not
+    /// [old](Settled::is_old), else a waiting one that has not expired; the oldest of several.
+    /// Stores should use an index instead of reading all calls of the identity.
     fn same_call<'a>(
         &'a self,
         call: &'a Suspension,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
-    /// All that wait, whoever made the calls, the oldest first.
+    /// All waiting calls, oldest first.
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
 
-    /// Keeps what became of a call that somebody else has decided on, in place of what was kept of
-    /// it before. What is [old](Settled::is_old) may be forgotten.
+    /// Stores the outcome of a call that somebody else has decided on, and replaces an earlier one.
+    /// [Old](Settled::is_old) outcomes may be removed.
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// What became of a call.
+    /// The outcome of a call.
     fn settled<'a>(
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>>;
 
-    /// Takes out what became of a call. Of all who ask, exactly one gets it.
+    /// Takes the outcome of a call. Exactly one of several callers gets it.
     fn take_settled<'a>(
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>>;
 
-    /// What became of the calls of an identity, as far as it was not taken, the oldest first.
+    /// The outcomes of an identity's calls that were not taken, oldest first.
     fn list_settled<'a>(
         &'a self,
         identity: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>>;
 }
 
-/// Why a store could not do its work.
+/// Errors of stores.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It holds as much as it may, of one identity or of all.
+    /// A bound was reached, of one identity or in total.
     Full(Full),
-    /// What it holds cannot be read. It is left as it is, for somebody to look at.
+    /// A record cannot be read. It is left unchanged for inspection.
     Corrupt {
         /// Where it is.
         place: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// Somebody else has changed it since it was read.
+    /// The record was changed since it was read.
     Conflict,
-    /// Another process has claimed the run and works on it.
+    /// Another process has claimed the run.
     Claimed {
         /// That process.
         process: u32,
     },
-    /// The claim under which it was to be changed holds no more: it was released, or somebody has claimed
-    /// the run since.
+    /// The claim is no longer valid: it was released, or the run was claimed again.
     ClaimLost,
-    /// It is larger than is kept of one run.
+    /// The run exceeds a limit.
     TooLarge {
-        /// What there is too much of, as a plural.
+        /// What the limit counts, as a plural.
         what: &'static str,
-        /// How much is kept.
+        /// The limit.
         limit: usize,
     },
     /// The store's own medium failed.
     Failed {
-        /// What was tried, with the place.
+        /// The failed operation, with its location.
         action: String,
-        /// What came of it.
+        /// The outcome.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

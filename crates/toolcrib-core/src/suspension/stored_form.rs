@@ -1,4 +1,4 @@
-//! Suspensions as they are written down.
+//! The stored form of suspensions.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::identity::fingerprint::Fingerprint;
 use crate::storage::clock::Timestamp;
 use crate::suspension::parents::Within;
 
-/// The form in which suspensions are written now. Form 1 had no number.
+/// The current version of the stored form. Version 1 had no number.
 const FORM: u32 = 2;
 
 #[derive(Serialize, Deserialize)]

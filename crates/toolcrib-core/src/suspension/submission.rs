@@ -1,4 +1,4 @@
-//! Outputs of tools that the client ran: all that are outstanding, at once.
+//! Submitting the outputs of client tools, all at once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use toolcrib_tool::{Data, ToolDefinition, ToolError, ToolOutput};
 
 use super::{Suspension, Waiting};
 
-/// What stands for an output without anything in it: providers refuse empty ones.
+/// The placeholder for an empty output, because providers refuse empty ones.
 pub const NO_OUTPUT: &str = "(no output)";
 
 /// The output of one call that the client ran.
@@ -15,7 +15,7 @@ pub const NO_OUTPUT: &str = "(no output)";
 pub struct Submission {
     /// The id of the call.
     pub call_id: String,
-    /// What came of it.
+    /// The outcome.
     pub output: ToolOutput,
 }
 
@@ -26,26 +26,26 @@ impl Submission {
     }
 }
 
-/// Why outputs were not accepted. None of them was; the calls still wait.
+/// Why outputs were refused. None was accepted; the calls still wait.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// Calls that wait got no output.
+    /// Outputs of waiting calls are missing.
     Missing {
         /// Their ids, in the order of the calls.
         call_ids: Vec<String>,
     },
-    /// An id is that of no call that a client runs.
+    /// An id does not belong to a waiting client call.
     Unknown {
         /// The id.
         call_id: String,
     },
-    /// One call got two outputs.
+    /// A call has two outputs.
     Twice {
         /// Its id.
         call_id: String,
     },
-    /// An output does not fit what the tool declares.
+    /// An output does not match the tool's output schema.
     Invalid {
         /// The id of the call.
         call_id: String,
@@ -74,11 +74,12 @@ impl fmt::Display for SubmitError {
 
 impl std::error::Error for SubmitError {}
 
-/// Holds submitted outputs against the client calls that wait: pairs of suspension and output, in
-/// the order of the calls.
+/// Matches submitted outputs with the waiting client calls; returns pairs of suspension and output,
+/// in call order.
 ///
-/// Of `outstanding`, only those count that wait for a client. Outputs for calls of `answered` are
-/// skipped. `accept` checks one output and may change it; blank outputs reach it as [`NO_OUTPUT`].
+/// Only calls in `outstanding` that wait for a client are considered. Outputs for calls in
+/// `answered` are ignored. `accept` checks and may change an output; blank outputs are replaced by
+/// [`NO_OUTPUT`].
 ///
 /// ```
 /// use toolcrib_core::suspension::{Submission, SubmitError, check_submissions};
@@ -129,7 +130,7 @@ pub fn check_submissions<'s>(
     Ok(accepted)
 }
 
-/// A blank text becomes the placeholder; notes are kept.
+/// Replaces a blank text by the placeholder; notes are kept.
 fn filled(output: ToolOutput) -> ToolOutput {
     if output.data().is_none() && output.text().trim().is_empty() {
         output.replace_content(vec![NO_OUTPUT.into()])
@@ -138,11 +139,10 @@ fn filled(output: ToolOutput) -> ToolOutput {
     }
 }
 
-/// What a client's output means for a tool: where the tool declares an output schema and the client
-/// sent text only, as most protocols have it, the text is read as the JSON of the data.
+/// Converts a client's output for a tool: if the tool declares an output schema and the client sent
+/// only text, as in most protocols, the text is parsed as the JSON data.
 ///
-/// Fails with kind `invalid_output` where the text is no JSON. Whether the data fits the schema is
-/// not checked here.
+/// Fails with kind `invalid_output` if the text is not valid JSON. The data is not validated here.
 pub fn client_output(
     definition: &ToolDefinition,
     output: ToolOutput,

@@ -1,4 +1,4 @@
-//! Tools that do as a test says and remember how they were called.
+//! Mock tools for tests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use toolcrib_tool::{
 
 use crate::registry::SourceUnit;
 
-/// A tool for tests. It answers call after call with what it was told, in order; the last answer
-/// stays for all further calls. All clones are one mock.
+/// A mock tool. It returns its scripted answers in order and repeats the last one. Clones are the
+/// same mock.
 ///
 /// ```
 /// use toolcrib_core::{Executor, ExecutorConfig, Mock, Registry, TurnOptions};
@@ -43,7 +43,7 @@ pub struct Mock {
     script: Arc<Script>,
 }
 
-/// A call a mock got.
+/// A call that a mock received.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MockCall {
@@ -51,7 +51,7 @@ pub struct MockCall {
     pub call_id: String,
     /// The arguments, as checked and completed by the pipeline.
     pub arguments: Value,
-    /// What the host put into the context.
+    /// The context values.
     pub values: ContextValues,
 }
 
@@ -67,24 +67,24 @@ struct Progress {
 }
 
 impl Mock {
-    /// A mock of that definition.
+    /// A mock with this definition.
     pub fn tool(definition: ToolDefinition) -> Self {
         Self { definition: Arc::new(definition), script: Arc::default() }
     }
 
-    /// A mock of a tool that exists, with its definition.
+    /// A mock of an existing tool, with its definition.
     pub fn of(definition: &Arc<ToolDefinition>) -> Self {
         Self { definition: Arc::clone(definition), script: Arc::default() }
     }
 
-    /// Answers the next call, and those after it if this is the last answer.
+    /// Adds an answer for the next call; the last answer is repeated.
     #[must_use]
     pub fn answers(self, output: impl Into<ToolOutput>) -> Self {
         let output = output.into();
         self.then(move |_| Ok(ToolOutcome::Done(output.clone())))
     }
 
-    /// Answers the next call with what the closure makes of its arguments.
+    /// Adds an answer that is computed from the arguments.
     #[must_use]
     pub fn answers_with<F, R>(self, answer: F) -> Self
     where
@@ -94,13 +94,13 @@ impl Mock {
         self.then(move |arguments| answer(arguments).into_outcome())
     }
 
-    /// Fails the next call.
+    /// Adds an error for the next call.
     #[must_use]
     pub fn fails(self, kind: ErrorKind, message: impl Into<String>) -> Self {
         self.fails_with(ToolError::new(kind, message))
     }
 
-    /// Fails the next call with this error.
+    /// Adds this error.
     #[must_use]
     pub fn fails_with(self, error: ToolError) -> Self {
         self.then(move |_| Err(error.clone()))
@@ -114,8 +114,8 @@ impl Mock {
         self
     }
 
-    /// The calls it got so far, in their order. Calls that were refused before the tool ran, or
-    /// answered from a cache, are none of them.
+    /// The calls it received so far, in order, without calls that were refused before the tool ran
+    /// or answered from a cache.
     pub fn calls(&self) -> Vec<MockCall> {
         self.script.progress().calls.clone()
     }
@@ -125,12 +125,12 @@ impl Mock {
         self.definition.name()
     }
 
-    /// The mock as an entry of host code.
+    /// The mock as a host entry.
     pub fn entry(&self) -> ToolEntry {
         self.entry_of(&SourceUnit::new(Layer::Host, "mock"))
     }
 
-    /// The mock as an entry that this unit declares.
+    /// The mock as an entry of this unit.
     pub fn entry_of(&self, unit: &SourceUnit) -> ToolEntry {
         let source = Source::new(unit.layer(), unit.name());
         ToolEntry::new(Arc::clone(&self.definition), Arc::clone(&self.script) as _, source)
@@ -175,7 +175,7 @@ impl Tool for Script {
                 });
                 progress.steps.get(number).or(progress.steps.last()).map(Arc::clone)
             };
-            // Out of the lock: the closure is the test's.
+            // Outside the lock, because the closure is foreign code.
             match step {
                 Some(step) => step(arguments),
                 None => Err(ToolError::unavailable(format!(

@@ -1,4 +1,4 @@
-//! One condition of a toolset.
+//! Filters of toolsets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use toolcrib_tool::ToolEntry;
 
 use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};
 
-/// Takes the tools that meet every condition it states; a list is met by any of its items. A filter
-/// without conditions takes all.
+/// Matches the tools that meet all of its conditions; a list is met by any of its items. A filter
+/// without conditions matches all tools.
 ///
 /// ```
 /// use toolcrib_core::{AnnotationPattern, ToolFilter};
@@ -36,53 +36,53 @@ pub struct ToolFilter {
     /// (crate, file or upstream name), or both as layer:unit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<SourcePattern>,
-    /// What the tools say of their effects.
+    /// The tools' annotations of their effects.
     #[serde(skip_serializing_if = "AnnotationPattern::is_empty")]
     annotations: AnnotationPattern,
 }
 
 impl ToolFilter {
-    /// Takes all tools.
+    /// Matches all tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes tools of this name, a [`Pattern`]. Given again: of either.
+    /// Matches tools by name, a [`Pattern`]. Repeated calls add alternatives.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.names.push(Pattern::new(name));
         self
     }
 
-    /// Takes tools of this category, a [`Pattern`]. Given again: of either.
+    /// Matches tools by category, a [`Pattern`]. Repeated calls add alternatives.
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.categories.push(Pattern::new(category));
         self
     }
 
-    /// Takes tools with this tag, a [`Pattern`]. Given again: with either.
+    /// Matches tools by tag, a [`Pattern`]. Repeated calls add alternatives.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(Pattern::new(tag));
         self
     }
 
-    /// Takes tools from this source, a [`SourcePattern`]. Given again: from either.
+    /// Matches tools by source, a [`SourcePattern`]. Repeated calls add alternatives.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.sources.push(SourcePattern::new(source));
         self
     }
 
-    /// Takes tools with these annotations.
+    /// Matches tools by their annotations.
     #[must_use]
     pub fn annotations(mut self, annotations: AnnotationPattern) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// Whether it takes the tool.
+    /// Whether it matches the tool.
     pub fn takes(&self, entry: &ToolEntry) -> bool {
         let definition = &entry.definition;
         let met = |patterns: &[Pattern], text: &str| {

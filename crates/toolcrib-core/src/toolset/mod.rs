@@ -1,4 +1,4 @@
-//! Toolsets: which tools somebody may list, search, describe and call, by one filter.
+//! Toolsets: which tools a client may list, search, describe and call.
 
 mod filter;
 pub(crate) mod pattern;
@@ -22,11 +22,10 @@ pub use filter::ToolFilter;
 use view::Chosen;
 pub use view::ToolsetView;
 
-/// A filter over tools: what at least one `include` takes and no `exclude`. Without an `include`, all
-/// are taken. Cloning it is cheap.
+/// A set of tools: those that match at least one `include` and no `exclude`. Without an `include`,
+/// all tools are included. Cloning it is cheap.
 ///
-/// One filter decides everything: what a toolset does not allow is not listed, not found, not
-/// described and not callable, as if it were not there.
+/// A tool outside the toolset cannot be listed, found, described or called, as if it did not exist.
 ///
 /// ```
 /// use toolcrib_core::{Registry, ToolFilter, Toolset};
@@ -61,11 +60,11 @@ pub struct Toolset(Arc<ToolsetInner>);
 #[derive(Default)]
 struct ToolsetInner {
     rules: ToolsetRules,
-    /// What was chosen of the snapshot that was asked about last: turns come in rows.
+    /// The selection for the most recent snapshot, because many turns use the same one.
     last: ArcSwapOption<Chosen>,
 }
 
-/// What is said of an empty `include`, which would take all tools.
+/// The error for an empty `include`, which would include all tools.
 const EMPTY_INCLUDE: &str = "a list with at least one filter: an empty `include` selects nothing; leave it out for all tools";
 
 fn not_empty<'de, D: Deserializer<'de>>(include: D) -> Result<Vec<ToolFilter>, D::Error> {
@@ -104,39 +103,39 @@ struct ToolsetRules {
 }
 
 impl Toolset {
-    /// All tools.
+    /// A toolset of all tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what the filter takes, beside what other `include`s do.
+    /// Includes the tools that match the filter.
     #[must_use]
     pub fn include(self, filter: ToolFilter) -> Self {
         self.with(|rules| rules.include.push(filter))
     }
 
-    /// Leaves out what the filter takes, whatever includes it.
+    /// Excludes the tools that match the filter, even if they are included.
     #[must_use]
     pub fn exclude(self, filter: ToolFilter) -> Self {
         self.with(|rules| rules.exclude.push(filter))
     }
 
-    /// Takes prompts of this name, a [`Pattern`]. Given again: of either.
+    /// Includes prompts by name, a [`Pattern`]. Repeated calls add alternatives.
     #[must_use]
     pub fn prompt(self, name: impl Into<String>) -> Self {
         self.with(|rules| rules.prompts.push(Pattern::new(name)))
     }
 
-    /// Takes resources of this address, a [`Pattern`]; of those with variables it is held against the
-    /// address as it is declared. Given again: of either.
+    /// Includes resources by address, a [`Pattern`]. For an address with variables, the declared
+    /// form is matched. Repeated calls add alternatives.
     #[must_use]
     pub fn resource(self, uri: impl Into<String>) -> Self {
         self.with(|rules| rules.resources.push(Pattern::new(uri)))
     }
 
-    /// Adds a value for the context of calls within it. It goes before a value that the host has for all
-    /// its turns ([`TurnOptions::host_values`](crate::TurnOptions::host_values)), and gives way to one of
-    /// the turn itself ([`TurnOptions::values`](crate::TurnOptions::values)).
+    /// Adds a context value for calls within the toolset. It overrides a host value
+    /// ([`TurnOptions::host_values`](crate::TurnOptions::host_values)), and is overridden by a
+    /// value of the turn ([`TurnOptions::values`](crate::TurnOptions::values)).
     #[must_use]
     pub fn context(self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.with(|rules| {
@@ -144,28 +143,28 @@ impl Toolset {
         })
     }
 
-    /// The values for the context of calls within it, sorted by key.
+    /// The context values for calls within it, sorted by key.
     pub(crate) fn context_values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.rules.context.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether it takes any prompt or resource.
+    /// Whether it includes any prompt or resource.
     pub fn has_offers(&self) -> bool {
         !self.0.rules.prompts.is_empty() || !self.0.rules.resources.is_empty()
     }
 
-    /// Whether the prompt of this name is part of it.
+    /// Whether it includes the prompt of this name.
     pub fn allows_prompt(&self, name: &str) -> bool {
         self.0.rules.prompts.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Whether the resource that is declared with this address is part of it.
+    /// Whether it includes the resource with this declared address.
     pub fn allows_resource(&self, uri: &str) -> bool {
         self.0.rules.resources.iter().any(|pattern| pattern.matches(uri))
     }
 
-    /// Takes `read_output`, too, where an `include` may not: what is cut in a turn can then be read
-    /// in it. An `exclude` still leaves it out.
+    /// Includes `read_output` as well, so that cut outputs of a turn can be read in it. An
+    /// `exclude` still excludes it.
     #[must_use]
     pub fn with_read_output(self) -> Self {
         if self.0.rules.include.is_empty() {
@@ -180,14 +179,14 @@ impl Toolset {
         Self::from(rules)
     }
 
-    /// Whether the tool is part of it.
+    /// Whether it includes the tool.
     pub fn allows(&self, entry: &ToolEntry) -> bool {
         let ToolsetRules { include, exclude, .. } = &self.0.rules;
         (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
             && !exclude.iter().any(|filter| filter.takes(entry))
     }
 
-    /// A snapshot, seen through the toolset. The filter is asked once per snapshot and tool.
+    /// The view of a snapshot through the toolset. The filter runs once per snapshot and tool.
     pub fn view(&self, snapshot: &Arc<RegistrySnapshot>) -> ToolsetView {
         let last = self.0.last.load_full();
         let known = last.filter(|chosen| chosen.is_of(snapshot));

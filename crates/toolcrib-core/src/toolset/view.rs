@@ -1,4 +1,4 @@
-//! A snapshot, seen through a toolset.
+//! Views of snapshots through toolsets.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use toolcrib_tool::{ToolDefinition, ToolEntry};
 use crate::core_tools::search::{FoundTool, Match};
 use crate::registry::{RegistrySnapshot, Selection, ToolSlot};
 
-/// What a toolset allows of one snapshot. It holds no bodies, so that keeping it keeps nothing open.
+/// The selection of a toolset for one snapshot. It holds no bodies, so it keeps no tools open.
 #[derive(Debug)]
 pub(super) struct Chosen {
     generation: u64,
@@ -35,8 +35,8 @@ impl Chosen {
     }
 }
 
-/// A snapshot, seen through a [`Toolset`](crate::Toolset): what it does not allow is not there.
-/// Made by [`Toolset::view`](crate::Toolset::view); cloning it is cheap.
+/// A snapshot limited to a [`Toolset`](crate::Toolset), created by
+/// [`Toolset::view`](crate::Toolset::view). Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct ToolsetView {
     snapshot: Arc<RegistrySnapshot>,
@@ -53,12 +53,12 @@ impl ToolsetView {
         &self.snapshot
     }
 
-    /// The definitions a model may be shown, sorted by name.
+    /// The definitions that a model may see, sorted by name.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
         &self.chosen.definitions
     }
 
-    /// The owner of a name, if it is allowed; it may be one that cannot run here.
+    /// The owner of a name, if it is included; it may be unavailable.
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.slot(name).map(|slot| &slot.entry)
     }
@@ -69,29 +69,29 @@ impl ToolsetView {
         self.chosen.allowed.contains(position).then(|| self.snapshot.slot_at(position))?
     }
 
-    /// The definition of an allowed tool that can run here.
+    /// The definition of an included, available tool.
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.get(name).filter(|entry| entry.unavailable_reason().is_none()).map(|e| &e.definition)
     }
 
-    /// All allowed owners, sorted by name, unavailable ones included.
+    /// All included owners, sorted by name, including unavailable ones.
     pub fn entries(&self) -> impl Iterator<Item = &ToolEntry> {
         let all = self.snapshot.entries().enumerate();
         all.filter(|(position, _)| self.chosen.allowed.contains(*position)).map(|(_, entry)| entry)
     }
 
-    /// The allowed names that may have been meant: [`RegistrySnapshot::near`].
+    /// Similar names among the included tools: [`RegistrySnapshot::near`].
     pub fn near(&self, name: &str) -> Vec<&str> {
         self.snapshot.near_at(name, |position| self.chosen.allowed.contains(position))
     }
 
-    /// The allowed tools that a question's words fit: [`RegistrySnapshot::search`].
+    /// Searches the included tools: [`RegistrySnapshot::search`].
     pub fn search(&self, question: &str, limit: usize) -> Vec<FoundTool<'_>> {
         let allowed = |position| self.chosen.allowed.contains(position);
         self.snapshot.search_at(question, limit, allowed)
     }
 
-    /// Which words of a question fit an allowed tool: [`RegistrySnapshot::matches`].
+    /// Which words of a question match an included tool: [`RegistrySnapshot::matches`].
     pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
         match self.describe(name) {
             Some(_) => self.snapshot.matches(question, name),

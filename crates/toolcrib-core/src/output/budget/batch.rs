@@ -1,5 +1,4 @@
-//! One budget for the answers of a batch: together they take no more of the model's attention than
-//! one call may.
+//! One output budget for the answers of a batch.
 
 use std::sync::Arc;
 
@@ -9,27 +8,26 @@ use super::shares::fair_shares;
 use super::{SpillTarget, UncutOutput};
 use crate::cache::SpillMemo;
 
-/// An answer that fits its own budget.
+/// An answer within its own budget.
 #[derive(Debug)]
 pub(crate) struct BatchAnswer {
     pub(crate) result: ToolResult,
-    /// What was there before it was cut; `None` if it was not.
+    /// The output before it was cut; `None` if it was not cut.
     pub(crate) whole: Option<UncutOutput>,
     /// Its own budget, in characters.
     pub(crate) limit: usize,
-    /// Where its text was spilled, if others get the answer too.
+    /// Where its text was spilled, if other calls share the answer.
     pub(crate) spilled: Option<Arc<SpillMemo>>,
 }
 
-/// The budget of a batch, in characters: the one that is set, or as much as the largest of its
-/// calls may have alone.
+/// The budget of a batch, in characters: the configured one, or the largest budget of its calls.
 pub(crate) fn batch_budget(set: Option<usize>, limits: impl IntoIterator<Item = usize>) -> usize {
     set.unwrap_or_else(|| limits.into_iter().max().unwrap_or(0))
 }
 
-/// Shares `budget` characters among the answers max-min fairly: small ones stay whole, large ones
-/// get the same, none more than its own limit. Their order stays. Whoever has many asks
-/// [`bytes_at_most`] first.
+/// Shares `budget` characters among the answers with max-min fairness: small answers stay complete,
+/// large ones get equal shares, none more than its own limit. Their order is kept. For large
+/// batches, check [`bytes_at_most`] first.
 pub(crate) async fn fit_batch(
     answers: Vec<BatchAnswer>,
     budget: usize,
@@ -44,8 +42,8 @@ pub(crate) async fn fit_batch(
     results
 }
 
-/// An upper bound of the characters of an answer's text, found without reading the text. `whole` is
-/// what was there before it was cut to `limit` characters, if it was.
+/// An upper bound of the characters of an answer's text, computed without reading the text. `whole`
+/// is the output before it was cut to `limit` characters, if it was.
 pub(crate) fn bytes_at_most(
     result: &ToolResult,
     whole: Option<&UncutOutput>,
@@ -67,7 +65,7 @@ pub(crate) fn bytes_at_most(
 }
 
 impl BatchAnswer {
-    /// The characters it has now, markers aside.
+    /// Its current length in characters, without markers.
     fn need(&self) -> usize {
         match &self.whole {
             Some(whole) => whole.chars().min(self.limit),

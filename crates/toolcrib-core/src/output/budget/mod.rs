@@ -1,11 +1,11 @@
-//! Fits a result to what the model can take: the beginning and the end stay, the middle goes into
-//! the spill, and a marker says how much and how to read it.
+//! Fits a result to the model's budget: the beginning and the end stay, the middle goes to the
+//! spill store, and a marker says how much is missing and how to read it.
 //!
-//! Per call: [`allows`] is asked first and costs no more than adding up lengths; only where it says
-//! no, [`fit_outcome`] cuts. Per batch: [`batch::fit_batch`] shares one budget among the answers,
-//! each of which had its own.
+//! Per call, [`allows`] checks lengths, which is cheap, and [`fit_outcome`] cuts only if needed.
+//! Per batch, [`batch::fit_batch`] shares one budget among the answers, each of which already fits
+//! its own.
 //!
-//! What comes here has been masked: a secret that is cut in two could not be found any more.
+//! The input is masked already, because a secret that was cut in two cannot be found.
 
 pub(crate) mod batch;
 mod shares;
@@ -21,7 +21,7 @@ use crate::output::budget::uncut::OWN_CHARS;
 pub(crate) use crate::output::budget::uncut::UncutOutput;
 use crate::output::spill::{Handle, Owner, READ_OUTPUT, SpillError, SpillStore, Spilled};
 
-/// What the answer to one call may hold.
+/// The output limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputLimits {
     /// Characters of text.
@@ -35,12 +35,12 @@ pub(crate) struct OutputLimits {
 pub(crate) struct SpillTarget<'a> {
     pub(crate) store: &'a dyn SpillStore,
     pub(crate) owner: &'a Owner,
-    /// Where it is remembered that the text was spilled already, of an answer that others get too.
+    /// The spill memo, if other calls share the answer.
     pub(crate) memo: Option<&'a SpillMemo>,
 }
 
 impl SpillTarget<'_> {
-    /// The handle of a text, which is kept now unless it was before.
+    /// Stores a text unless it was stored before, and returns its handle.
     async fn put(self, spilled: Spilled) -> Result<Handle, SpillError> {
         match self.memo {
             Some(memo) => memo.put(self.store, self.owner, spilled).await,
@@ -57,8 +57,8 @@ pub(crate) struct Fitted {
     pub(crate) whole: Option<UncutOutput>,
 }
 
-/// Whether the outcome may stay as it is; the message and the hints of a failure count. The data of a success has been held against its limit
-/// before ([`oversized`]).
+/// Whether the outcome is within its limits, including the message and hints of an error. The data
+/// of a success was checked before ([`oversized`]).
 pub(crate) fn allows(outcome: &Result<ToolOutput, ToolError>, limits: OutputLimits) -> bool {
     match outcome {
         Ok(output) => text_fits(output, limits.chars),
@@ -71,8 +71,8 @@ pub(crate) fn allows(outcome: &Result<ToolOutput, ToolError>, limits: OutputLimi
     }
 }
 
-/// Brings an outcome within its limits: text is cut, that of a failure and what had been produced
-/// before it too. Data is never cut: beyond its limit it goes into the spill, and the failure says
+/// Fits an outcome to its limits: text is cut, including that of an error and its partial output.
+/// Data is never cut: if it exceeds its limit, it goes to the spill store, and the error says
 /// where.
 pub(crate) async fn fit_outcome(
     outcome: Result<ToolOutput, ToolError>,
@@ -100,7 +100,7 @@ pub(crate) async fn fit_outcome(
     }
 }
 
-/// Takes data that is too large out of what had been produced before a failure.
+/// Removes oversized data from an error's partial output.
 async fn fit_data(mut error: ToolError, limit: usize, place: Option<SpillTarget<'_>>) -> ToolError {
     let Some(partial) = error.take_partial() else { return error };
     let Some(data) = partial.exact_data().filter(|data| data_bytes(data) > limit) else {
@@ -113,8 +113,8 @@ async fn fit_data(mut error: ToolError, limit: usize, place: Option<SpillTarget<
     if rest.is_empty() && rest.meta().is_empty() { error } else { error.with_partial(rest) }
 }
 
-/// The failure of a call whose data is `size` bytes and may be `limit`. It carries the whole output;
-/// [`fit_outcome`] puts the data where the model can read it.
+/// The error for data of `size` bytes that exceeds `limit`. It carries the complete output;
+/// [`fit_outcome`] stores the data where the model can read it.
 pub(crate) fn oversized(output: ToolOutput, size: usize, limit: usize) -> ToolError {
     ToolError::new(
         ErrorKind::InvalidOutput,
@@ -144,7 +144,7 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
     let mut count = Count(0);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
-        // A value that is no JSON text cannot be sent: no limit allows it.
+        // A value that cannot be serialized cannot be sent, so no limit allows it.
         Err(_) => usize::MAX,
     }
 }
@@ -166,7 +166,7 @@ async fn fit_text(
     (cut, Some(whole))
 }
 
-/// Bytes bound characters from above: most outputs need no counting at all.
+/// The number of bytes is an upper bound of the characters, so most outputs need no counting.
 fn text_fits(output: &ToolOutput, budget: usize) -> bool {
     if output.content().is_empty() {
         // The model reads the data as JSON.
@@ -179,7 +179,7 @@ fn text_fits(output: &ToolOutput, budget: usize) -> bool {
         || parts().map(|text| text.chars().count()).sum::<usize>() <= budget
 }
 
-/// The same of a failure: its message and hints are text like any other.
+/// The same for an error, whose message and hints count as text.
 fn error_fits(error: &ToolError, budget: usize) -> bool {
     let texts = || error.hints().iter().map(String::as_str).chain([error.message()]);
     let own = texts().map(str::len).sum::<usize>();
@@ -203,7 +203,7 @@ fn without_data(output: &ToolOutput) -> ToolOutput {
     rest
 }
 
-/// Puts data into the spill and says how to read it.
+/// Stores data in the spill store; returns a hint how to read it.
 async fn put_data(data: &Data, place: Option<SpillTarget<'_>>) -> Option<String> {
     let place = place?;
     match place.put(Spilled::json(data.to_json())).await {

@@ -1,7 +1,7 @@
-//! Sharing one budget among several that need some of it.
+//! Max-min fair shares of a budget.
 
-/// Splits a budget so that nobody gets more than it needs and no two that need more get different
-/// amounts by more than one (max-min fairness).
+/// Splits a budget with max-min fairness: no share exceeds its need, and shares that are smaller
+/// than their need differ by at most one.
 pub(crate) fn fair_shares(needs: &[usize], budget: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_unstable_by_key(|&index| needs[index]);
@@ -36,10 +36,10 @@ mod tests {
             let given: usize = shares.iter().sum();
             prop_assert!(given <= budget);
             prop_assert!(shares.iter().zip(&needs).all(|(share, need)| share <= need));
-            // Nothing is left over while somebody waits.
+            // Nothing is left over while a need is unmet.
             let unmet: usize = needs.iter().zip(&shares).map(|(need, share)| need - share).sum();
             prop_assert!(unmet == 0 || budget == given);
-            // Whoever waits has no less than anybody else, but for one character.
+            // An unmet need gets no less than any other share, except for one character.
             let most = shares.iter().copied().max().unwrap_or(0);
             for (share, need) in shares.iter().zip(&needs) {
                 prop_assert!(share == need || share + 1 >= most);

@@ -7,21 +7,20 @@ use super::shares::fair_shares;
 use super::text_of;
 use crate::output::spill::{Handle, READ_OUTPUT, SpillFormat, Spilled, byte_index};
 
-/// The note under which tools that capture only a part of what they read say how many bytes they
-/// left out; command tools do.
+/// The note in which tools report how many bytes they did not capture, as command tools do.
 const OMITTED_BYTES: &str = "truncated_bytes";
 
-/// Characters that the message and the hints of a failure may have together, however small the budget
+/// Characters that the message and the hints of an error may always have, however small the budget
 /// is: without them, the model would not know what to do next.
 pub(super) const OWN_CHARS: usize = 1_000;
 
-/// All parts of an output, and where they are kept.
+/// All parts of an output, and where they are stored.
 #[derive(Debug)]
 pub(crate) struct UncutOutput {
     content: Vec<Content>,
-    /// How many of the parts, from the first, are the message and the hints of a failure.
+    /// How many of the first parts are the message and the hints of an error.
     own: usize,
-    /// Characters of the text of each part; 0 for those that have none.
+    /// Characters of text in each part.
     sizes: Vec<usize>,
     format: SpillFormat,
     omitted_bytes: u64,
@@ -40,7 +39,7 @@ impl UncutOutput {
         Self { content, sizes, format, own: 0, omitted_bytes: omitted.unwrap_or(0), handle: None }
     }
 
-    /// A failure's message and hints, and the parts of what had been produced before it.
+    /// An error's message and hints, and the parts of its partial output.
     pub(crate) fn of_error(error: &ToolError) -> Self {
         let mut whole = Self::of(error.partial().unwrap_or(&ToolOutput::new()));
         let hints = error.hints().iter().cloned();
@@ -53,12 +52,13 @@ impl UncutOutput {
         whole
     }
 
-    /// The failure this was made [of](Self::of_error) with at most `budget` characters of text.
+    /// The error that this was created [from](Self::of_error), cut to at most `budget` characters
+    /// of text.
     pub(crate) fn cut_error(&self, mut error: ToolError, budget: usize) -> ToolError {
         let mut content = self.cut(budget);
         let parts = content.split_off(self.own);
         let mut own = content.into_iter().map(|part| part.as_text().into_owned());
-        // The operator's source comes last and stays.
+        // The operator's source comes last and is kept.
         error = error.map_texts(|text| own.next().unwrap_or(text));
         if !parts.is_empty() {
             let partial = error.take_partial().unwrap_or_default();
@@ -72,13 +72,13 @@ impl UncutOutput {
         self.sizes.iter().sum()
     }
 
-    /// Where it is kept, if it is.
+    /// Its handle, if it is stored.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.handle
     }
 
-    /// Keeps the text, the parts joined by newlines, so that the cuts can name it. Where there is
-    /// no place, or it does not take the text, the cuts say only what is missing.
+    /// Stores the text, the parts joined by newlines, so that markers can name it. Without a store,
+    /// or if it fails, markers only say what is missing.
     pub(crate) async fn spill(&mut self, place: Option<SpillTarget<'_>>) {
         let (Some(place), None) = (place, self.handle) else { return };
         let texts: Vec<&str> = self.texts().map(|(_, text)| text).collect();
@@ -90,9 +90,8 @@ impl UncutOutput {
         }
     }
 
-    /// The parts with at most `budget` characters of text, shared max-min fairly among them; the
-    /// markers come on top. The message and the hints of a failure come before its other parts, and
-    /// may always have [`OWN_CHARS`].
+    /// The parts cut to `budget` characters of text in fair shares, not counting markers. The
+    /// message and the hints of an error come first and may always have [`OWN_CHARS`].
     pub(crate) fn cut(&self, budget: usize) -> Vec<Content> {
         let (own, others) = self.sizes.split_at(self.own);
         let mut shares = fair_shares(own, budget.max(OWN_CHARS));
@@ -103,7 +102,7 @@ impl UncutOutput {
         let mut omitted = self.omitted_bytes;
         for (index, text) in self.texts() {
             if shares[index] < self.sizes[index] {
-                // Bytes that were not captured are missing in the output, and are told once.
+                // Uncaptured bytes are missing in the output itself and are reported once.
                 let omitted_bytes = if index < self.own { 0 } else { std::mem::take(&mut omitted) };
                 let rest = MarkerDetails { handle: self.handle, begins, omitted_bytes };
                 let shorter = cut(text, self.sizes[index], shares[index], rest);
@@ -124,11 +123,11 @@ impl UncutOutput {
     }
 }
 
-/// What a marker can say of what is missing.
+/// Details for a marker.
 #[derive(Debug, Clone, Copy, Default)]
 struct MarkerDetails {
     handle: Option<Handle>,
-    /// Where the part begins in the kept text, in characters.
+    /// Where the part begins in the stored text, in characters.
     begins: usize,
     omitted_bytes: u64,
 }

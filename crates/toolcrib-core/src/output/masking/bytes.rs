@@ -1,13 +1,13 @@
-//! Masking bytes that arrive in pieces, as programs print them.
+//! Masking byte streams, such as the output of programs.
 
 use super::{MASKED, Mask};
 
-/// Masks bytes piece by piece: what comes out, put together, is what [`Mask::text`] makes of the
-/// whole. The bytes need not be UTF-8.
+/// Masks bytes piece by piece: the concatenated output equals [`Mask::text`] of the whole. The
+/// bytes need not be UTF-8.
 ///
-/// It holds back only an end that could be the beginning of a secret, fewer bytes than the longest
-/// secret has. When the bytes end, such a beginning comes out as it is: a mask that also covered parts
-/// of secrets would tell a program whether its guess of the first characters is right.
+/// It holds back only a suffix that could be the beginning of a secret, fewer bytes than the
+/// longest secret. At the end of the stream, such a suffix is emitted unchanged: masking parts of
+/// secrets would tell a program whether its guess of the first characters is right.
 ///
 /// ```
 /// use toolcrib_core::masking::Mask;
@@ -24,9 +24,9 @@ use super::{MASKED, Mask};
 #[derive(Debug, Default)]
 pub struct ByteStream {
     mask: Mask,
-    /// What came in and has not come out.
+    /// Input that was not emitted yet.
     held: Vec<u8>,
-    /// How many bytes at the beginning of `held` belong to a secret whose mark is out already.
+    /// How many bytes at the beginning of `held` belong to a secret whose mark was already emitted.
     covered: usize,
 }
 
@@ -35,12 +35,12 @@ impl ByteStream {
         Self { mask, held: Vec::new(), covered: 0 }
     }
 
-    /// Masks with this mask from the next piece on. What is held back now is judged by it, too.
+    /// Replaces the mask, also for the bytes that are held back now.
     pub(super) fn set_mask(&mut self, mask: Mask) {
         self.mask = mask;
     }
 
-    /// Takes a piece, and appends to `shown` what can be shown by now.
+    /// Takes a piece, and appends the masked output so far to `shown`.
     pub fn push(&mut self, piece: &[u8], shown: &mut Vec<u8>) {
         let Some(patterns) = &self.mask.patterns else {
             self.finish(shown);
@@ -56,12 +56,13 @@ impl ByteStream {
         self.release(end, shown);
     }
 
-    /// Ends the stream, and appends to `shown` what was held back. What comes next begins a new one.
+    /// Ends the stream, and appends what was held back to `shown`. The next piece begins a new
+    /// stream.
     pub fn finish(&mut self, shown: &mut Vec<u8>) {
         self.release(self.held.len(), shown);
     }
 
-    /// Whether a piece comes out as it is. Most do: they follow on nothing that is held back, and hold
+    /// Whether a piece is emitted unchanged, as most are: nothing is held back, and it contains
     /// neither a secret nor the beginning of one.
     pub(super) fn passes(&self, piece: &[u8]) -> bool {
         let Some(patterns) = &self.mask.patterns else { return self.held.is_empty() };
@@ -76,7 +77,7 @@ impl ByteStream {
         self.held.len()
     }
 
-    /// Gives what stands before `end`. Every secret that begins there has been seen whole.
+    /// Emits everything before `end`. Every secret that begins there is complete.
     fn release(&mut self, end: usize, shown: &mut Vec<u8>) {
         let mut out = self.covered;
         let found = self.mask.patterns.as_ref().map(|patterns| patterns.every(&self.held));

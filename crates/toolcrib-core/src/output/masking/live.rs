@@ -1,4 +1,4 @@
-//! The mask in use: calls read it, and it grows while they run.
+//! The mask in use, to which secrets are added while calls run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use toolcrib_tool::{ByteMask, ByteMasks, ToolError, ToolOutput};
 
 use super::{Mask, MaskError};
 
-/// A mask that secrets are added to while it is in use. Cloning it is cheap; clones share it. Where
-/// there is nothing to hide, a call pays for a look at a flag.
+/// A mask to which secrets can be added while it is in use. Cloning it is cheap; clones share it.
+/// Without secrets, a call only checks a flag.
 #[derive(Clone)]
 pub struct LiveMask(Arc<Live>);
 
 struct Live {
-    /// Whether anything is hidden: set once the mask that hides it is in place.
+    /// Whether there are secrets: set after the mask is in place.
     hides: AtomicBool,
     mask: ArcSwap<Mask>,
 }
@@ -28,22 +28,22 @@ impl LiveMask {
         Self(Arc::new(Live { hides, mask: ArcSwap::from_pointee(mask) }))
     }
 
-    /// As it is now.
+    /// The current mask.
     pub(crate) fn load(&self) -> Guard<Arc<Mask>> {
         self.0.mask.load()
     }
 
-    /// The text without what is to be hidden by now.
+    /// Masks a text with the current secrets.
     pub fn text(&self, text: String) -> String {
         self.load().owned(text)
     }
 
-    /// The JSON value without what is to be hidden by now, as [`Mask::value`] does it.
+    /// Masks a JSON value with the current secrets, like [`Mask::value`].
     pub fn value(&self, value: Value) -> Value {
         self.load().value(value)
     }
 
-    /// Masks a call's outcome, with what is to be hidden by now.
+    /// Masks a call's outcome with the current secrets.
     #[inline]
     pub(crate) fn outcome(
         &self,
@@ -52,8 +52,8 @@ impl LiveMask {
         if self.0.hides.load(Ordering::Acquire) { self.load().outcome(outcome) } else { outcome }
     }
 
-    /// Masks streams of bytes, each with what is to be hidden when a piece comes in: a secret that is
-    /// added meanwhile is hidden from then on.
+    /// Masks for byte streams. Each piece is masked with the secrets that are known when it
+    /// arrives.
     pub fn byte_masks(&self) -> ByteMasks {
         let live = self.clone();
         Arc::new(move || live.byte_mask())
@@ -76,7 +76,7 @@ impl LiveMask {
         })
     }
 
-    /// Hides these values, too, from when this returns.
+    /// Adds secrets, which are masked once this returns.
     pub fn extend(&self, values: &[String]) -> Result<(), MaskError> {
         let mut result = Ok(());
         self.0.mask.rcu(|mask| match mask.extended(values.iter().cloned()) {
@@ -97,7 +97,7 @@ impl LiveMask {
 }
 
 impl fmt::Debug for LiveMask {
-    /// Says how much is hidden, not what.
+    /// Shows the number of secrets, not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LiveMask").field(&*self.load()).finish()
     }

@@ -1,9 +1,9 @@
-//! Masking: the literal values of configured secrets never leave a call.
+//! Masking: the literal values of configured secrets never appear in what a call returns.
 //!
-//! A [`Mask`] is made once of all secrets. It is laid over everything a call hands out: results,
-//! failures, status, logs, and streams, where a [`MaskStream`] also finds a secret that arrives in
-//! pieces. What programs print is masked while it is read, by a [`ByteStream`]. Masking comes before
-//! the output is cut or kept anywhere, because half a secret cannot be found.
+//! A [`Mask`] is built once from all secrets and applied to everything that a call returns:
+//! results, errors, status, logs, and streams, where a [`MaskStream`] also finds a secret that
+//! arrives in pieces. The output of programs is masked while it is read, by a [`ByteStream`].
+//! Masking comes before output is cut or stored, because half a secret cannot be found.
 //!
 //! What it finds is the value as it is and as it is spelt inside JSON text, a value of several lines also
 //! with other line ends. It cannot find a value that was encoded, compressed or otherwise changed.
@@ -27,11 +27,11 @@ pub use stream::MaskStream;
 
 pub use toolcrib_tool::MASKED;
 
-/// The shortest value, in bytes, that is masked: masking every `ab` in every text would destroy
-/// outputs and, by where it does so, tell the value.
+/// The minimum length of a masked value, in bytes: masking every `ab` in every text would destroy
+/// outputs and, by the positions, reveal the value.
 pub const SHORTEST_SECRET: usize = 4;
 
-/// Hides secrets. Cloning it is cheap; an empty one costs nothing.
+/// Masks secrets. Cloning it is cheap; an empty mask costs nothing.
 ///
 /// ```
 /// use toolcrib_core::masking::Mask;
@@ -52,11 +52,11 @@ pub struct Mask {
 
 struct Patterns {
     automaton: AhoCorasick,
-    /// Every spelling that is masked, sorted.
+    /// All masked spellings, sorted.
     spellings: Vec<Box<str>>,
-    /// Whether one of them could stand in a JSON number.
+    /// Whether one of them could occur in a JSON number.
     numeric: bool,
-    /// Which bytes a spelling begins with.
+    /// The first bytes of the spellings.
     first_bytes: [bool; 256],
 }
 
@@ -68,8 +68,8 @@ impl Mask {
         Self::over(spellings, ignored)
     }
 
-    /// A mask over the values of this one and over these: what is hidden stays hidden when secrets
-    /// are renewed. Only values too short among these are [`ignored`](Self::ignored).
+    /// A mask for the values of this one and these, so that old values stay masked when secrets are
+    /// renewed. Only values too short among these are [`ignored`](Self::ignored).
     pub fn extended(&self, secrets: impl IntoIterator<Item = String>) -> Result<Self, MaskError> {
         let (mut spellings, ignored) = spellings(secrets);
         let known = self.patterns.as_ref().map_or(&[] as &[Box<str>], |known| &known.spellings);
@@ -88,7 +88,7 @@ impl Mask {
             None
         } else {
             let automaton = AhoCorasick::builder()
-                // The only kind that reports every occurrence, overlapping ones too.
+                // The only kind that reports overlapping matches.
                 .match_kind(MatchKind::Standard)
                 .build(spellings.iter().map(|spelling| spelling.as_bytes()))
                 .map_err(|error| MaskError(error.to_string()))?;
@@ -104,7 +104,7 @@ impl Mask {
         Ok(Self { patterns, ignored: ignored.into() })
     }
 
-    /// Whether there is nothing to hide.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_none()
     }
@@ -114,8 +114,7 @@ impl Mask {
         &self.ignored
     }
 
-    /// The text with every byte of every secret gone. Where secrets overlap, one mark stands for
-    /// all of them.
+    /// Masks every secret in the text. Overlapping secrets are replaced by one mark.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(patterns) = &self.patterns else { return Cow::Borrowed(text) };
         let found = patterns.merged(text);
@@ -169,7 +168,7 @@ impl Mask {
         let mut masked = Map::new();
         for (key, member) in members {
             let mut key = self.owned(key);
-            // Two keys that differ only in secrets stay two members.
+            // Two keys that differ only in secrets remain two members.
             while masked.contains_key(&key) {
                 key.push('*');
             }
@@ -197,7 +196,7 @@ impl Mask {
 }
 
 impl Patterns {
-    /// Every occurrence of every secret, in the order in which they begin.
+    /// All occurrences of all secrets, ordered by their start.
     fn every(&self, text: &[u8]) -> Vec<Range<usize>> {
         if !self.automaton.is_match(text) {
             return Vec::new();
@@ -208,7 +207,7 @@ impl Patterns {
         found
     }
 
-    /// Where secrets are, in order, those that overlap taken together.
+    /// The ranges of secrets in order, with overlapping ones merged.
     fn merged(&self, text: &str) -> Vec<Range<usize>> {
         let mut merged: Vec<Range<usize>> = Vec::new();
         for secret in self.every(text.as_bytes()) {
@@ -220,8 +219,8 @@ impl Patterns {
         merged
     }
 
-    /// Where the longest end of the text begins that a secret could begin with; its length if there is
-    /// none.
+    /// Where the longest suffix begins that could be the beginning of a secret; the text's length
+    /// if there is none.
     fn open_end(&self, text: &[u8]) -> usize {
         let first = text.len().saturating_sub(self.longest() - 1);
         (first..text.len())
@@ -231,7 +230,7 @@ impl Patterns {
             .unwrap_or(text.len())
     }
 
-    /// Whether a secret begins with this text and goes on after it.
+    /// Whether this text is a proper prefix of a secret.
     fn may_go_on(&self, text: &[u8]) -> bool {
         let after = self.spellings.partition_point(|spelling| spelling.as_bytes() <= text);
         self.spellings.get(after).is_some_and(|spelling| spelling.as_bytes().starts_with(text))
@@ -242,7 +241,7 @@ impl Patterns {
     }
 }
 
-/// Every spelling of the values, and those that are too short to be masked.
+/// All spellings of the values, and the values that are too short to be masked.
 fn spellings(secrets: impl IntoIterator<Item = String>) -> (Vec<Box<str>>, Vec<IgnoredSecret>) {
     let mut ignored = Vec::new();
     let mut spellings = Vec::new();
@@ -272,8 +271,8 @@ fn line_end_spellings(secret: &str) -> Vec<Cow<'_, str>> {
     spellings
 }
 
-/// How the value is spelt inside JSON text, where that differs: with what JSON must escape, with
-/// slashes escaped too, and with everything escaped that is not ASCII.
+/// The value's spellings inside JSON text that differ from it: with the required escapes, with
+/// escaped slashes, and with all non-ASCII characters escaped.
 fn json_spellings(secret: &str) -> Vec<Box<str>> {
     let quoted = Value::from(secret).to_string();
     let escaped = &quoted[1..quoted.len() - 1];
@@ -304,7 +303,7 @@ fn json_spellings(secret: &str) -> Vec<Box<str>> {
 }
 
 impl fmt::Debug for Mask {
-    /// Says how much is hidden, not what.
+    /// Shows the number of secrets, not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spellings = self.patterns.as_ref().map_or(0, |patterns| patterns.spellings.len());
         f.debug_struct("Mask").field("spellings", &spellings).finish_non_exhaustive()
@@ -315,9 +314,9 @@ impl fmt::Debug for Mask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IgnoredSecret {
-    /// Its place in the list, from 1.
+    /// Its number in the list, from 1.
     pub number: usize,
-    /// Its length in bytes, white space around it aside.
+    /// Its length in bytes, without surrounding white space.
     pub bytes: usize,
 }
 
@@ -332,7 +331,7 @@ impl fmt::Display for IgnoredSecret {
     }
 }
 
-/// The secrets are more than can be searched for.
+/// The secrets are too many or too long to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskError(String);
 

@@ -14,7 +14,8 @@ impl Mask {
         outcome.map(|output| self.output(output)).map_err(|error| self.error(error))
     }
 
-    /// Masks text parts, names, addresses and types of the others, files that are text, data, and notes.
+    /// Masks text parts, the names, addresses and types of other parts, text files, data, and
+    /// notes.
     pub fn output(&self, output: ToolOutput) -> ToolOutput {
         if !self.finds_in_output(&output) {
             return output;
@@ -31,8 +32,8 @@ impl Mask {
         masked
     }
 
-    /// Masks one part. Bytes of pictures and sounds stay as they are; text is masked here as a
-    /// whole, so a stream of text parts needs [`stream`](Self::stream).
+    /// Masks one part. Images and audio are not changed. Text is masked as a whole, so a stream of
+    /// text parts needs [`stream`](Self::stream).
     pub fn content(&self, part: Content) -> Content {
         if self.is_empty() {
             return part;
@@ -69,7 +70,7 @@ impl Mask {
         }
     }
 
-    /// Masks a failure: message, hints, what had been produced, and the operator's source.
+    /// Masks an error: message, hints, partial output, and the operator's source.
     pub fn error(&self, error: ToolError) -> ToolError {
         if !self.finds_in_error(&error) {
             return error;
@@ -77,7 +78,7 @@ impl Mask {
         error.map_texts(|text| self.owned(text)).map_partial(|partial| self.output(partial))
     }
 
-    /// Masks a status: everything a person is told.
+    /// Masks a status update.
     pub fn status(&self, mut update: StatusUpdate) -> StatusUpdate {
         if self.is_empty() {
             return update;

@@ -1,4 +1,4 @@
-//! Masking text that arrives in pieces.
+//! Masking text streams.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,8 @@ use toolcrib_tool::Content;
 
 use super::{ByteStream, Mask};
 
-/// Masks text piece by piece: what comes out, put together, is what [`Mask::text`] makes of the
-/// whole. It holds back only an end that could be the beginning of a secret, fewer bytes than the
-/// longest one has.
+/// Masks text piece by piece: the concatenated output equals [`Mask::text`] of the whole. It holds
+/// back only a suffix that could be the beginning of a secret, fewer bytes than the longest one.
 ///
 /// ```
 /// use toolcrib_core::masking::Mask;
@@ -31,7 +30,7 @@ impl MaskStream {
         Self { mask, bytes }
     }
 
-    /// Takes a piece, and gives what can be shown by now.
+    /// Takes a piece, and returns the masked output so far.
     pub fn push<'p>(&mut self, piece: &'p str) -> Cow<'p, str> {
         if self.bytes.passes(piece.as_bytes()) {
             return Cow::Borrowed(piece);
@@ -41,15 +40,15 @@ impl MaskStream {
         Cow::Owned(text(shown))
     }
 
-    /// Ends the text, and gives what was held back. What comes next begins a new one.
+    /// Ends the text, and returns what was held back. The next piece begins a new text.
     pub fn finish(&mut self) -> String {
         let mut shown = Vec::new();
         self.bytes.finish(&mut shown);
         text(shown)
     }
 
-    /// Takes a part of an output, and gives the parts that can be shown by now: text is masked
-    /// piece by piece, and a part that is none ends the text before it.
+    /// Takes a part of an output, and returns the masked parts so far: text is masked piece by
+    /// piece, and a part without text ends the text before it.
     pub fn part(&mut self, part: Content) -> Vec<Content> {
         let text_part = |text: String| (!text.is_empty()).then_some(Content::Text(text));
         match part {
@@ -68,7 +67,7 @@ impl MaskStream {
     }
 }
 
-/// Bytes that came of text. Secrets are text, so that one begins and ends where characters do.
+/// Converts bytes back to text. Secrets are text, so they begin and end at character boundaries.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())

@@ -1,5 +1,5 @@
-//! Arguments as logs and audit may show them: sensitive ones by their keys only, secrets masked,
-//! long ones shortened.
+//! Redaction of arguments for logs and audit: sensitive values are replaced, secrets masked, long
+//! values shortened.
 
 mod sensitive;
 
@@ -19,7 +19,7 @@ pub(crate) const REDACTED: &str = "[redacted]";
 /// Characters of a string that are shown.
 const SHOWN_CHARS: usize = 256;
 
-/// Items of a list, and members of an object, that are shown.
+/// How many items of a list, or members of an object, are shown.
 const SHOWN_ITEMS: usize = 32;
 
 /// How much is shown.
@@ -32,16 +32,16 @@ struct ShownLimits {
 /// In logs.
 const BRIEF: ShownLimits = ShownLimits { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
 
-/// For people who decide on a call: they must see all of it, however long it is. Requests are bounded.
+/// For approvers, who must see the complete call. Requests are bounded.
 const WHOLE: ShownLimits = ShownLimits { chars: usize::MAX, items: usize::MAX };
 
-/// The arguments of a call as they may be logged.
+/// Redacts the arguments of a call for logs.
 ///
 /// The value of a property whose schema says `writeOnly: true` or `x-sensitive: true` is replaced
-/// by `[redacted]`, wherever in the schema that is said: nested, in items, behind a `$ref`, in a
-/// branch of `allOf`, `anyOf`, `oneOf`. What a model sent in a place the schema does not know is
-/// replaced too if anything near it is sensitive, for it may be the sensitive value under a
-/// misspelt name. Then secrets are masked, and what is long is shortened.
+/// by `[redacted]`, anywhere in the schema: nested, in items, behind a `$ref`, in a branch of
+/// `allOf`, `anyOf`, `oneOf`. A value in a place unknown to the schema is also replaced if a
+/// sibling is sensitive, because it may be the sensitive value under a misspelled name. Then
+/// secrets are masked, and long values are shortened.
 ///
 /// ```
 /// use serde_json::json;
@@ -66,13 +66,13 @@ pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Va
     shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, BRIEF)
 }
 
-/// The same for people who decide on the call, who have to see all of it: nothing is shortened.
+/// The same for approvers, without shortening.
 pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
     shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, WHOLE)
 }
 
-/// An injected value for the same people. It comes from the host: where the schema says nothing of
-/// its parameter, only secrets are masked.
+/// Redacts an injected value for approvers. It comes from the host, so if the schema does not
+/// describe its parameter, only secrets are masked.
 pub(crate) fn redact_injected(
     definition: &ToolDefinition,
     parameter: &str,
@@ -87,8 +87,8 @@ pub(crate) fn redact_injected(
     shown(&place, value, mask, WHOLE)
 }
 
-/// The same of the text a model sent, which may be no JSON, for a tool that may not exist: what
-/// cannot be judged is described, not shown.
+/// The same for a model's text, which may be invalid JSON, and for a tool that may not exist. Text
+/// that cannot be redacted is described, not shown.
 pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask: &Mask) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
@@ -105,8 +105,8 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
     }
 }
 
-/// The arguments as a value to show: a number that a [`Value`] would round is the text of it, so that
-/// whoever looks at it sees what the tool gets.
+/// The arguments as a value for display: a number that a [`Value`] would round is replaced by its
+/// text.
 pub(crate) fn exact_value(arguments: &Arguments) -> Value {
     arguments.tape().map(|tape| exact(tape.root())).unwrap_or_default()
 }
@@ -119,7 +119,7 @@ fn exact(value: Cursor<'_>) -> Value {
             .map(|(key, value)| (key.key_text().into_owned(), exact(value)))
             .collect(),
         kind => {
-            // Nothing that is no container can fail to be read.
+            // Reading a scalar cannot fail.
             let read = Value::deserialize(value).unwrap_or_default();
             let rounded = kind.is_number() && !same_number(value, &read.to_string());
             if rounded { Value::from(value.source()) } else { read }
@@ -127,13 +127,13 @@ fn exact(value: Cursor<'_>) -> Value {
     }
 }
 
-/// Whether a text spells the same number, to the last digit.
+/// Whether a text is exactly the same number.
 fn same_number(number: Cursor<'_>, text: &str) -> bool {
     toolcrib_json::exact::compare(number.source(), text) == Some(Ordering::Equal)
 }
 
-/// The texts of everything sensitive in the arguments, the longest first: what must not be shown of
-/// what a tool makes of them.
+/// The texts of all sensitive values in the arguments, longest first, to hide them in what a tool
+/// derives from them.
 pub(crate) fn sensitive_texts(definition: &ToolDefinition, arguments: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     collect(&SchemaPosition::root(definition.input_schema()), arguments, false, &mut texts);

@@ -1,4 +1,4 @@
-//! Which values a schema calls sensitive.
+//! Finding the sensitive values of a schema.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ const SAME_ONE: [&str; 4] = ["if", "then", "else", "not"];
 /// Keywords whose value is a list of schemas for the same value.
 const SAME_MANY: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Keywords whose value is an object of schemas: for members, or, in the last, for the same value.
+/// Keywords whose value is an object of schemas for members.
 const MEMBER_MANY: [&str; 2] = ["properties", "patternProperties"];
 const DEPENDENT: &str = "dependentSchemas";
 
-/// Keywords whose value is a schema for members that have none of their own.
+/// Keywords whose value is a schema for other members.
 const MEMBER_OTHERS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 
 /// Keywords whose value is a schema, or a list of them, for items.
 const ITEMS: [&str; 5] =
     ["items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"];
 
-/// All schemas that may speak about one value.
+/// All schemas that may apply to one value.
 ///
-/// Whether a branch applies is not asked: what one of them calls sensitive is sensitive.
+/// Branches are not evaluated: a value is sensitive if any of the schemas marks it.
 pub(super) struct SchemaPosition<'s> {
     root: &'s Value,
     schemas: Vec<&'s Value>,
@@ -43,8 +43,8 @@ impl<'s> SchemaPosition<'s> {
         Self { root, schemas, holds_sensitive }
     }
 
-    /// Whether a value in this place must not be shown: it is sensitive, or it is not of the shape
-    /// the schema describes while a part of that would be.
+    /// Whether to redact a value: it is sensitive, or it has an unexpected shape and a part of the
+    /// expected one is sensitive.
     pub(super) fn hides(&self, value: &Value) -> bool {
         let has_any = |keywords: &[&str]| {
             keywords.iter().any(|word| self.schemas.iter().any(|schema| schema.get(word).is_some()))
@@ -58,14 +58,14 @@ impl<'s> SchemaPosition<'s> {
                 }
     }
 
-    /// The place of a member.
+    /// The schemas of a member.
     pub(super) fn member(&self, key: &str) -> Self {
         let mut schemas = Vec::new();
         for schema in &self.schemas {
             let own = schema.get("properties").and_then(|properties| properties.get(key));
             schemas.extend(own);
             if own.is_none() {
-                // Without matching the patterns: each might.
+                // Patterns are not evaluated: any may match.
                 let patterns = schema.get("patternProperties").and_then(Value::as_object);
                 schemas.extend(patterns.into_iter().flat_map(|patterns| patterns.values()));
                 schemas.extend(MEMBER_OTHERS.iter().filter_map(|word| schema.get(word)));
@@ -74,7 +74,7 @@ impl<'s> SchemaPosition<'s> {
         self.within(schemas)
     }
 
-    /// The place of an item.
+    /// The schemas of an item.
     pub(super) fn item(&self, index: usize) -> Self {
         let mut schemas = Vec::new();
         for keyword in ITEMS {
@@ -94,7 +94,7 @@ impl<'s> SchemaPosition<'s> {
         }
         let unknown = schemas.iter().all(|schema| !schema.is_object());
         let mut place = Self::new(self.root, schemas);
-        // Nobody speaks about it: it may be a sensitive neighbour under another name.
+        // No schema describes it: it may be a sensitive sibling under another name.
         place.holds_sensitive |= unknown;
         place
     }
@@ -104,7 +104,7 @@ fn is_sensitive(schema: &Value) -> bool {
     ["writeOnly", "x-sensitive"].iter().any(|word| schema.get(word) == Some(&Value::Bool(true)))
 }
 
-/// The schemas and those that speak about the same value through them.
+/// The schemas and all that apply to the same value through them.
 fn with_all_that_apply<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s Value> {
     all_reached(schemas, |schema| {
         let one = SAME_ONE.iter().filter_map(|word| schema.get(word));
@@ -115,7 +115,7 @@ fn with_all_that_apply<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s 
     })
 }
 
-/// Whether these schemas, or any they lead to, call anything sensitive.
+/// Whether these schemas, or any reachable ones, mark anything as sensitive.
 fn any_sensitive<'s>(root: &'s Value, schemas: &[&'s Value]) -> bool {
     let reached = all_reached(schemas.to_vec(), |schema| {
         let one = MEMBER_OTHERS.iter().chain(&ITEMS).chain(&SAME_ONE);
@@ -130,7 +130,7 @@ fn any_sensitive<'s>(root: &'s Value, schemas: &[&'s Value]) -> bool {
     reached.into_iter().any(is_sensitive)
 }
 
-/// The schemas and all that can be reached from them, each once, so that circles end.
+/// The schemas and all reachable ones, each once, so that cycles end.
 fn all_reached<'s>(
     mut schemas: Vec<&'s Value>,
     next_of: impl Fn(&'s Value) -> Vec<&'s Value>,
@@ -146,7 +146,7 @@ fn all_reached<'s>(
     schemas
 }
 
-/// What `$ref` names, within the same document.
+/// The target of `$ref` within the same document.
 fn referred<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     let reference = schema.get("$ref").or_else(|| schema.get("$dynamicRef"))?.as_str()?;
     let fragment = reference.strip_prefix('#')?;
@@ -156,7 +156,7 @@ fn referred<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     anchored(root, fragment)
 }
 
-/// The schema that calls itself by that anchor.
+/// The schema with that anchor.
 fn anchored<'s>(schema: &'s Value, anchor: &str) -> Option<&'s Value> {
     let named = |word| schema.get(word).and_then(Value::as_str) == Some(anchor);
     if named("$anchor") || named("$dynamicAnchor") {

@@ -1,10 +1,10 @@
-//! The handle a model is given, and the key under which a store keeps what it stands for.
+//! Handles of stored texts for models, and the keys that stores use.
 
 use std::fmt;
 
 use super::{Owner, SpillError};
 
-/// Stands for one kept text: 128 random bits, written as 32 lower-case hexadecimal digits.
+/// The handle of a stored text: 128 random bits, written as 32 lower-case hexadecimal digits.
 ///
 /// ```
 /// use toolcrib_core::spill::Handle;
@@ -18,7 +18,7 @@ use super::{Owner, SpillError};
 pub struct Handle([u8; 16]);
 
 impl Handle {
-    /// A new one; fails if the system has no random numbers to give.
+    /// A new handle; fails if the system has no random numbers.
     pub fn random() -> Result<Self, SpillError> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
@@ -51,21 +51,20 @@ impl fmt::Display for Handle {
     }
 }
 
-/// What a store keeps a text under: a hash of the handle and its owner.
+/// The key of a stored text: a hash of the handle and its owner.
 ///
-/// For another owner the same handle gives another key, so a store that knows nothing but keys
-/// cannot hand a text to the wrong one; and from a key, or a file named after it, nobody gets the
-/// handle back.
+/// The same handle has a different key for another owner, so a store that only knows keys cannot
+/// return a text to the wrong owner. The handle cannot be recovered from a key or a file name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpillKey([u8; 32]);
 
 impl SpillKey {
-    /// The key of that handle for that owner.
+    /// The key of a handle for an owner.
     pub fn of(owner: &Owner, handle: &Handle) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"toolcrib spill 1\0");
         hasher.update(&handle.0);
-        // The length keeps identity and session apart.
+        // The length separates identity and session.
         hasher.update(&(owner.identity().len() as u64).to_le_bytes());
         hasher.update(owner.identity().as_bytes());
         if let Some(session) = owner.session() {

@@ -1,19 +1,19 @@
-//! The outputs that are kept for a turn's identity.
+//! Reading a turn's stored outputs.
 
 use super::{Handle, Owner, Page, SpillError};
 use crate::Turn;
 
 impl Turn {
-    /// Whether outputs that are cut are kept, to be read with [`kept_output`](Self::kept_output) and
+    /// Whether cut outputs are stored, to be read with [`kept_output`](Self::kept_output) and
     /// [`READ_OUTPUT`](super::READ_OUTPUT).
     pub fn keeps_outputs(&self) -> bool {
         self.state.spill().is_some()
     }
 
-    /// Reads up to `limit` characters of a kept output from the `offset`-th on: of one that was kept
-    /// for this turn's identity and session, and of no other.
+    /// Reads up to `limit` characters of a stored output from `offset`. Only outputs of this turn's
+    /// identity and session can be read.
     ///
-    /// Fails with [`SpillError::NotFound`] also where nothing is kept.
+    /// Fails with [`SpillError::NotFound`] also if outputs are not stored.
     pub async fn kept_output(
         &self,
         handle: &Handle,

@@ -1,4 +1,4 @@
-//! A store in memory: what was kept is gone when the process ends.
+//! A spill store in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,12 @@ pub struct MemorySpill {
 #[derive(Debug, Default)]
 struct StoredTexts {
     texts: HashMap<SpillKey, Arc<Spilled>>,
-    /// Of each identity, the oldest first. All live equally long, so this is also the order in which they
-    /// expire.
+    /// Per identity, oldest first, which is also the order of expiry.
     owners: HashMap<Box<str>, OwnerTexts>,
     bytes: usize,
 }
 
-/// What one identity has.
+/// The texts of one identity.
 #[derive(Debug, Default)]
 struct OwnerTexts {
     order: VecDeque<(SpillKey, Instant)>,
@@ -37,7 +36,7 @@ impl MemorySpill {
         Self { limits, kept: Mutex::default() }
     }
 
-    /// How many texts are kept, and how many bytes they have.
+    /// The number of stored texts, and their total size in bytes.
     pub fn size(&self) -> (usize, usize) {
         let kept = self.locked();
         (kept.texts.len(), kept.bytes)
@@ -58,7 +57,7 @@ impl MemorySpill {
         while kept.owned_bytes(owner) + bytes > self.limits.max_owner_bytes {
             kept.drop_oldest_of(owner.identity());
         }
-        // Who holds most of what there is too much of makes room.
+        // The identity that holds the most makes room.
         while kept.texts.len() >= self.limits.max_entries {
             kept.drop_oldest_of_the_largest(|share| (share.order.len(), share.bytes));
         }
@@ -133,7 +132,7 @@ impl SpillStore for MemorySpill {
         offset: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, SpillError>> {
-        // The page is cut outside the lock.
+        // The page is extracted outside the lock.
         let found = self.find(&SpillKey::of(owner, handle));
         let page = found.map(|whole| Page::of(&whole, offset, limit)).ok_or(SpillError::NotFound);
         Box::pin(std::future::ready(page))

@@ -1,12 +1,12 @@
-//! Where the rest of a long output waits: the store, its handles, and the tool that reads it.
+//! Spilling long outputs: the store, its handles, and the tool that reads them.
 //!
-//! A model gets as much of an output as its budget allows. The whole goes into a [`SpillStore`]
-//! first, and what the model is shown names a [`Handle`] with which the tool `read_output`
-//! ([`read_output_entry`]) pages through it. A handle has 128 random bits and works for its
-//! [`Owner`] only: to anybody else it does not exist.
+//! A model gets as much of an output as its budget allows. The complete output goes into a
+//! [`SpillStore`] first, and the shortened one names a [`Handle`] with which the tool `read_output`
+//! ([`read_output_entry`]) pages through it. A handle has 128 random bits and works only for its
+//! [`Owner`].
 //!
-//! What is put there has been masked already ([`masking`](crate::output::masking)): a secret that begins on
-//! one page and ends on the next could not be found any more.
+//! Stored outputs are masked already ([`masking`](crate::output::masking)): a secret that spans two
+//! pages could not be found later.
 
 mod handle;
 mod kept;
@@ -26,7 +26,7 @@ pub use page::Page;
 pub(crate) use page::byte_index;
 pub use read_output::{READ_OUTPUT, READ_OUTPUT_CHARS, read_output_entry};
 
-/// What a kept text is.
+/// The format of a stored text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SpillFormat {
@@ -38,7 +38,7 @@ pub enum SpillFormat {
 }
 
 impl SpillFormat {
-    /// The stable word for it: `text` or `json`.
+    /// Its stable name: `text` or `json`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -46,27 +46,27 @@ impl SpillFormat {
         }
     }
 
-    /// The format of that word.
+    /// Parses a stable name.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Text, Self::Json].into_iter().find(|format| format.as_str() == word)
     }
 }
 
-/// A text to be kept, and what is known of it.
+/// A text to be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Spilled {
-    /// All of it, masked.
+    /// The complete text, masked.
     pub text: String,
-    /// What it is. Default: text.
+    /// Its format. Default: text.
     pub format: SpillFormat,
-    /// Bytes the tool saw but did not capture, such as the middle of a program's long output.
-    /// Default 0.
+    /// Bytes that the tool did not capture, such as the middle of a program's long output. Default
+    /// 0.
     pub omitted_bytes: u64,
 }
 
 impl Spilled {
-    /// Text, of which nothing is missing.
+    /// A complete text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -76,7 +76,7 @@ impl Spilled {
         Self { text: text.into(), format: SpillFormat::Json, omitted_bytes: 0 }
     }
 
-    /// Says how many bytes are missing.
+    /// Sets the number of missing bytes.
     #[must_use]
     pub fn with_omitted_bytes(mut self, bytes: u64) -> Self {
         self.omitted_bytes = bytes;
@@ -84,9 +84,8 @@ impl Spilled {
     }
 }
 
-/// How much a store keeps, and how long. The oldest of an identity makes room for its next. Where all
-/// together have too many texts or too many bytes, the oldest text of the identity that holds the most
-/// texts or bytes goes.
+/// Limits of a spill store. At its own limit, an identity's oldest texts make room. At the total
+/// limit, the oldest text of the identity that holds the most texts or bytes is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpillLimits {
@@ -115,7 +114,7 @@ impl Default for SpillLimits {
 }
 
 impl SpillLimits {
-    /// Fails if a text of that size can never be kept.
+    /// Fails if a text of this size can never be stored.
     pub fn admit(&self, bytes: usize) -> Result<(), SpillError> {
         let limit = self.max_entry_bytes.min(self.max_owner_bytes).min(self.max_bytes);
         if bytes > limit || self.max_entries == 0 {
@@ -125,7 +124,7 @@ impl SpillLimits {
     }
 }
 
-/// Keeps the outputs that are longer than what a model is shown.
+/// Stores outputs that are too long for models.
 ///
 /// ```
 /// use toolcrib_core::spill::{MemorySpill, Owner, SpillLimits, SpillStore, Spilled};
@@ -147,17 +146,18 @@ impl SpillLimits {
 /// # }
 /// ```
 pub trait SpillStore: Send + Sync + 'static {
-    /// Keeps a text for its owner and returns the handle to it.
+    /// Stores a text for its owner and returns its handle.
     fn put<'a>(
         &'a self,
         owner: &'a Owner,
         spilled: Spilled,
     ) -> BoxFuture<'a, Result<Handle, SpillError>>;
 
-    /// Reads up to `limit` characters (code points) from the `offset`-th on.
+    /// Reads up to `limit` characters (code points) from `offset`.
     ///
     /// Fails with [`SpillError::NotFound`] for a handle that does not exist, has expired or belongs
-    /// to somebody else; which of these must not be told. An offset beyond the end is an empty page.
+    /// to somebody else; which of these must not be revealed. An offset beyond the end gives an
+    /// empty page.
     fn read<'a>(
         &'a self,
         owner: &'a Owner,
@@ -167,20 +167,20 @@ pub trait SpillStore: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Page, SpillError>>;
 }
 
-/// Why a text could not be kept or read.
+/// Why a text could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpillError {
-    /// There is nothing under that handle for that owner.
+    /// The owner has no text with this handle.
     NotFound,
-    /// The text is larger than the store takes.
+    /// The text is too large for the store.
     TooLarge {
         /// The size of the text.
         bytes: usize,
-        /// The most the store takes.
+        /// The maximum size.
         limit: usize,
     },
-    /// The store does not work; for the operator.
+    /// The store failed; for the operator.
     Failed(String),
 }
 

@@ -1,26 +1,26 @@
-//! One page of a kept text, in characters.
+//! Pages of stored texts.
 
 use super::{SpillFormat, Spilled};
 
-/// A part of a kept text. Offsets and sizes count characters (code points).
+/// A part of a stored text. Offsets and sizes count characters (code points).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {
     /// The characters of this page.
     pub text: String,
-    /// The place of the first of them; the text's length if the offset asked for lies beyond it.
+    /// The offset of the first character; the text's length if the requested offset is beyond it.
     pub offset: usize,
     /// The length of the whole text.
     pub total_chars: usize,
-    /// What the text is.
+    /// The format of the text.
     pub format: SpillFormat,
-    /// Bytes the tool saw but did not capture.
+    /// Bytes that the tool did not capture.
     pub omitted_bytes: u64,
     next: usize,
 }
 
 impl Page {
-    /// Cuts a page out of a text.
+    /// Extracts a page from a text.
     pub fn of(whole: &Spilled, offset: usize, limit: usize) -> Self {
         let text = whole.text.as_str();
         let total_chars = text.chars().count();
@@ -49,7 +49,7 @@ impl Page {
     }
 }
 
-/// Where the character of that number begins.
+/// The byte index of a character.
 pub(crate) fn byte_index(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }

@@ -1,4 +1,4 @@
-//! `read_output`: the tool that pages through what did not fit.
+//! `read_output`: the tool that pages through stored outputs.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -15,13 +15,13 @@ use super::{Handle, Owner, Page, SpillError, SpillStore};
 /// The name of the tool, as markers in cut outputs give it.
 pub const READ_OUTPUT: &str = "read_output";
 
-/// The characters of a page at most, and where the call names none. It is also the tool's own
-/// output budget, so that a page is not cut itself, unless it shares a batch's budget with others.
+/// The maximum and default page size in characters. It is also the tool's own output budget, so
+/// that a page is not cut, unless it shares a batch's budget.
 pub const READ_OUTPUT_CHARS: usize = 20_000;
 
-/// The tool over a store. Register it wherever outputs are cut: what they are cut to names it.
+/// The tool for a store. Register it wherever outputs are cut, because the markers refer to it.
 ///
-/// It is native: no manifest and no upstream server can take its name, a host can.
+/// It is native: manifests and upstream servers cannot take its name, but a host can.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,7 +75,7 @@ static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
                     "type": "integer",
                     "description": "Where to begin, in characters from 0.",
                     "minimum": 0,
-                    // Every such number fits the machine's.
+                    // Every such number fits into `usize`.
                     "maximum": u32::MAX,
                     "default": 0,
                 },
@@ -167,7 +167,7 @@ fn answer(page: Page, asked: usize) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::from(page.text).with_data(Value::Object(data)))
 }
 
-/// One answer for every handle that leads nowhere: which of the reasons it is, is nobody's business.
+/// One answer for every invalid handle, so that the reason is not revealed.
 fn unknown(handle: &str) -> ToolError {
     let shown: String = handle.chars().take(64).collect();
     ToolError::execution(format!("no output is kept under the handle {shown:?}"))

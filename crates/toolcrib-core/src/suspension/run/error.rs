@@ -1,10 +1,10 @@
-//! Why a run could not go on.
+//! Errors of runs.
 
 use std::fmt;
 
 use crate::suspension::{RedeemError, StoreError, SubmitError};
 
-/// Why a run could not go on. Its calls are as they were.
+/// Errors of runs. Its calls are as they were.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {

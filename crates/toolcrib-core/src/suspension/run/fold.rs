@@ -1,11 +1,11 @@
-//! From a journal to the record of its run, and from a record to what its journal lacks.
+//! Folding a journal into a run record, and finding the entries that a journal lacks.
 
 use super::journal::{FORMAT, JournalEntry, Seq};
 use super::record::RunCall;
 use super::{RunId, RunRecord};
 
 impl RunRecord {
-    /// The record of a run as its journal's first entry begins it.
+    /// The initial record from a journal's first entry.
     fn begin(id: &RunId, entry: JournalEntry) -> Result<Self, String> {
         match entry {
             JournalEntry::Started { format, .. } if format > FORMAT => Err(format!(
@@ -20,7 +20,7 @@ impl RunRecord {
         }
     }
 
-    /// Goes on with the record of the entries before. `None`: there were none.
+    /// Applies further entries to a record; `None` if there is none yet.
     pub(super) fn followed_by(
         before: Option<Self>,
         id: &RunId,
@@ -58,7 +58,7 @@ impl RunRecord {
         Ok(record)
     }
 
-    /// What a journal lacks that adds up to `kept`. `None`: it has no entries.
+    /// The entries that a journal with the record `kept` lacks; `None` if it is empty.
     pub(super) fn lacking(&self, kept: Option<&Self>) -> Vec<JournalEntry> {
         let mut entries = Vec::new();
         if kept.is_none() {
@@ -70,7 +70,7 @@ impl RunRecord {
         }
         for (call, slot) in self.slots.iter().enumerate() {
             let known = kept.and_then(|kept| kept.slots.get(call));
-            // The first answer to a call is its last.
+            // The first answer of a call is final.
             if known == Some(slot) || matches!(known, Some(RunCall::Done(_))) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The journal of a run: what happened to it, a row for each step.
+//! The journal of a run.
 
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::{BoxFuture, ToolResult};
@@ -15,22 +15,21 @@ pub type Seq = u64;
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
 pub(super) const FORMAT: u32 = 1;
 
-/// Keeps the journals of runs. A journal grows at its end and is never changed; it is removed with its
-/// run.
+/// Stores the journals of runs. A journal is append-only and is removed with its run.
 ///
-/// Every journal is a [`RunStore`](super::RunStore): the record of a run is what its journal adds up to,
-/// and is stored nowhere else. [`MemoryRuns`](super::MemoryRuns) is for hosts without the facade and
-/// forgets with its process. The store of the crate `toolcrib-store` keeps journals in a database, which
-/// processes share.
+/// Every journal is a [`RunStore`](super::RunStore): the record of a run is computed from its
+/// journal and not stored separately. [`MemoryRuns`](super::MemoryRuns) stores journals in memory,
+/// for hosts without the facade. The crate `toolcrib-store` stores them in a database, which
+/// processes can share.
 pub trait Journal: Send + Sync {
-    /// Appends entries behind the entry `after` and returns the number of the last one. Either all of
-    /// them are kept or none is. Where `after` is 0, the run begins: its first entry has to be
-    /// [`Started`](JournalEntry::Started), which no later entry may be.
+    /// Appends entries after the entry `after` and returns the number of the last one. Either all
+    /// of them are stored or none. If `after` is 0, the run begins: its first entry has to be
+    /// [`Started`](JournalEntry::Started), and no later one may be.
     ///
-    /// Fails with [`StoreError::Conflict`] if `after` is not the journal's last entry, so that of several
-    /// that append behind one entry, one succeeds. Fails with [`StoreError::Claimed`] if a living server
-    /// has claimed the run and `claim` is `None`, and with [`StoreError::ClaimLost`] if `claim` holds no
-    /// more.
+    /// Fails with [`StoreError::Conflict`] if `after` is not the journal's last entry, so that only
+    /// one of several concurrent appends succeeds. Fails with [`StoreError::Claimed`] if a live
+    /// server has claimed the run and `claim` is `None`, and with [`StoreError::ClaimLost`] if
+    /// `claim` is no longer valid.
     fn append<'a>(
         &'a self,
         run: &'a RunId,
@@ -39,9 +38,9 @@ pub trait Journal: Send + Sync {
         claim: Option<&'a Claim>,
     ) -> BoxFuture<'a, Result<Seq, StoreError>>;
 
-    /// Up to `limit` entries behind the entry `after`, in order; fewer where they are large, but at least
-    /// one if there is one. `None` if there is no such run. Whoever asks must be of the identity that the
-    /// first entry names.
+    /// Up to `limit` entries after the entry `after`, in order; fewer if they are large, but at
+    /// least one if there is any. `None` if there is no such run. The caller must check the
+    /// identity that the first entry names.
     fn read<'a>(
         &'a self,
         run: &'a RunId,
@@ -49,7 +48,7 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Option<JournalPage>, StoreError>>;
 
-    /// Up to `limit` runs of an identity, the oldest first: from the beginning, or those behind a cursor.
+    /// Up to `limit` runs of an identity, oldest first, from the beginning or after a cursor.
     fn list<'a>(
         &'a self,
         identity: &'a str,
@@ -57,59 +56,59 @@ pub trait Journal: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<RunCursor>, StoreError>>;
 
-    /// Claims a run: until the claim is released, or its server ends, only whoever has it appends. `None`
-    /// if there is no such run. Fails with [`StoreError::Claimed`] if another living server has claimed
-    /// it. A server that claims a run again loses its earlier claim.
+    /// Claims a run: until the claim is released or its server ends, only its holder can append.
+    /// `None` if there is no such run. Fails with [`StoreError::Claimed`] if another live server
+    /// has claimed it. A second claim by the same server invalidates the first.
     fn claim<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Claim>, StoreError>>;
 
-    /// Gives a claim up. One that holds no more is no error.
+    /// Releases a claim. An invalid claim is not an error.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Removes a run and its journal. One that is not there is no error. Fails with
-    /// [`StoreError::Claimed`] if a living server has claimed it.
+    /// Removes a run and its journal, if it exists. Fails with [`StoreError::Claimed`] if a live
+    /// server has claimed it.
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// A step of a run. Later versions know more kinds of steps.
+/// A step of a run. Later versions may add kinds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum JournalEntry {
-    /// The run was begun. The calls follow, each with what came of it first.
+    /// The run began. Its calls follow, each with its first state.
     Started {
         /// The version of the journal's format.
         format: u32,
-        /// On whose behalf it runs; empty where the host named nobody.
+        /// The identity on whose behalf it runs; empty if the host named none.
         identity: String,
-        /// Since when.
+        /// When it began.
         created_at: Timestamp,
     },
-    /// A run that a version without journals had kept as one record: all that was known of it then.
+    /// A run that was imported from a version without journals.
     Imported(Box<RunRecord>),
-    /// A call waits for somebody.
+    /// A call was suspended.
     CallSuspended {
-        /// Which call of the run: 0 for the first.
+        /// The index of the call in the run.
         call: usize,
-        /// What it waits for.
+        /// The suspension.
         suspension: Box<Suspension>,
     },
-    /// A call has its final answer.
+    /// A call got its final answer.
     CallFinished {
-        /// Which call of the run: 0 for the first.
+        /// The index of the call in the run.
         call: usize,
         /// Its answer.
         result: Box<ToolResult>,
     },
-    /// Calls that waited were cancelled, or have expired. The first of these entries is how the run ends.
+    /// Waiting calls were cancelled or expired. The first of these entries determines how the run
+    /// ends.
     Ended {
-        /// Which of both.
+        /// Which of the two.
         ending: Ending,
     },
 }
 
 impl JournalEntry {
-    /// What a first entry says of its run: on whose behalf it runs, and since when. `None` for all other
-    /// entries.
+    /// The identity and start time from a first entry; `None` for all other entries.
     pub fn begins(&self) -> Option<(&str, Timestamp)> {
         match self {
             Self::Started { identity, created_at, .. } => Some((identity, *created_at)),
@@ -118,8 +117,8 @@ impl JournalEntry {
         }
     }
 
-    /// The call that this entry is about, and the suspended call that it waits as from now on, if it
-    /// waits. `None` for entries that are about no call.
+    /// The index of the call that this entry is about, and its suspension if it waits; `None` for
+    /// other entries.
     pub fn waits(&self) -> Option<(usize, Option<&Suspension>)> {
         match self {
             Self::CallSuspended { call, suspension } => Some((*call, Some(suspension))),
@@ -128,8 +127,8 @@ impl JournalEntry {
         }
     }
 
-    /// The entry as a journal keeps it under that number, for stores. Fails unless the first entry begins
-    /// its run and no other does.
+    /// The stored form of the entry with this number, for stores. Fails unless the first entry, and
+    /// only that, begins the run.
     pub fn to_text(&self, seq: Seq) -> Result<String, StoreError> {
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
             let action = format!("append entry {seq} to the journal of a run");
@@ -148,7 +147,7 @@ impl JournalEntry {
 pub struct JournalPage {
     /// The entries with their numbers, in order and without gaps.
     pub entries: Vec<(Seq, JournalEntry)>,
-    /// The number of the journal's last entry, whether it is on this page or not.
+    /// The number of the journal's last entry, which need not be on this page.
     pub last: Seq,
 }
 
@@ -159,7 +158,7 @@ impl JournalPage {
     }
 }
 
-/// The right to append to a run alone. It is good in the process that claimed the run.
+/// The exclusive right to append to a run. It is valid in the process that claimed the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     run: RunId,
@@ -167,8 +166,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of that number on a run, for stores: each claim on a run has a higher number than those
-    /// before.
+    /// A claim with this term, for stores. The terms of a run increase with each claim.
     pub fn new(run: RunId, term: u64) -> Self {
         Self { run, term }
     }
@@ -178,20 +176,20 @@ impl Claim {
         &self.run
     }
 
-    /// Its number among all claims on the run.
+    /// The claim's term.
     pub fn term(&self) -> u64 {
         self.term
     }
 }
 
-/// How much is kept of runs. A run that was begun is gone on with, whatever its identity has: only its
-/// own length and the size of an entry are bounded then.
+/// Limits for runs. A run that has begun can always continue: only its length and the size of its
+/// entries are limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunLimits {
     /// How many runs there are.
     pub runs: Bounds,
-    /// How many bytes the runs of one identity may have before it begins another. Default 256 MiB.
+    /// How many bytes the runs of one identity may use before it begins another. Default 256 MiB.
     pub identity_bytes: usize,
     /// How many bytes an entry has at most. Default 64 MiB.
     pub entry_bytes: usize,
@@ -213,8 +211,8 @@ impl From<Bounds> for RunLimits {
 }
 
 impl RunLimits {
-    /// Fails if there is no room for one run more, where one identity has `own` runs of `own_bytes` bytes,
-    /// and all identities have `all` runs.
+    /// Fails if there is no room for one more run, if the identity has `own` runs of `own_bytes`
+    /// bytes, and all identities have `all` runs.
     pub fn room(&self, own: usize, own_bytes: usize, all: usize) -> Result<(), Full> {
         self.runs.admit("runs", own, all)?;
         if own_bytes >= self.identity_bytes {
@@ -223,7 +221,7 @@ impl RunLimits {
         Ok(())
     }
 
-    /// Fails if an entry, as text of so many bytes, is too large, or if so many entries are too many.
+    /// Fails if an entry of this many bytes is too large, or if there are too many entries.
     pub fn admit(&self, bytes: usize, entries: Seq) -> Result<(), StoreError> {
         if bytes > self.entry_bytes {
             return Err(StoreError::TooLarge {

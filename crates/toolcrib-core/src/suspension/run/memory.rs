@@ -1,4 +1,4 @@
-//! Runs kept in memory: gone with the process.
+//! A run store in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
@@ -12,8 +12,8 @@ use crate::storage::bounds::{Whose, largest_holder};
 use crate::storage::clock::Timestamp;
 use crate::suspension::StoreError;
 
-/// Journals in memory, within bounds per identity. Runs that are over, or whose calls have all expired,
-/// make room; the oldest goes first. That somebody has answered a call is not seen before the run is saved.
+/// Journals in memory with bounds per identity. Finished runs, and runs whose calls have all
+/// expired, make room, oldest first. An answer counts once the run is saved.
 #[derive(Debug, Default)]
 pub struct MemoryRuns {
     limits: RunLimits,
@@ -26,9 +26,9 @@ struct StoredRuns {
     created_at: Timestamp,
     entries: Vec<JournalEntry>,
     bytes: usize,
-    /// Until when each call waits that does.
+    /// The expiry of each waiting call.
     waits: BTreeMap<usize, Timestamp>,
-    /// The number of the last claim, and whether it holds.
+    /// The term of the last claim.
     term: u64,
     is_claimed: bool,
 }

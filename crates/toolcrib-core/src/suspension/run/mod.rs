@@ -32,21 +32,21 @@ use record::RunCall;
 pub use record::{Ending, RunId, RunRecord, RunState};
 pub use store::{NoCursor, RunCursor, RunStore};
 
-/// A batch of calls, some of which may wait for somebody, until every one has its final answer.
+/// A batch of calls, some of which may be suspended, until each has its final answer.
 #[derive(Debug)]
 pub struct Run {
     record: RunRecord,
-    /// The call that this value resolves. If that is given up halfway, the call has no answer.
+    /// The call that is being resolved. If the future is dropped, that call has no answer.
     resolving: Option<SuspensionId>,
 }
 
 impl Run {
-    /// A run that another process has begun, as its record tells.
+    /// Restores a run from its record.
     pub fn from_record(record: RunRecord) -> Self {
         Self { record, resolving: None }
     }
 
-    /// What another process needs to go on with the run.
+    /// The record, from which another process can continue the run.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
@@ -56,17 +56,17 @@ impl Run {
         self.record.id()
     }
 
-    /// How far it has come.
+    /// Its state.
     pub fn state(&self) -> RunState {
         self.record.state()
     }
 
-    /// The calls that wait, in the order of the calls.
+    /// The waiting calls, in call order.
     pub fn outstanding(&self) -> impl Iterator<Item = &Suspension> {
         self.record.outstanding()
     }
 
-    /// The final answers that are there, in the order of the calls.
+    /// The final answers so far, in call order.
     pub fn answered(&self) -> impl Iterator<Item = ToolResult> {
         self.record.slots.iter().filter_map(|slot| match slot {
             RunCall::Done(result) => Some((**result).clone()),
@@ -74,7 +74,7 @@ impl Run {
         })
     }
 
-    /// The final answers in the order of the calls, once every call has one.
+    /// All final answers in call order, once every call has one.
     pub fn results(&self) -> Option<Vec<ToolResult>> {
         self.record
             .slots
@@ -86,7 +86,7 @@ impl Run {
             .collect()
     }
 
-    /// Makes the calls. All that can finish have finished when this returns.
+    /// Makes the calls. When this returns, every call has finished or is suspended.
     pub async fn start<D: TurnAccess>(
         door: &D,
         calls: Vec<ToolCall>,
@@ -96,8 +96,8 @@ impl Run {
         Self::of(door, created_at, answers)
     }
 
-    /// A run over calls that were made already, by [`Turn::start`](crate::Turn::start) or
-    /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn: some of them wait.
+    /// A run from the answers of [`Turn::start`](crate::Turn::start) or
+    /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn.
     pub fn from_answers<D: TurnAccess>(
         door: &D,
         answers: impl IntoIterator<Item = Answer>,
@@ -115,10 +115,10 @@ impl Run {
         Ok(Self::from_record(record))
     }
 
-    /// Hands in the outputs of all calls that wait for the client.
+    /// Submits the outputs of all calls that wait for the client.
     ///
-    /// Fails, and resolves nothing, if one is missing, unknown, given twice or not what the tool
-    /// promises. Outputs for calls that have their answer are skipped.
+    /// Fails without effect if an output is missing, unknown, duplicate or invalid. Outputs for
+    /// answered calls are ignored.
     pub async fn submit<D: TurnAccess>(
         &mut self,
         door: &D,
@@ -138,8 +138,8 @@ impl Run {
         Ok(())
     }
 
-    /// Resolves one call that waits. Fails with [`RedeemError::AlreadyResolved`] where somebody else
-    /// was first.
+    /// Resolves a waiting call. Fails with [`RedeemError::AlreadyResolved`] if it was already
+    /// resolved.
     pub async fn resolve<D: TurnAccess>(
         &mut self,
         door: &D,
@@ -167,11 +167,11 @@ impl Run {
         Ok(())
     }
 
-    /// Answers every call that waits with `cancelled`. A run that is over stays as it is.
+    /// Answers every waiting call with `cancelled`. A finished run does not change.
     ///
-    /// Where somebody else has resolved a call first and it is at work, the other calls are cancelled and
-    /// this fails with [`RedeemError::AlreadyResolved`]; so it does where others have resolved all calls
-    /// since the run was read.
+    /// If another party has resolved a call that is now running, the other calls are cancelled and
+    /// this fails with [`RedeemError::AlreadyResolved`]. It also fails if others have resolved all
+    /// calls since the run was loaded.
     pub async fn cancel<D: TurnAccess>(&mut self, door: &D) -> Result<(), RunError> {
         let known = self.outstanding().next().map(|one| one.id().clone());
         self.settle(door).await?;
@@ -185,7 +185,7 @@ impl Run {
                 others.get_or_insert(first);
             }
         }
-        // What the others did may be known by now; it may also wait again.
+        // Outcomes of the others may be available by now, or those calls may wait again.
         self.settle(door).await?;
         match others {
             Some(first) => Err(RedeemError::AlreadyResolved(first).into()),
@@ -193,8 +193,8 @@ impl Run {
         }
     }
 
-    /// Takes over the answers of calls that others have decided on. Says which of them are still
-    /// being worked on.
+    /// Takes over the answers of calls that others have decided on. Returns which of them are still
+    /// running.
     pub async fn settle<D: TurnAccess>(
         &mut self,
         door: &D,
@@ -204,7 +204,7 @@ impl Run {
         let Some(store) = door.store() else { return Ok(running) };
         let now = door.now();
         for slot in &mut self.record.slots {
-            // An answer may wait again, and be decided on again.
+            // A call may be suspended and decided on repeatedly.
             while let RunCall::Waiting(waiting) = slot {
                 let Some(settled) = store.settled(waiting.id()).await? else {
                     if door.standing(waiting).await? == ResumeLocation::Nowhere
@@ -216,7 +216,7 @@ impl Run {
                 };
                 *slot = match settled.outcome() {
                     Outcome::Running => {
-                        // Whoever worked on an old one is gone.
+                        // The worker of an old one is gone.
                         if !settled.is_old(now) {
                             running.insert(waiting.id().clone());
                         }
@@ -230,8 +230,8 @@ impl Run {
         Ok(running)
     }
 
-    /// Answers the calls whose time is over, after those that others have decided on. Says when to look
-    /// again: when the next one expires. A call that somebody else resolves at the last moment goes on.
+    /// Answers expired calls, after taking over those that others have decided on. Returns when the
+    /// next call expires. A call that is resolved at the last moment continues.
     pub async fn expire<D: TurnAccess>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
         let running = self.settle(door).await?;
         let now = door.now();
@@ -246,10 +246,10 @@ impl Run {
         Ok(self.outstanding().map(Suspension::expires_at).min())
     }
 
-    /// Ends a call that waits, or says who was first to resolve it.
+    /// Ends a waiting call, or returns who has already resolved it.
     ///
-    /// A call of which nobody knows what became is answered, too: whoever took it has not lived to say
-    /// it, and every call has an answer.
+    /// If the process that took the call died without an outcome, the call is answered with an
+    /// error, so that every call has an answer.
     async fn end<D: TurnAccess>(
         &mut self,
         door: &D,
@@ -268,7 +268,7 @@ impl Run {
             Err(RunError::Redeem(RedeemError::Unknown)) => {
                 self.record.give_up(id, door.now());
             }
-            // The other server ends it when its time is over.
+            // The other server ends it when it expires.
             Err(RunError::Redeem(RedeemError::Elsewhere { .. })) if ending == Ending::Expired => {
                 return Ok(None);
             }
@@ -278,8 +278,8 @@ impl Run {
         Ok(None)
     }
 
-    /// Saves the run. What another process has saved of it meanwhile is taken over: of every call,
-    /// whichever answer was saved first.
+    /// Saves the run, merged with what other processes have saved meanwhile: for every call, the
+    /// first saved answer wins.
     pub async fn save(&mut self, store: &dyn RunStore) -> Result<(), RunError> {
         loop {
             match store.save(&self.record).await {
@@ -310,19 +310,19 @@ impl From<Answer> for RunCall {
     }
 }
 
-/// The record of a call that nobody can decide on any more.
+/// The record for a call that nobody can decide on any more.
 fn ended_by_host(waiting: &Suspension, now: Timestamp) -> Resolved {
     Resolved::new(waiting, ResolutionKind::Cancelled, THE_HOST, now)
 }
 
-/// The answer to a call that was at work in a server that has ended, and cannot be made again.
+/// The answer to a call whose server has ended and that cannot be repeated.
 fn ended_with_its_server(waiting: &Suspension, now: Timestamp) -> ToolResult {
     let (call, tool) = (CallId::new(waiting.call_id()), waiting.called_tool());
     let waited = now.since(waiting.created_at());
     ToolResult::failure(call, tool, unfinished(waiting), waited)
 }
 
-/// The answer to a call whose waiting record is gone.
+/// The error for a call whose record is gone.
 pub(crate) fn lost() -> ToolError {
     ToolError::outcome_unknown(
         "the call was resolved by a process that ended before it said with what",

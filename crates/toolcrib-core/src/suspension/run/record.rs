@@ -14,13 +14,13 @@ pub type RunId = SuspensionId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunState {
-    /// Calls wait for somebody.
+    /// Calls are suspended.
     RequiresAction,
-    /// Every call has its answer, and none was cancelled or expired while it waited.
+    /// Every call has its answer, and none was cancelled or expired.
     Completed,
     /// It was cancelled while calls waited.
     Cancelled,
-    /// The time of calls that waited ran out.
+    /// Waiting calls expired.
     Expired,
 }
 
@@ -36,14 +36,14 @@ impl RunState {
     }
 }
 
-/// All there is to know of a run. Serialise it, and another process can go on.
+/// The complete, serializable state of a run, with which another process can continue it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
     id: RunId,
     identity: String,
     created_at: Timestamp,
-    /// The last entry of its journal that it knows; 0: never saved.
+    /// The number of the last journal entry that it includes; 0 if it was never saved.
     pub(super) version: u64,
     pub(super) slots: Vec<RunCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,14 +60,14 @@ pub(super) enum RunCall {
     Waiting(Box<Suspension>),
 }
 
-/// What ended a run before its calls were answered.
+/// How a run ended before its calls were answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
     /// Its calls were cancelled while they waited.
     Cancelled,
-    /// The time of calls that waited ran out.
+    /// Waiting calls expired.
     Expired,
 }
 
@@ -86,35 +86,35 @@ impl RunRecord {
         &self.id
     }
 
-    /// On whose behalf it runs; empty where the host named nobody.
+    /// The identity on whose behalf it runs; empty if the host named none.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Since when.
+    /// When it began.
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// The last entry of its [`Journal`](super::Journal) that it knows, 0 if it was never saved: a
-    /// [`RunStore`](super::RunStore) accepts only a record that knows all of them.
+    /// The number of the last [`Journal`](super::Journal) entry that it includes; 0 if it was never
+    /// saved. A [`RunStore`](super::RunStore) accepts only a record that includes all of them.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The same record as of that version, for stores.
+    /// Sets the version, for stores.
     #[must_use]
     pub fn with_version(mut self, version: u64) -> Self {
         self.version = version;
         self
     }
 
-    /// Whether nothing of it waits any more at that time: every call has its answer, or has expired.
+    /// Whether every call has its answer or has expired at that time.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.outstanding().all(|waiting| waiting.is_expired(now))
     }
 
-    /// How far it has come.
+    /// Its state.
     pub fn state(&self) -> RunState {
         if self.outstanding().next().is_some() {
             return RunState::RequiresAction;
@@ -126,7 +126,7 @@ impl RunRecord {
         }
     }
 
-    /// The calls that wait, in the order of the calls.
+    /// The waiting calls, in call order.
     pub fn outstanding(&self) -> impl Iterator<Item = &Suspension> {
         self.slots.iter().filter_map(|slot| match slot {
             RunCall::Done(_) => None,
@@ -134,7 +134,7 @@ impl RunRecord {
         })
     }
 
-    /// The ids of the calls that have their answer.
+    /// The ids of the answered calls.
     pub(super) fn answered(&self) -> impl Iterator<Item = &str> {
         self.slots.iter().filter_map(|slot| match slot {
             RunCall::Done(result) => Some(result.call_id().as_str()),
@@ -142,7 +142,7 @@ impl RunRecord {
         })
     }
 
-    /// Answers a call that nobody can resolve any more.
+    /// Answers a call that can no longer be resolved.
     pub(super) fn give_up(&mut self, id: &SuspensionId, now: Timestamp) {
         for slot in &mut self.slots {
             if let RunCall::Waiting(suspension) = slot
@@ -156,17 +156,17 @@ impl RunRecord {
         }
     }
 
-    /// Takes over what another process has saved of the same run.
+    /// Merges the record that another process has saved.
     pub(super) fn merge(&mut self, theirs: Self) {
         self.version = theirs.version;
         self.ending = theirs.ending.or(self.ending);
         for (ours, theirs) in self.slots.iter_mut().zip(theirs.slots) {
             match (&*ours, &theirs) {
-                // They resolved it: at most one of us can have.
+                // They resolved it; at most one process can.
                 (_, RunCall::Done(_)) => *ours = theirs,
-                // We resolved the one they still see, or both see the same.
+                // We resolved it, or both have the same answer.
                 (RunCall::Done(_), RunCall::Waiting(_)) => {}
-                // It went on and waits again; the later one is what waits now.
+                // It was resumed and waits again; the later suspension is current.
                 (RunCall::Waiting(one), RunCall::Waiting(other)) => {
                     if other.created_at() > one.created_at() {
                         *ours = theirs;

@@ -1,4 +1,4 @@
-//! Where runs are kept while their calls wait.
+//! Stores of runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,23 +10,23 @@ use super::{RunId, RunRecord};
 use crate::storage::clock::Timestamp;
 use crate::suspension::StoreError;
 
-/// Keeps the records of runs. Several processes may go on with one run; none overwrites what it has
+/// Stores run records. Several processes may continue one run; none overwrites changes that it has
 /// not seen.
 ///
-/// Every [`Journal`] is such a store: saving a record appends what its journal lacks.
+/// Every [`Journal`] is such a store: saving a record appends the missing entries.
 pub trait RunStore: Send + Sync {
-    /// Keeps a record and returns its new version. Fails with [`StoreError::Conflict`] if the one
-    /// kept is not of the record's own version.
+    /// Stores a record and returns its new version. Fails with [`StoreError::Conflict`] if the
+    /// stored record has another version.
     fn save<'a>(&'a self, record: &'a RunRecord) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// The record of a run. Whoever asks must be of its [`identity`](RunRecord::identity).
+    /// The record of a run. The caller must check its [`identity`](RunRecord::identity).
     fn load<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
 
-    /// Forgets a run. One that is not there is no error.
+    /// Removes a run, if it exists.
     fn remove<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Up to `limit` runs of an identity, the oldest first: from the beginning, or those behind a cursor.
-    /// A run that cannot be read is passed over, and named in the log.
+    /// Up to `limit` runs of an identity, oldest first, from the beginning or after a cursor. A run
+    /// that cannot be read is skipped and logged.
     fn page<'a>(
         &'a self,
         identity: &'a str,
@@ -38,7 +38,7 @@ pub trait RunStore: Send + Sync {
 /// Entries that are read at a time.
 const PAGE: usize = 256;
 
-/// What the journal of a run adds up to.
+/// Folds the journal of a run.
 async fn folded(
     journal: &(impl Journal + ?Sized),
     id: &RunId,
@@ -119,7 +119,7 @@ impl<J: Journal + ?Sized> RunStore for J {
     }
 }
 
-/// A place in the list of an identity's runs. It stays good when the run that it was made of is gone.
+/// A position in the list of an identity's runs. It stays valid when its run is removed.
 ///
 /// ```
 /// use toolcrib_core::run::RunCursor;
@@ -135,12 +135,12 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    /// The place of the run of that id, which was made at that time.
+    /// The position of a run with this id and creation time.
     pub fn new(created_at: Timestamp, id: RunId) -> Self {
         Self { created_at, id }
     }
 
-    /// The place of a run.
+    /// The position of a run.
     pub fn of(record: &RunRecord) -> Self {
         Self::new(record.created_at(), record.id().clone())
     }
@@ -162,7 +162,7 @@ impl fmt::Display for RunCursor {
     }
 }
 
-/// A text that is not a [`RunCursor`].
+/// The error for an invalid [`RunCursor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoCursor;
 

@@ -1,4 +1,4 @@
-//! What a run needs of the turn it drives.
+//! The access of a run to its turn.
 
 use std::future::Future;
 
@@ -10,18 +10,18 @@ use crate::call::pipeline::check_data;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, client_output};
 
-/// A turn with a suspension store, as a [`Run`](super::Run) sees it. Sealed: nobody else can resume
-/// calls.
+/// A turn with a suspension store, as a [`Run`](super::Run) uses it. Sealed, so that only this
+/// crate can resume calls.
 pub trait TurnAccess: Sealed + Sync {
     /// Makes the calls; answers in their order.
     #[doc(hidden)]
     fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send;
 
-    /// Lets a call go on that was granted something.
+    /// Resumes a call with its grant.
     #[doc(hidden)]
     fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send;
 
-    /// Holds what a client sent against what the tool promises.
+    /// Validates a client's output against the tool's output schema.
     #[doc(hidden)]
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
 
@@ -34,7 +34,7 @@ pub trait TurnAccess: Sealed + Sync {
         async { Ok(ResumeLocation::Here) }
     }
 
-    /// Where suspended calls wait, if anywhere.
+    /// The suspension store, if there is one.
     #[doc(hidden)]
     fn store(&self) -> Option<&dyn SuspensionStore>;
 
@@ -46,7 +46,7 @@ pub trait TurnAccess: Sealed + Sync {
     #[doc(hidden)]
     fn identity(&self) -> &str;
 
-    /// Who decides here, as the audit log names them.
+    /// The decider's name for the audit log.
     #[doc(hidden)]
     fn name(&self) -> &str;
 
@@ -55,7 +55,7 @@ pub trait TurnAccess: Sealed + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// Keeps other crates from being a door.
+/// Prevents implementations in other crates.
 pub trait Sealed {}
 
 impl Sealed for Turn {}
@@ -74,7 +74,7 @@ impl TurnAccess for Turn {
             .state
             .slot(suspension.tool())
             .filter(|slot| slot.fingerprint() == suspension.definition_hash());
-        // That the tool is gone or has changed is no fault of the output: the call's answer says it.
+        // If the tool is gone or has changed, the call's answer reports that.
         let Some(slot) = known else { return Ok(output) };
         let shared = &self.state.shared;
         let output = client_output(&slot.entry.definition, output)?;

@@ -1,4 +1,4 @@
-//! A run as protocols show it.
+//! Runs as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::approval::ShownCall;
 use crate::suspension::{Suspension, Waiting};
 
 impl Run {
-    /// The run as protocols show it: `{id, status, required_action?}`, where the action has the type
-    /// `submit_tool_outputs` if calls wait for the client, and lists them in OpenAI's form; calls
-    /// that wait for anything else are listed under `waiting`.
+    /// The run as JSON for protocols: `{id, status, required_action?}`, where the action has the
+    /// type `submit_tool_outputs` if calls wait for the client, and lists them in OpenAI's form;
+    /// calls that wait for anything else are listed under `waiting`.
     pub fn to_value(&self) -> Value {
         let (client, others): (Vec<_>, Vec<_>) =
             self.outstanding().partition(|one| matches!(one.waiting(), Waiting::Client));

@@ -1,10 +1,10 @@
-//! What is asked of a tool's annotations.
+//! Patterns for annotations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::Annotations;
 
-/// What is asked of a tool's annotations; what is absent does not matter.
+/// A pattern for a tool's annotations; absent fields match anything.
 ///
 /// ```
 /// use toolcrib_core::AnnotationPattern;
@@ -31,13 +31,13 @@ pub struct AnnotationPattern {
 }
 
 impl AnnotationPattern {
-    /// Whether nothing is asked.
+    /// Whether it has no conditions.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the annotations are as asked.
+    /// Whether the annotations match.
     pub fn matches(self, annotations: Annotations) -> bool {
         let met = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
         met(self.read_only, annotations.read_only)

@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Any text is a pattern.
+    /// Creates a pattern; every text is valid.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self(pattern.into())
     }
 
-    /// Whether the text fits.
+    /// Whether the text matches.
     pub fn matches(&self, text: &str) -> bool {
         fits(&self.0, text)
     }
@@ -47,11 +47,11 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The usual two pointers: only the last `*` ever takes more, so the time is at most the product of
-/// the lengths.
+/// The usual two-pointer algorithm: only the last `*` backtracks, so the time is at most the
+/// product of the lengths.
 fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
-    // Behind the last `*`: the pattern, and the text it has not taken.
+    // After the last `*`: the rest of the pattern, and the text that it has not consumed.
     let mut star = None;
     loop {
         let text_here = text.clone();

@@ -1,4 +1,4 @@
-//! Which sources are meant.
+//! Patterns for sources.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ const LAYERS: [Layer; 5] =
 /// A layer (`native`), units of any layer (`tools.d/*`), or units of a layer (`upstream:git*`);
 /// units are a [`Pattern`].
 ///
-/// The word of a layer always means the layer: an upstream server that is called `host` is not
-/// meant by `host`, but by `upstream:host`.
+/// The name of a layer always means the layer: an upstream server named `host` is matched by
+/// `upstream:host`, not by `host`.
 ///
 /// ```
 /// use toolcrib_core::SourcePattern;
@@ -35,7 +35,7 @@ pub struct SourcePattern {
 }
 
 impl SourcePattern {
-    /// Any text is a pattern.
+    /// Creates a pattern; every text is valid.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let layer = |word: &str| LAYERS.into_iter().find(|layer| layer.as_str() == word);
@@ -50,7 +50,7 @@ impl SourcePattern {
         Self { layer: None, unit: Some(Pattern::new(text)) }
     }
 
-    /// Whether the source is meant.
+    /// Whether the source matches.
     pub fn matches(&self, source: &Source) -> bool {
         self.layer.is_none_or(|layer| layer == source.layer)
             && self.unit.as_ref().is_none_or(|unit| unit.matches(&source.unit))

@@ -10,7 +10,7 @@ use super::fair_bucket::Refused;
 
 pub(super) fn too_deep() -> ToolError {
     ToolError::denied(format!(
-        "tools that call tools may go {MAX_DEPTH} calls deep, and this call lies deeper"
+        "calls can be nested {MAX_DEPTH} levels deep, and this call is nested deeper"
     ))
     .with_hint("Call the tool directly, not through other tools.")
 }
@@ -37,7 +37,7 @@ pub(super) fn queue_full(limit: Duration) -> ToolError {
 }
 
 pub(super) fn queue_timeout(limit: Duration) -> ToolError {
-    busy(&format!("the tool is busy, and the call waited {} in vain", seconds(limit)), limit)
+    busy(&format!("the tool is busy, and no slot was free within {}", seconds(limit)), limit)
 }
 
 pub(super) fn rate_limited(limit: RateLimit, refused: Refused) -> ToolError {

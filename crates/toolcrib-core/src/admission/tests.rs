@@ -109,7 +109,7 @@ async fn a_call_waits_so_long_and_no_longer() {
     let error = admission.of(&tool, &ROOT).await.unwrap_err();
     assert_eq!(started.elapsed().as_secs(), 30);
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::Unavailable, true));
-    assert_eq!(error.message(), "the tool is busy, and the call waited 30 seconds in vain");
+    assert_eq!(error.message(), "the tool is busy, and no slot was free within 30 seconds");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     assert_eq!(admission.load(), (1, 0));
 }
@@ -264,7 +264,7 @@ async fn calls_within_calls_have_a_bottom() {
     let deeper = under(&admission.of(&any, &lineage).await.unwrap(), &any, &lineage);
     let error = admission.of(&any, &deeper).await.unwrap_err();
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::Denied, false));
-    assert!(error.message().contains("16 calls deep"));
+    assert!(error.message().contains("16 levels deep"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,7 @@ impl Corrections {
     /// The corrections, one clause each.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let Self(Some(mended)) = self else { return Vec::new() };
-        let stripped = mended.stripped.iter().map(|name| format!("took out `{name}`"));
+        let stripped = mended.stripped.iter().map(|name| format!("removed `{name}`"));
         let repaired = mended.repaired.iter().cloned();
         repaired.chain(stripped).chain(mended.coerced.iter().cloned()).collect()
     }

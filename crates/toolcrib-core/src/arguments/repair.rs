@@ -29,12 +29,12 @@ pub(crate) enum Repair {
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::CodeFence => "took off a code fence",
-            Self::BarePairs => "put braces round bare pairs",
-            Self::TrailingComma => "took out a trailing comma",
-            Self::IllegalEscape => "doubled a backslash that begins no escape",
+            Self::CodeFence => "removed a code fence",
+            Self::BarePairs => "added braces around bare pairs",
+            Self::TrailingComma => "removed a trailing comma",
+            Self::IllegalEscape => "doubled a backslash that does not begin an escape",
             Self::RawControl => "escaped a raw control character",
-            Self::Unclosed => "closed what was left open",
+            Self::Unclosed => "closed open strings and brackets",
         })
     }
 }

@@ -37,7 +37,7 @@ use crate::lifecycle::{Bodies, LiveBody};
 /// let applied = registry.apply([Change::Replace { unit: unit.clone(), entries: vec![entry] }])?;
 /// assert_eq!(applied.added[0].as_str(), "ping");
 ///
-/// // Nobody else wants the name: it stays reserved for manifests.
+/// // No other unit declares the name, so it stays reserved for manifests.
 /// registry.apply([Change::Remove { unit }])?;
 /// assert_eq!(registry.snapshot().reserved()[0].name.as_str(), "ping");
 /// # Ok(())

@@ -24,14 +24,14 @@ use crate::testing::mock::Mock;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // A registry as a program has it …
+/// // A program's registry …
 /// let definition = ToolDefinition::builder("send_mail")
 ///     .description("Send a mail.")
 ///     .input_schema(json!({"properties": {"to": {"type": "string"}}, "required": ["to"]}))
 ///     .build()?;
 /// let live = Registry::scratch().tool_as(definition, |_, _| async { "really sent" }).build()?;
 ///
-/// // … and a copy in which nothing is sent. Its definitions, and so all checks, are the real ones.
+/// // … and a copy in which nothing is sent. Its definitions and checks are the real ones.
 /// let snapshot = live.snapshot();
 /// let mail = Mock::of(&snapshot.get("send_mail").expect("it is there").definition).answers("sent");
 /// let copy = snapshot.scratch().mock(&mail).build()?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// let bounds = Bounds::per_identity(100);
 /// assert_eq!((bounds.per_identity, bounds.total, bounds.reserve()), (100, 1_000, 10));
-/// // Ten others are at their bounds: a newcomer has its reserve.
+/// // Ten others are at their bounds; a new identity has its reserve.
 /// assert!(bounds.admit("runs", 0, 1_000).is_ok());
 /// assert!(bounds.admit("runs", 10, 1_010).is_err());
 /// ```

@@ -71,7 +71,7 @@ pub enum Answer {
 /// let suspension = Suspension::new(&call, &entry, &arguments, Waiting::Client, now, Timestamp::NEVER)?
 ///     .for_identity("ada");
 ///
-/// // Another process reads what this one wrote.
+/// // Another process can read the stored form.
 /// let kept = serde_json::to_string(&suspension)?;
 /// assert_eq!(serde_json::from_str::<Suspension>(&kept)?, suspension);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -283,7 +283,7 @@ impl Suspension {
         })
     }
 
-    /// The suspension.
+    /// What it waits for.
     pub fn waiting(&self) -> &Waiting {
         &self.waiting
     }

@@ -70,7 +70,7 @@ pub enum RedeemError {
     NotExpired,
     /// The resolution does not fit what the call waits for.
     Unfit {
-        /// The suspension.
+        /// What it waits for.
         waiting: &'static str,
     },
     /// Its ancestors are running in another server, which alone can resume them.
@@ -89,7 +89,7 @@ impl fmt::Display for RedeemError {
         match self {
             Self::Unknown => f.write_str("no call waits under this id"),
             Self::NotAllowed => f.write_str(
-                "whoever acts here has not the right to approve calls: the call still waits",
+                "this client does not have the right to approve calls; the call still waits",
             ),
             Self::AlreadyResolved(first) => {
                 write!(f, "{first}; this later request changed nothing")

@@ -126,7 +126,7 @@ pub enum StoreError {
     Failed {
         /// The failed operation, with its location.
         action: String,
-        /// The outcome.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

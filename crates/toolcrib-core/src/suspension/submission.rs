@@ -15,7 +15,7 @@ pub const NO_OUTPUT: &str = "(no output)";
 pub struct Submission {
     /// The id of the call.
     pub call_id: String,
-    /// The outcome.
+    /// The output.
     pub output: ToolOutput,
 }
 
@@ -153,7 +153,7 @@ pub fn client_output(
     let data = Data::from_json(&output.text()).map_err(|error| {
         ToolError::new(
             toolcrib_tool::ErrorKind::InvalidOutput,
-            format!("the tool declares structured output, and this is no JSON: {error}"),
+            format!("the tool declares structured output, and this is not JSON: {error}"),
         )
         .with_hint("Send the data as JSON text.")
     })?;

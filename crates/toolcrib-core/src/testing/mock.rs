@@ -179,7 +179,7 @@ impl Tool for Script {
             match step {
                 Some(step) => step(arguments),
                 None => Err(ToolError::unavailable(format!(
-                    "the mock of `{}` was not told what to answer: call `answers` or `fails` on it",
+                    "the mock of `{}` has no answer: call `answers` or `fails` on it",
                     cx.definition().name()
                 ))),
             }

@@ -51,9 +51,9 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A text that names no profile.
+/// The error for an unknown profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no profile: pure, workspace, workspace+net and trusted are")]
+#[error("`{0}` is not a profile: use pure, workspace, workspace+net or trusted")]
 pub struct UnknownProfile(pub String);
 
 impl FromStr for Profile {

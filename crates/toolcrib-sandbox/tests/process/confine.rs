@@ -57,7 +57,7 @@ fn a_profile_is_named_as_in_manifests() {
         assert_eq!(profile.as_str().parse(), Ok(profile));
     }
     let error = "open".parse::<Profile>().unwrap_err();
-    assert!(error.to_string().contains("`open` is no profile"), "{error}");
+    assert!(error.to_string().contains("`open` is not a profile"), "{error}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl ControlPlace {
         };
         let own = own_dir(Path::new(&dir)).map_err(unusable)?.join("toolcrib");
         let config = identity(file).map_err(|error| {
-            NoControlPlace(format!("where the config is cannot be told: {error}"))
+            NoControlPlace(format!("the location of the config cannot be determined: {error}"))
         })?;
         let name = Fingerprint::of_json(&json!(config.to_string_lossy())).to_string();
         let servers = own.join(name.get(..DIGITS).unwrap_or(&name));
@@ -156,7 +156,7 @@ fn own_dir(dir: &Path) -> Result<PathBuf, String> {
     let dir = fs::canonicalize(dir).map_err(|error| format!("cannot be used: {error}"))?;
     let found = fs::metadata(&dir).map_err(|error| format!("cannot be used: {error}"))?;
     if !found.is_dir() {
-        Err("is no directory".to_owned())
+        Err("is not a directory".to_owned())
     } else if found.uid() != rustix::process::geteuid().as_raw() {
         Err("belongs to another user".to_owned())
     } else if found.mode() & 0o077 != 0 {
@@ -201,7 +201,7 @@ mod tests {
         for (dir, why) in [
             (open.path().to_owned(), "is open to others (mode 777)"),
             (readable.path().to_owned(), "is open to others (mode 750)"),
-            (home.path().join("file"), "is no directory"),
+            (home.path().join("file"), "is not a directory"),
             (home.path().join("nowhere"), "cannot be used"),
             (PathBuf::from("run"), "is relative"),
         ] {

@@ -97,7 +97,7 @@ impl std::fmt::Display for ConfigError {
             Self::Read { path, source } => {
                 write!(f, "the config file {} cannot be read: {source}", path.display())
             }
-            Self::NotText { variable } => write!(f, "the value of {variable} is no UTF-8 text"),
+            Self::NotText { variable } => write!(f, "the value of {variable} is not UTF-8 text"),
             // Logs and clients of a server get this text: it repeats nothing of the config.
             Self::Wrong { file, text, problems } => {
                 let lines: Vec<_> =

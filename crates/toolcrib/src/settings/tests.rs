@@ -134,7 +134,7 @@ fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     let text = "policy:\n  rules:\n    - {action: ask, arguments: {sql: {regex: '('}}}\n";
     let said = problems(text);
     assert!(
-        said.contains("`policy.rules[0].arguments.sql.regex`: `(` is no regular expression"),
+        said.contains("`policy.rules[0].arguments.sql.regex`: `(` is not a regular expression"),
         "{said}"
     );
     assert!(said.contains("config.yml:3:46"), "{said}");

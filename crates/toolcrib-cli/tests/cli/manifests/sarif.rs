@@ -11,7 +11,7 @@ use crate::manifests::checks::crib;
 /// What is wrong with a log, by the schema of the standard (`sarif/README.md`).
 fn problems(log: &Value) -> Vec<String> {
     let schema = include_str!("sarif/sarif-schema-2.1.0.json");
-    // A bracket without a partner: as it is published, it is no regular expression for most readers.
+    // A bracket without a partner: as it is published, it is not a regular expression for most readers.
     let mended = schema.replace("{2}]?$", "{2}\\\\]?$");
     let schema: Value = serde_json::from_str(&mended).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a schema that can be used");

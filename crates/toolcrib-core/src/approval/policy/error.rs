@@ -7,7 +7,7 @@
 ///
 /// let rule = PolicyRule::ask().argument("sql", ArgumentPattern::regex("("));
 /// let error = Policy::new(OnAsk::Wait, [rule]).unwrap_err();
-/// assert!(error.to_string().starts_with("policy.rules[0].arguments.sql: `(` is no regular expression"));
+/// assert!(error.to_string().starts_with("policy.rules[0].arguments.sql: `(` is not a regular expression"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {

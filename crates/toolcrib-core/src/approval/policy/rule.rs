@@ -181,6 +181,6 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
         let text = error.to_string();
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        format!("`{pattern}` is no regular expression: {reason}")
+        format!("`{pattern}` is not a regular expression: {reason}")
     })
 }

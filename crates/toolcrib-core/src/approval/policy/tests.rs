@@ -131,7 +131,7 @@ fn a_config_files_policy_is_read_and_its_mistakes_are_named() {
         (json!({"rules": [{"action": "ask", "args": {}}]}), "unknown field `args`"),
         (
             json!({"rules": [{"action": "ask"}, {"action": "ask", "arguments": {"a": {"regex": "["}}}]}),
-            "`[` is no regular expression",
+            "`[` is not a regular expression",
         ),
     ] {
         let error = serde_json::from_value::<Policy>(written).expect_err("it is wrong");

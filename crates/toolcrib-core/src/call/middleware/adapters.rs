@@ -17,14 +17,14 @@ use crate::Turn;
 /// use toolcrib_core::before;
 /// use toolcrib_tool::{ToolCall, ToolError};
 ///
-/// // An old name goes on working.
+/// // Keep an old name working.
 /// let _renamed = before(|_turn, call| {
 ///     if call.name() == "search_web" {
 ///         *call = call.clone().with_name("web_search");
 ///     }
 ///     ControlFlow::Continue(())
 /// });
-/// // Nothing that writes at night.
+/// // Refuse writing tools at night.
 /// let _quiet = before(|turn, call| {
 ///     let writes = turn.describe(call.name()).is_some_and(|tool| !tool.annotations().read_only);
 ///     if writes {
@@ -32,7 +32,7 @@ use crate::Turn;
 ///     }
 ///     ControlFlow::Continue(())
 /// });
-/// // Answered from elsewhere; the tool does not run.
+/// // Answer without running the tool.
 /// let _version = before(|_turn, call| match call.name() {
 ///     "version" => ControlFlow::Break(Ok("1.4.2".into())),
 ///     _ => ControlFlow::Continue(()),

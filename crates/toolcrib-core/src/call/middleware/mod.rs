@@ -27,7 +27,7 @@ pub(crate) use self::stack::Stack;
 /// use toolcrib_core::{Middleware, Next, Turn};
 /// use toolcrib_tool::{BoxFuture, ToolCall, ToolResult};
 ///
-/// /// Prints what took how long.
+/// /// Prints how long each call took.
 /// struct Stopwatch;
 ///
 /// impl Middleware for Stopwatch {
@@ -47,7 +47,7 @@ pub(crate) use self::stack::Stack;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no middleware",
+    message = "`{Self}` is not a middleware",
     note = "implement `Middleware`, or use `before` or `after` with a closure"
 )]
 pub trait Middleware: Send + Sync + 'static {

@@ -12,7 +12,7 @@ use crate::storage::bounds::{Bounds, Full};
 use crate::suspension::{Grant, Suspension, SuspensionId};
 
 /// What the bounds count, for error messages.
-const WHAT: &str = "calls that are at work and wait";
+const WHAT: &str = "running calls that wait";
 
 /// Each live call holds its tool's state in memory.
 const BOUNDS: Bounds = Bounds::per_identity(100);

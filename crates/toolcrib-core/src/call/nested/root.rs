@@ -251,7 +251,7 @@ impl RootCall {
         let settled = Settled::running(last.clone(), shared.now()).ended(answer);
         if let Err(error) = store.settle(&settled).await {
             let call_id = last.call_id();
-            tracing::error!(%error, call_id, "what became of a waiting call could not be kept");
+            tracing::error!(%error, call_id, "the outcome of a waiting call could not be stored");
         }
         shared.settled.notify_waiters();
     }

@@ -116,7 +116,7 @@ impl NestedWait {
                     return granted.ok().and_then(Result::ok).ok_or_else(withdrawn);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a waiting call whose time is over cannot be ended yet");
+                    tracing::warn!(%error, "an expired waiting call cannot be ended yet");
                     look = Some(AGAIN);
                 }
             }
@@ -170,7 +170,7 @@ impl Drop for NestedWait {
 /// Removes a call that no longer waits from the store.
 async fn take_back(store: Arc<dyn SuspensionStore>, id: SuspensionId, resolved: Resolved) {
     if let Err(error) = store.take(&id, &resolved).await {
-        tracing::warn!(%error, "a call that waits no more could not be taken out of the store");
+        tracing::warn!(%error, "a call that no longer waits could not be removed from the store");
     }
 }
 

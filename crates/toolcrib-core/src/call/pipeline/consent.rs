@@ -183,7 +183,7 @@ impl<'a> PipelineRun<'a> {
         if own.code() == *approved {
             return Ok(());
         }
-        let message = "the tool changed since the call was made: a file that it runs is another";
+        let message = "the tool changed since the call was made: a file that it runs was changed";
         Err(ToolError::denied(message).with_hint("Make the call again."))
     }
 

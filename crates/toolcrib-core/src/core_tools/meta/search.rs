@@ -110,7 +110,7 @@ fn answer(found: &[Arc<ToolDefinition>]) -> ToolOutput {
         text.push_str("No tool fits. Try other words for what should be done.");
     } else {
         let _ =
-            write!(text, "[{} tools; {TOOL_DESCRIBE} shows what one must be told]", found.len());
+            write!(text, "[{} tools; {TOOL_DESCRIBE} shows which arguments a tool takes]", found.len());
     }
     ToolOutput::from(text).with_data(json!({"tools": tools}))
 }

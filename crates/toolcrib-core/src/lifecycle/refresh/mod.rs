@@ -39,7 +39,7 @@ const ROUNDS: usize = 3;
 ///     ToolOutcome,
 /// };
 ///
-/// /// Searches tables, and says in its description how many there are.
+/// /// Searches tables; its description states how many there are.
 /// struct Search {
 ///     tables: AtomicU32,
 /// }
@@ -78,7 +78,7 @@ const ROUNDS: usize = 3;
 /// ));
 /// let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
 ///
-/// // Somebody has added a table, and says that `search` should look.
+/// // A table was added, so `search` has to be refreshed.
 /// search.tables.store(4, Ordering::Relaxed);
 /// let report = executor.refresher().refresh(["search"]).await;
 /// assert!(matches!(report.of("search"), Some(Refreshed::Changed)));

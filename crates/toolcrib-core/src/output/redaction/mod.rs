@@ -101,7 +101,7 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
         (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
         (None, Ok(Value::Object(members))) => listed(&members, mask, BRIEF, |_, _| REDACTED.into()),
         (None, Ok(_)) => REDACTED.into(),
-        (_, Err(_)) => format!("[{} bytes that are no JSON]", text.len()).into(),
+        (_, Err(_)) => format!("[{} bytes that are not JSON]", text.len()).into(),
     }
 }
 

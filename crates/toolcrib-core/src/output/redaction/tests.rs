@@ -93,7 +93,7 @@ fn text_that_cannot_be_judged_is_described() {
     assert_eq!(redact_text(None, r#"{"password": "x"}"#, &mask), json!({"password": REDACTED}));
     assert_eq!(redact_text(None, "[1]", &mask), REDACTED);
     let known = tool(json!({}));
-    assert_eq!(redact_text(Some(&known), "{pass: x", &mask), "[8 bytes that are no JSON]");
+    assert_eq!(redact_text(Some(&known), "{pass: x", &mask), "[8 bytes that are not JSON]");
     assert_eq!(redact_text(Some(&known), " ", &mask), json!({}));
     assert_eq!(redact_text(Some(&known), r#"{"a":1}"#, &mask), json!({"a": 1}));
 }

@@ -139,7 +139,7 @@ impl SpillLimits {
 /// let page = store.read(&ada, &handle, 2, 4).await?;
 /// assert_eq!((page.text.as_str(), page.next_offset()), ("long", Some(6)));
 ///
-/// // To anybody else there is nothing.
+/// // Other owners cannot read it.
 /// let bob = Owner::of(&ContextValues::new().with("user", "bob"), None);
 /// assert!(store.read(&bob, &handle, 0, 10).await.is_err());
 /// # Ok(())
@@ -190,7 +190,7 @@ impl fmt::Display for SpillError {
             Self::NotFound => f.write_str("no output is kept under this handle"),
             Self::TooLarge { bytes, limit } => write!(
                 f,
-                "the output of {bytes} bytes is larger than the {limit} the store of outputs takes"
+                "the output of {bytes} bytes is larger than the {limit} the store of outputs accepts"
             ),
             Self::Failed(problem) => write!(f, "the store of outputs does not work: {problem}"),
         }

@@ -154,7 +154,7 @@ async fn text_that_nearly_is_json_is_mended_and_the_result_says_so() {
     let mended = turn.call(ToolCall::new("1", "writes", "```json\n{\"path\": \"a\",}\n```")).await;
     assert_eq!(mended.data(), Some(&json!({"path": "a"})));
     let notes = &mended.output().expect("output").meta()["repaired"];
-    assert_eq!(notes, &json!(["took off a code fence", "took out a trailing comma"]));
+    assert_eq!(notes, &json!(["removed a code fence", "removed a trailing comma"]));
 
     let cut_off = r#"{"path": "src/ma"#;
     let refused = turn.call(ToolCall::new("2", "writes", cut_off)).await;

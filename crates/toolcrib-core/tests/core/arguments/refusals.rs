@@ -113,13 +113,13 @@ async fn what_was_mended_is_told_of_failed_calls_too() {
     let result = turn.call(ToolCall::new("1", "failing", text.to_owned())).await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Execution));
     assert_eq!(*note(&result, "coerced"), json!(["/b became boolean"]));
-    assert_eq!(*note(&result, "repaired"), json!(["took out a trailing comma"]));
+    assert_eq!(*note(&result, "repaired"), json!(["removed a trailing comma"]));
     assert_eq!(*note(&result, "stripped"), json!(["_meta"]));
     assert!(result.text().ends_with("half of it"));
 
     // A failure without output has nothing but the notes.
     let result = turn.call(ToolCall::new("1", "failing", r#"{"c": 1, }"#.to_owned())).await;
-    assert_eq!(*note(&result, "repaired"), json!(["took out a trailing comma"]));
+    assert_eq!(*note(&result, "repaired"), json!(["removed a trailing comma"]));
     assert!(!result.text().contains("Output before"), "{}", result.text());
 }
 

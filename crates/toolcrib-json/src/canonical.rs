@@ -1,4 +1,4 @@
-//! Canonical JSON: one text for a value, whatever way it was written and in every build.
+//! Canonical JSON: one text per value, independent of how it was written and of the build.
 //!
 //! Keys are sorted by their bytes at every level, strings are escaped only where they must be, and there
 //! is no white space. Digests that are stored (locks, approvals, waiting calls) are digests of these

@@ -1,4 +1,4 @@
-//! What can be wrong: with a text, and with a value for the type it is read into.
+//! Errors of parsing, and of reading a value into a type.
 
 use std::fmt::{self, Display};
 
@@ -6,7 +6,7 @@ use serde::de::{self, Expected, Unexpected};
 
 use crate::tape::Cursor;
 
-/// Why a text is not JSON that means one thing.
+/// Why a text is not valid, unambiguous JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// What is wrong, as a clause.

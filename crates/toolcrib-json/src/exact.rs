@@ -1,4 +1,4 @@
-//! Numbers that most programs cannot hold, carried through types that would round them.
+//! Passing exact numbers through types that would round them.
 //!
 //! `serde_json::Value`, and every type that is built on it, holds 64-bit integers and doubles. A wider
 //! integer, or a decimal with more digits than a double has, comes out of it as another number. Where
@@ -65,8 +65,8 @@ pub fn is_kept(number: &str) -> bool {
         && NumberParts::of(&shortest).and_then(|kept| kept.value()) == Some((digits, power))
 }
 
-/// The JSON text with a stand-in for every number that is not [kept](is_kept). A number beyond the range
-/// of a double stays: no reader takes it, which is better than a stand-in that nobody can count with.
+/// The JSON text with a stand-in for every number that is not [kept](is_kept). A number beyond the
+/// range of a double stays unchanged, so that readers refuse it instead of getting a string.
 pub fn protect(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut copied, mut at) = (String::new(), 0, 0);

@@ -1,4 +1,4 @@
-//! JSON text, parsed once and read in place by everybody who needs it.
+//! JSON text that is parsed once and read in place.
 //!
 //! A [`Tape`] is the text and one flat list of nodes that point into it. Building one costs one
 //! pass and one allocation; a validator walks it, serde reads a type from it, and neither looks at

@@ -90,7 +90,7 @@ pub enum Number {
 const KIND_BITS: u32 = 4;
 const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
 
-/// The kinds by their numbers; those that are nobody's stand for the last one.
+/// The kinds by number; unused numbers map to the last one.
 const KINDS: [Kind; 1 << KIND_BITS] = [
     Kind::Null,
     Kind::True,

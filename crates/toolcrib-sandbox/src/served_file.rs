@@ -1,4 +1,4 @@
-//! Files that a server opens itself, for clients: outside of any jail, so the limits are checked here.
+//! Files that the server itself opens for clients. There is no jail, so access is checked here.
 
 use std::fs::File;
 use std::io::{self, Read as _};

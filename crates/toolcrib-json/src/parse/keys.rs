@@ -1,4 +1,4 @@
-//! No key twice in one object, however it is escaped.
+//! Refusing duplicate keys, however they are escaped.
 //!
 //! Each key of an object sets a bit that its text chooses; only where the bit is set already are
 //! keys compared. A large object, in which that happens all the time, has its keys compared once it is

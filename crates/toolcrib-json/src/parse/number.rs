@@ -1,4 +1,4 @@
-//! Numbers: checked and converted in one pass, unless they are fractional or very large.
+//! Parsing numbers: checked and converted in one pass, unless they are fractional or very large.
 
 use super::Parser;
 use crate::error::ParseError;

@@ -1,4 +1,4 @@
-//! Strings: their end, their escapes, and what these stand for.
+//! Parsing strings and their escapes.
 
 use super::Parser;
 use crate::error::ParseError;

@@ -1,4 +1,4 @@
-//! Arrays and objects, one child after another.
+//! Reading arrays and objects.
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess};
 
@@ -6,7 +6,7 @@ use super::key::MapKey;
 use crate::error::ReadError;
 use crate::tape::{Cursor, Items, Members};
 
-/// The items of an array. Lent, so that it can be seen what was left.
+/// Reads the items of an array. It borrows the iterator, so that leftover items can be detected.
 pub(super) struct ItemReader<'a, 'de>(pub(super) &'a mut Items<'de>);
 
 impl<'de> SeqAccess<'de> for ItemReader<'_, 'de> {
@@ -38,7 +38,7 @@ impl<'de> MemberReader<'de> {
         Self { members: object.members(), value: None }
     }
 
-    /// Members nobody asked for.
+    /// The number of unread members.
     pub(super) fn left(&self) -> usize {
         self.members.len()
     }

@@ -1,4 +1,4 @@
-//! Keys of objects, which are strings and may spell what the key of a map has to be.
+//! Reading object keys as the key type of a map.
 
 use std::str::FromStr;
 

@@ -283,7 +283,7 @@ impl<'de> Cursor<'de> {
         ReadError::invalid_type(unexpected, expected).at(self)
     }
 
-    /// The type took fewer items or members than there are.
+    /// The type read fewer items or members than there are.
     #[cold]
     fn left_over(self, taken: usize) -> ReadError {
         ReadError::invalid_length(self.len(), &format!("{taken}").as_str()).at(self)

@@ -1,4 +1,4 @@
-//! Variants of an enum: named by a string, or by the only key of an object.
+//! Reading enum variants: a string, or the only key of an object.
 
 use serde::Deserialize;
 use serde::de::{

@@ -1,8 +1,8 @@
-//! What an operator decides for all confined programs at once.
+//! The operator's defaults for all confined programs.
 
 use crate::{Confinement, Limits, Profile, Require};
 
-/// What an operator decides for all confined programs at once; see [`Confinement::defaults`].
+/// The operator's defaults for all confined programs; see [`Confinement::defaults`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfinementDefaults {
@@ -36,7 +36,7 @@ impl ConfinementDefaults {
 }
 
 impl Confinement {
-    /// Takes what an operator decides for all confined programs. `pure` stays
+    /// Applies the operator's defaults for confined programs. `pure` stays
     /// [required](Require::Required), and keeps its own limits.
     #[must_use]
     pub const fn defaults(mut self, defaults: ConfinementDefaults) -> Self {

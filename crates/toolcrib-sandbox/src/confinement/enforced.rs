@@ -1,10 +1,10 @@
-//! What the kernel holds a program to, as it was when the program started.
+//! What the kernel enforces for a program.
 
 use std::fmt;
 
 use crate::{KillRung, Profile};
 
-/// What the kernel holds a program to. Its text says it in one line:
+/// What the kernel enforces for a program. It formats as one line:
 ///
 /// ```
 /// use toolcrib_sandbox::Enforced;
@@ -17,11 +17,11 @@ use crate::{KillRung, Profile};
 pub struct Enforced {
     /// The profile that was asked for.
     pub profile: Profile,
-    /// Whether it can open only the files that the profile and its grants name.
+    /// Whether it can open only the files of its profile and its grants.
     pub files: bool,
     /// Whether it can open only the sockets of its profile.
     pub network: bool,
-    /// Whether it can make only the system calls of its profile.
+    /// Whether its system calls are filtered.
     pub syscalls: bool,
     /// Whether it has no capabilities and can gain no privileges.
     pub privileges: bool,
@@ -29,16 +29,16 @@ pub struct Enforced {
     /// [`Confinement::hidden`](crate::Confinement::hidden) and
     /// [`read_only`](crate::Confinement::read_only). `false` also where no grant contains one.
     pub withheld: bool,
-    /// What its processes are held together by.
+    /// The mechanism that holds its process tree together.
     pub processes: KillRung,
-    /// The version of Landlock it is held by.
+    /// The Landlock version in force.
     pub landlock: Option<u32>,
-    /// What the profile promises and this machine does not enforce, and why: one clause each.
+    /// Guarantees of the profile that this machine does not enforce, and why, one clause each.
     pub missing: Vec<String>,
 }
 
 impl Enforced {
-    /// What holds for a [trusted](Profile::Trusted) program: its tree is ended, and nothing else.
+    /// For a [trusted](Profile::Trusted) program: nothing but the end of its process tree.
     pub const fn nothing() -> Self {
         Self {
             profile: Profile::Trusted,

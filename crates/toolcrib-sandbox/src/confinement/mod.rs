@@ -1,5 +1,4 @@
-//! What a program may do: a profile, what is granted beside it, and what to do where the kernel
-//! cannot enforce it.
+//! Confinement: a profile, additional grants, and what to do if the kernel cannot enforce them.
 
 pub(crate) mod defaults;
 pub(crate) mod enforced;
@@ -17,16 +16,16 @@ use crate::{ControlPlane, KillRung};
 /// How far a program is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Computes, and nothing else: reads its own installation and what is granted, writes nothing
-    /// but what is granted, has no network, starts no process, signals nobody.
+    /// Only computes: it reads its own installation and its grants, writes only its grants, and has
+    /// no network, no child processes and no signals to others.
     Pure,
-    /// Works in the workspace: reads the system's programs and libraries and the workspace, writes
-    /// the workspace and its scratch directory, starts what it likes, has no network.
+    /// Works in the workspace: it reads the system's programs and libraries and the workspace,
+    /// writes the workspace and its scratch directory, may start programs, and has no network.
     Workspace,
     /// As [`Workspace`](Self::Workspace), with the network.
     WorkspaceNet,
-    /// Has the server's own rights. What is kept of confinement is hygiene: a session, descriptors
-    /// and an environment of its own, and the end of its whole tree.
+    /// Has the server's own rights. It still gets its own session, descriptors and environment, and
+    /// its whole process tree is ended.
     Trusted,
 }
 
@@ -68,7 +67,7 @@ impl FromStr for Profile {
 /// What happens where the kernel cannot enforce all that a profile promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Require {
-    /// The program runs under what there is, and [`Enforced`](super::Enforced) says what that was.
+    /// The program runs with what can be enforced, which [`Enforced`](super::Enforced) reports.
     BestEffort,
     /// The program is not started.
     Required,
@@ -84,7 +83,7 @@ impl Require {
     }
 }
 
-/// What a program may use up. `None` leaves the server's own limit.
+/// Resource limits of a program. `None` leaves the server's own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -136,7 +135,7 @@ impl Limits {
     }
 }
 
-/// Under what a program runs; see [`Command::confine`](super::Command::confine).
+/// The confinement of a program; see [`Command::confine`](super::Command::confine).
 ///
 /// ```
 /// use toolcrib_sandbox::{Confinement, Profile, Require};
@@ -152,10 +151,10 @@ impl Limits {
 pub struct Confinement {
     /// The profile.
     pub profile: Profile,
-    /// The directory `workspace` and `workspace+net` grant. Without one they grant none.
+    /// The directory that `workspace` and `workspace+net` grant, if any.
     pub workspace: Option<PathBuf>,
-    /// Files and directories that may be read and executed beside what the profile grants. What is
-    /// not there when the program starts is passed over.
+    /// Files and directories that may be read and executed in addition to the profile's. Missing
+    /// ones are ignored when the program starts.
     pub read: Vec<PathBuf>,
     /// Files and directories that may be read and written.
     pub write: Vec<PathBuf>,
@@ -168,26 +167,26 @@ pub struct Confinement {
     pub read_only: Vec<PathBuf>,
     /// What happens where the kernel cannot enforce the profile.
     pub require: Require,
-    /// What it may use up.
+    /// Its resource limits.
     pub limits: Limits,
     /// Whether it may make sessions and process groups of its own, as interactive shells and
-    /// `timeout` do. Without that its one group can be sealed where the kernel offers nothing better
-    /// to end its tree by.
+    /// `timeout` do. Without it, its single process group can be sealed if the kernel offers no
+    /// better way to end its tree.
     pub job_control: bool,
-    /// Why the control plane cannot be withheld, whatever the kernel offers.
+    /// Why the control plane cannot be withheld, regardless of the kernel.
     pub(crate) objection: Option<String>,
     /// Which places of a control plane were taken out of the grants.
     pub(crate) taken: Option<WithheldFromGrants>,
-    /// The one rung that tests want.
+    /// The only rung to use, for tests.
     pub(crate) rung: Option<KillRung>,
-    /// What tests do without.
+    /// Facilities that tests disable.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     pub(crate) without: Vec<Facility>,
 }
 
 impl Confinement {
-    /// A profile with its own limits and nothing granted beside it, which is
-    /// [required](Require::Required). All profiles but `pure` have job control.
+    /// A [required](Require::Required) profile with its default limits and no additional grants.
+    /// All profiles but `pure` have job control.
     pub const fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -214,63 +213,63 @@ impl Confinement {
         self
     }
 
-    /// Grants reading and executing a file, or all below a directory.
+    /// Grants reading and executing a file, or everything below a directory.
     #[must_use]
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.read.push(path.into());
         self
     }
 
-    /// Grants reading and writing a file, or all below a directory.
+    /// Grants reading and writing a file, or everything below a directory.
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// Takes a file, or all below a directory, out of everything that is granted.
+    /// Withholds a file, or everything below a directory, even if it is granted.
     ///
-    /// Where a grant contains the place, the program gets a mount namespace in which the place is
-    /// covered by something that cannot be opened, and in which the folders between the grant and the
-    /// place cannot be renamed. Where that cannot be had, or the place does not exist and the program
-    /// could create it, the program [is not started](Self::check). Give the path that is used: a
-    /// symbolic link on the way is followed, and if the program could replace it, it is not started
-    /// either. A file that is replaced from outside while the program runs is no longer covered, and
-    /// another name of the same file (a hard link that was made before) is not.
+    /// If a grant contains the path, the program gets a mount namespace in which the path is
+    /// covered by something that cannot be opened, and in which the folders between the grant and
+    /// the path cannot be renamed. If that is impossible, or if the path does not exist and the
+    /// program could create it, the program [is not started](Self::check). Pass the path as it is
+    /// used: symbolic links on the way are followed, and if the program could replace one of them,
+    /// it is not started either. A file that is replaced from outside while the program runs is no
+    /// longer covered, and another name of the same file (an existing hard link) never is.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self
     }
 
-    /// Takes the right to change a file, or all below a directory, out of everything that is granted.
-    /// It is done as [hiding](Self::hide) is, by mounts that cannot be written.
+    /// Makes a file, or everything below a directory, read-only, even if writing is granted. This
+    /// uses read-only mounts, like [hiding](Self::hide).
     #[must_use]
     pub fn read_only(mut self, path: impl Into<PathBuf>) -> Self {
         self.read_only.push(path.into());
         self
     }
 
-    /// Takes the places of a control plane, as they are now, out of everything that is granted. Call it
-    /// last: it looks at the grants.
+    /// Withholds the current places of a control plane. Call it last, because it depends on the
+    /// grants.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
         self.take_out(plane);
         self
     }
 
-    /// Why no program can be started with these grants and withheld places, if that is so: a place is
-    /// withheld that a grant contains, and this machine cannot keep the two apart, or the two
+    /// Checks whether a program can be started with these grants and withheld places. It fails if a
+    /// grant contains a withheld place and this machine cannot separate the two, or if the two
     /// contradict each other. A start fails for the same reason with
     /// [`SpawnError::Grants`](crate::SpawnError::Grants).
     ///
-    /// It looks at the files that are named, and asks a helper once in the life of this process what
-    /// the machine can do. What a profile needs beside that, and the program itself, are not looked
-    /// at. A [trusted](Profile::Trusted) program has nothing withheld from it, so it can be started.
+    /// It checks the named files, and once per process asks a helper what the machine supports. It
+    /// does not check other requirements of the profile, or the program itself. For a
+    /// [trusted](Profile::Trusted) program nothing is withheld, so the check succeeds.
     ///
     /// # Errors
     ///
-    /// The reason, with what to do.
+    /// The reason, and what to do.
     pub fn check(&self) -> Result<(), String> {
         crate::jail::check(self)
     }
@@ -282,7 +281,7 @@ impl Confinement {
         self
     }
 
-    /// Sets what the program may use up.
+    /// Sets the resource limits.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

@@ -1,4 +1,4 @@
-//! The control plane: everything that decides what a server runs, as one value.
+//! The control plane: everything that determines what a server runs, as one value.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,15 +14,15 @@ mod taken;
 
 pub(crate) use taken::WithheldFromGrants;
 
-/// How often it is looked whether a file was replaced that a kept program must not change.
+/// How often to check whether a withheld file of a long-running program was replaced.
 const REPLACED_PERIOD: Duration = Duration::from_secs(1);
 
-/// How many links are followed on the way to a place, as Linux does.
+/// How many links are followed on the way to a place, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// The places of a [`ControlPlane`] at one moment.
 ///
-/// Every place is listed as it was given and as it is without links, as far as it exists.
+/// Every place is listed as given and, as far as it exists, with links resolved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Places {
@@ -30,17 +30,17 @@ pub struct Places {
     pub hidden: Vec<PathBuf>,
     /// Files and folders that no tool changes: manifests, the lock, scripts, programs.
     pub read_only: Vec<PathBuf>,
-    /// Symbolic links on the way to one of these places. Whoever replaces such a link replaces what
-    /// the server reads or runs, so no tool changes them either.
+    /// Symbolic links on the way to these places. Replacing such a link would replace what the
+    /// server reads or runs, so no tool may change them either.
     pub links: Vec<PathBuf>,
-    /// Those of the places that no program may make where they do not exist: one that could is not
-    /// started. Other missing places are remembered ([`ControlPlane::exposed`]).
+    /// Places that no program may create if they are missing: a program that could is not started.
+    /// Other missing places are recorded ([`ControlPlane::exposed`]).
     pub guarded: Vec<PathBuf>,
 }
 
 impl Places {
-    /// Resolves places as they are now. Relative ones are relative to the current directory; places
-    /// that do not exist are listed where they would be.
+    /// Resolves places as they are now. Relative paths are relative to the current directory;
+    /// missing places are listed where they would be.
     pub fn resolve<H, R>(
         hidden: impl IntoIterator<Item = H>,
         read_only: impl IntoIterator<Item = R>,
@@ -71,7 +71,7 @@ impl Places {
         places
     }
 
-    /// Adds places that no program may make where they do not exist, such as folders of manifests.
+    /// Adds places that no program may create if they are missing, such as manifest folders.
     #[must_use]
     pub fn guarded<P: AsRef<Path>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
         for place in places {
@@ -82,8 +82,8 @@ impl Places {
         self
     }
 
-    /// Whether a program that was started under `before` could touch a place that has been added
-    /// since. Such a program has to be started again.
+    /// Whether a program that was started under `before` could access a place that was added since.
+    /// Such a program has to be restarted.
     pub fn adds_for(&self, before: &Self, confinement: &Confinement) -> bool {
         let new = |now: &[PathBuf], then: &[PathBuf], reach: &ReachablePaths| {
             let is_new = |place: &Path| !then.iter().any(|known| place.starts_with(known));
@@ -96,9 +96,9 @@ impl Places {
             || new(&self.links, &before.links, &written)
     }
 
-    /// Why a program with these grants cannot be kept from changing one of the places; `None`: it
-    /// can be. A symbolic link inside a writable grant can always be replaced, whatever is done about
-    /// the file it leads to.
+    /// Why a program with these grants cannot be prevented from changing one of the places; `None`
+    /// if it can. A symbolic link inside a writable grant can always be replaced, even if its
+    /// target is protected.
     pub fn objection(&self, confinement: &Confinement) -> Option<String> {
         let written = ReachablePaths::written(confinement);
         let link =
@@ -112,7 +112,7 @@ impl Places {
     }
 }
 
-/// Everything that decides what a server runs, or that only the server may know.
+/// Everything that determines what a server runs, or that only the server may know.
 ///
 /// The server sets it ([`set`](Self::set)) whenever its configuration or its declarations change.
 /// [Workspaces](crate::WorkspaceBuilder::control_plane) ask it at each operation;
@@ -154,7 +154,7 @@ impl PartialEq for ControlPlane {
 impl Eq for ControlPlane {}
 
 impl ControlPlane {
-    /// One without places.
+    /// An empty control plane.
     pub fn new() -> Self {
         Self::default()
     }
@@ -175,13 +175,13 @@ impl ControlPlane {
         })
     }
 
-    /// Completes once a program with these grants, which was started under `before`, could touch a place:
-    /// one has been added, or a file has been replaced by another, which is not the one that was
-    /// withheld. Such a program has to be started again.
+    /// Completes once a program with these grants, which was started under `before`, could access a
+    /// place: a place was added, or a withheld file was replaced by another one. Such a program has
+    /// to be restarted.
     pub async fn outgrown(&self, before: &Places, confinement: &Confinement) {
         let mut places = self.0.places.subscribe();
         let written = ReachablePaths::written(confinement);
-        // What is in a folder that is withheld as a whole may be replaced there.
+        // Files inside a folder that is withheld as a whole may be replaced.
         let files: Vec<_> = uncovered(&before.hidden)
             .into_iter()
             .chain(uncovered(&before.read_only))
@@ -190,7 +190,7 @@ impl ControlPlane {
             .collect();
         loop {
             tokio::select! {
-                // Fails only without a sender, which `self` is.
+                // Fails only without a sender, which `self` holds.
                 _ = places.wait_for(|now| now.adds_for(before, confinement)) => return,
                 () = tokio::time::sleep(REPLACED_PERIOD) => {}
             }
@@ -200,9 +200,9 @@ impl ControlPlane {
         }
     }
 
-    /// The first of these files that did not exist while a program ran that could have created it, so
-    /// that what it holds now may be that program's work. It must not be run until the operator has
-    /// looked at it ([`forgive`](Self::forgive)).
+    /// The first of these files that was missing while a program ran that could have created it.
+    /// Its content may come from that program, so it must not be run until the operator has checked
+    /// it ([`forgive`](Self::forgive)).
     pub fn exposed<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) -> Option<PathBuf> {
         let exposed = self.exposures();
         if exposed.is_empty() {
@@ -216,8 +216,8 @@ impl ControlPlane {
         files.into_iter().find(|file| known(file.as_ref())).map(|file| file.as_ref().to_owned())
     }
 
-    /// Forgets which files were [exposed](Self::exposed): the operator reloads, and answers for what
-    /// is there now.
+    /// Clears the [exposed](Self::exposed) files: with a reload, the operator takes responsibility
+    /// for them.
     pub fn forgive(&self) {
         self.exposures().clear();
     }
@@ -227,7 +227,7 @@ impl ControlPlane {
     }
 }
 
-/// The places of a sorted list that are in no folder of it.
+/// The places of a sorted list that are not inside a folder of the list.
 fn uncovered(places: &[PathBuf]) -> Vec<&PathBuf> {
     let mut kept: Vec<&PathBuf> = Vec::new();
     for place in places {
@@ -240,12 +240,12 @@ fn uncovered(places: &[PathBuf]) -> Vec<&PathBuf> {
     kept
 }
 
-/// Which file is at a place, if any.
+/// Device and inode of the file at a place, if any.
 fn identity(place: &Path) -> Option<(u64, u64)> {
     place.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// The path without links, as far as it exists.
+/// The path with links resolved, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = path
@@ -254,7 +254,7 @@ fn real(path: &Path) -> PathBuf {
     real.unwrap_or(path)
 }
 
-/// Whether something is there under just this path, without links.
+/// Whether the path exists and contains no links.
 fn is_plain(place: &Path) -> bool {
     place.canonicalize().is_ok_and(|real| real == place)
 }
@@ -263,11 +263,11 @@ fn exists(place: &Path) -> bool {
     place.symlink_metadata().is_ok()
 }
 
-/// What a confined program reaches, as it is written and without links.
+/// The paths that a confined program can reach, as given and with links resolved.
 struct ReachablePaths(Vec<PathBuf>);
 
 impl ReachablePaths {
-    /// What it can write. Nothing of a trusted program counts: it is held by nothing.
+    /// What it can write; empty for a trusted program, which is not confined.
     fn written(confinement: &Confinement) -> Self {
         let in_workspace =
             matches!(confinement.profile, Profile::Workspace | Profile::WorkspaceNet);
@@ -287,13 +287,13 @@ impl ReachablePaths {
         Self(grants.flat_map(|grant| [grant.clone(), real(grant)]).collect())
     }
 
-    /// Whether a place contains one of the grants, or one of the grants it.
+    /// Whether a place contains a grant or is inside one.
     fn meets(&self, place: &Path) -> bool {
         self.0.iter().any(|grant| place.starts_with(grant) || grant.starts_with(place))
     }
 }
 
-/// Lists a place as it is written and as it is without links, and the links on the way.
+/// Lists a place as given and with links resolved, and the links on the way.
 fn follow(place: &Path, found: &mut Vec<PathBuf>, links: &mut Vec<PathBuf>) {
     let Ok(place) = std::path::absolute(place) else { return };
     if !place.components().any(|part| part == Component::ParentDir) {
@@ -311,8 +311,8 @@ fn follow(place: &Path, found: &mut Vec<PathBuf>, links: &mut Vec<PathBuf>) {
     }
 }
 
-/// The path without links and `..`; or the first link on the way, and the path with the link's
-/// target in its place.
+/// The path without links and `..`; or the first link on the way, and the path with the link
+/// replaced by its target.
 fn first_link(path: &Path) -> Result<PathBuf, (PathBuf, PathBuf)> {
     let mut real = PathBuf::new();
     let mut parts = path.components();

@@ -1,4 +1,4 @@
-//! The places of a control plane that one program is kept from.
+//! Withholding a control plane from one program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ impl Confinement {
         self.taken = Some(WithheldFromGrants { plane: plane.clone(), places });
     }
 
-    /// Remembers which places the program could create or change when it starts. Fails if one of them is
-    /// guarded.
+    /// Records which places the program could create or change when it starts. Fails if one of them
+    /// is guarded.
     pub(crate) fn expose(&self) -> Result<(), String> {
         let Some(WithheldFromGrants { plane, places }) = &self.taken else { return Ok(()) };
         let written = ReachablePaths::written(self);

@@ -1,5 +1,5 @@
-//! No jail: this system has nothing that one could be built of. Programs are not started at all
-//! here ([`SpawnError::Unsupported`](crate::SpawnError::Unsupported)).
+//! The jail on systems without the required kernel features, where programs are not started at all
+//! ([`SpawnError::Unsupported`](crate::SpawnError::Unsupported)).
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;

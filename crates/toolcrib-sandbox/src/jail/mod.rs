@@ -1,5 +1,4 @@
-//! The jail: a small process that is started in the program's place, closes the jail around itself
-//! and becomes the program.
+//! The jail: a small helper process that confines itself and then becomes the program.
 //!
 //! Not something between `fork` and `exec`: that would force the server to be forked, which takes
 //! long for a large one, and run code where nothing may be allocated. So the server starts a
@@ -110,7 +109,7 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
             Ok(()) => report::BuiltJail::default().to_text(),
             Err(reason) => report::impossible(&reason),
         };
-        // If nobody listens, nobody waits.
+        // The server may be gone.
         let _ = std::fs::File::from(report).write_all(text.as_bytes());
         return 0;
     }

@@ -1,4 +1,4 @@
-//! Whether this machine can start what a confinement describes, asked before anything is started.
+//! Checks before a start whether this machine can start a confined program.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

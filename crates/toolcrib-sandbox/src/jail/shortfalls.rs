@@ -1,4 +1,4 @@
-//! What this machine cannot enforce, found out by starting a program that does nothing.
+//! Finding out what this machine cannot enforce, by starting a program that does nothing.
 
 use std::sync::OnceLock;
 use std::time::Duration;

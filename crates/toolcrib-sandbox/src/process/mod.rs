@@ -1,4 +1,4 @@
-//! Starting a program, draining it, and ending everything it started.
+//! Starting a program, reading its output, and ending its process tree.
 
 mod cookie;
 mod emptying;

@@ -1,4 +1,4 @@
-//! Looking at processes through `/proc`.
+//! Reading `/proc`.
 
 use std::fs;
 use std::io;

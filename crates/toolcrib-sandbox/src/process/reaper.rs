@@ -1,4 +1,4 @@
-//! The one thread that finishes what dropped calls left behind.
+//! The reaper thread, which ends the process trees of dropped calls.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -24,7 +24,7 @@ struct KillJob {
 static PENDING: Mutex<usize> = Mutex::new(0);
 static FINISHED: Condvar = Condvar::new();
 
-/// Takes over a tree whose call was dropped. It has had its SIGTERM.
+/// Takes over a tree whose call was dropped and that got its SIGTERM.
 pub(super) fn submit(tree: Arc<ProcessTree>) {
     *PENDING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     let job = KillJob { kill_at: Instant::now() + tree.grace(), tree };
@@ -33,16 +33,16 @@ pub(super) fn submit(tree: Arc<ProcessTree>) {
         None => Some(job),
     };
     if let Some(job) = refused {
-        // No thread to be had: better to block here than to leave something running.
+        // No thread is available: blocking here is better than leaving processes running.
         job.tree.signal(Signal::KILL);
         finish(&job);
     }
 }
 
-/// Waits until the trees of all dropped calls are gone; says whether that came true in time.
+/// Waits until the trees of all dropped calls are gone; returns whether that succeeded in time.
 ///
-/// For a process about to exit: what [`run`](super::run) was dropped for is otherwise left to
-/// itself after its SIGTERM. Blocks the thread.
+/// For a process that is about to exit: otherwise programs of dropped [`run`](super::run) futures
+/// only get SIGTERM. Blocks the thread.
 pub fn finish_kills(timeout: Duration) -> bool {
     let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
     let (pending, _) = FINISHED

@@ -1,4 +1,4 @@
-//! One program from start to the end of everything it started.
+//! Running one program until its whole process tree has ended.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +15,7 @@ use super::sweep::SweepResult;
 use super::tree::{ProcessTree, TreeGuard};
 use super::{Captured, Command, Finished, KillReport, SpawnError, Status};
 
-/// How long after the program's end somebody else may hold its outputs open.
+/// How long other processes may hold the outputs open after the program's end.
 const DRAIN_GUARD: Duration = Duration::from_millis(500);
 /// How long the kernel may take to carry out a SIGKILL.
 pub(super) const KILL_WAIT: Duration = Duration::from_secs(1);

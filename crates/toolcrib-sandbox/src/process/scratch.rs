@@ -1,4 +1,4 @@
-//! The private directory that serves a program as HOME and TMPDIR.
+//! The private scratch directory, which is a program's HOME and TMPDIR.
 
 use std::fs::{self, DirBuilder};
 use std::io;

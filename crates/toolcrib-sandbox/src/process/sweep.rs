@@ -1,4 +1,4 @@
-//! Finding and killing what left the process group.
+//! Finding and killing processes that left the process group.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,10 +14,11 @@ use super::procfs::{self, Process};
 const ROUNDS: u32 = 20;
 /// … and no new one after this time.
 const LIMIT: Duration = Duration::from_secs(1);
-/// Something that forks faster than we look is no longer stopped first from this round on.
+/// From this round on, processes are killed without being stopped first, in case they fork faster
+/// than we scan.
 const PATIENCE: u32 = ROUNDS / 2;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SweepResult {
     /// Processes outside the group that were killed.
@@ -26,10 +27,10 @@ pub(crate) struct SweepResult {
     pub(crate) complete: bool,
 }
 
-/// What names a process for good: its number and its start.
+/// Identifies a process across PID reuse: its number and its start time.
 pub(crate) type ProcessIdentity = (i32, u64);
 
-/// Whom to look for.
+/// Which processes to look for.
 pub(crate) struct SweepTarget<'a> {
     /// In their environment.
     pub(crate) cookie: &'a Cookie,

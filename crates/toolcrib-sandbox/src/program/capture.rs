@@ -1,4 +1,4 @@
-//! Keeping the beginning and the end of a stream of any length in constant memory.
+//! Capturing the beginning and the end of a stream in constant memory.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What to run: a program, its arguments and its surroundings.
+//! Commands: a program, its arguments and its environment.
 
 use std::ffi::OsString;
 use std::fmt;

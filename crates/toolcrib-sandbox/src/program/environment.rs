@@ -1,4 +1,4 @@
-//! Which environment variables a program may see, and which ones would let a value take it over.
+//! The environment variables of programs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! What is known about a program once nothing of it is left.
+//! The result of a finished program.
 
 use std::time::Duration;
 

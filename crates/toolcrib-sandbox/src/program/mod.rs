@@ -1,4 +1,4 @@
-//! What to run and what came of it: the parts that are the same on every system.
+//! Commands and their results, the same on every system.
 
 pub(crate) mod capture;
 mod command;

@@ -1,4 +1,4 @@
-//! A command as it is shown to somebody before it is run.
+//! A command's outline, for display before it runs.
 
 use std::ffi::OsStr;
 use std::path::Path;

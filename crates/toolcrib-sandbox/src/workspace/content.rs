@@ -1,4 +1,4 @@
-//! What is in a folder, and going into it: by descriptor, never through a link.
+//! Listing and entering folders by descriptor, never through a link.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! What is at a place: its kind, its size, when it was changed.
+//! Entries of the file system.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Why a path or a file was refused: a text for whoever named it, and a kind to decide by.
+//! Errors of workspaces.
 
 use std::io;
 

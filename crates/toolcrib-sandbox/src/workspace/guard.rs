@@ -1,5 +1,5 @@
-//! Places inside a root that are refused all the same: credentials always, and what decides how
-//! other programs behave where something would be changed.
+//! Protected places inside a root: credentials are never accessible, and files that control other
+//! programs cannot be changed.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,5 +1,5 @@
-//! What only Linux can do: look a path up in one call that cannot leave a folder, hold a folder
-//! without reading it, and say where an open descriptor is. Elsewhere each says that it cannot.
+//! Linux-only functions: looking up a path beneath a folder in one call, holding a folder without
+//! reading it, and finding the path of a descriptor. Elsewhere they fail.
 
 pub(crate) use system::path_of;
 pub(super) use system::{HELD, beneath};

@@ -1,4 +1,4 @@
-//! Who is at work on which file: readers together, writers alone, and nobody remembered afterwards.
+//! Locks of files: shared for readers, exclusive for writers.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

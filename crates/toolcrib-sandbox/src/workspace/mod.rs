@@ -1,4 +1,4 @@
-//! Files below one folder, and nothing else, whatever path somebody names.
+//! File access below one root folder.
 
 mod content;
 mod entry;

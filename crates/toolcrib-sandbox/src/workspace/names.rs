@@ -1,5 +1,5 @@
-//! When two names may be one file's: some file systems fold case and Unicode forms, and pass over
-//! characters that cannot be seen (APFS, HFS+, FAT, and ext4 where a folder asks for it).
+//! When two names may refer to one file: some file systems fold case and Unicode forms, and ignore
+//! invisible characters (APFS, HFS+, FAT, and ext4 if enabled for a folder).
 
 use std::ffi::OsStr;
 

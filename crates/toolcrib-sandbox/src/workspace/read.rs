@@ -1,4 +1,4 @@
-//! Reading a file: regular ones only, never more than the caller takes.
+//! Reading regular files of limited size.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! Writing: a new file in the same folder takes the old one's place, so that nobody sees half.
+//! Writing files atomically: a new file in the same folder replaces the old one.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Opening what is below one folder, and nothing else: the kernel is told to refuse every way out;
-//! where it cannot be told, no step is taken that could be one.
+//! Opening files beneath one folder: the kernel refuses every way out, or, where it cannot, paths
+//! are walked step by step.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Going through what is in a folder, by descriptor, in the order of names, and never for ever.
+//! Walking a folder by descriptor, in name order, with a budget.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;

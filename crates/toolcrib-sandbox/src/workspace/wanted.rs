@@ -1,5 +1,5 @@
-//! A path as somebody wrote it, checked and taken apart. Nothing is decoded, folded, trimmed or
-//! expanded: what is not plainly a path is refused.
+//! Parsing requested paths. Nothing is decoded, folded, trimmed or expanded: anything that is not
+//! plainly a path is refused.
 
 use std::path::{Component, Path};
 

@@ -1,5 +1,5 @@
-//! The control plane of a crib: everything that decides what it runs, worked out from its settings and
-//! its manifests.
+//! The control plane of a crib: everything that determines what it runs, derived from its settings
+//! and manifests.
 //!
 //! One function, `ControlPlaneKeeper::resolve`, makes the places; everything that may touch files asks the
 //! [`ControlPlane`] they are set in.
@@ -24,11 +24,11 @@ pub use own::OwnPlaces;
 /// A manifest: the rank of its directory, and its name.
 type ManifestKey = (u32, String);
 
-/// What one manifest, in one of its versions, has run.
+/// The programs and files of one version of a manifest.
 #[derive(Debug, Default)]
 struct UnitPlaces {
     read_only: Vec<PathBuf>,
-    /// What unconfined programs run: no tool may make it, not even where it is missing.
+    /// Files that unconfined programs run: no tool may create them if they are missing.
     guarded: Vec<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ struct KeeperInner {
     plane: ControlPlane,
     host: RunnerHost,
     own: OwnPlaces,
-    /// The folders that programs work in.
+    /// The working folders of programs.
     roots: Vec<PathBuf>,
     state: Mutex<KeeperState>,
 }
@@ -50,11 +50,11 @@ struct KeeperState {
     /// Places of a config that a reload has read and that the next start will use.
     coming: OwnPlaces,
     units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
-    /// Versions that tools may still run, for as long as a turn has them.
+    /// Older versions that open turns may still run.
     earlier: Vec<Weak<UnitPlaces>>,
 }
 
-/// A set of changes whose places are part of the control plane already, before anything runs by them.
+/// A set of changes whose places are already part of the control plane, before they are applied.
 pub(crate) struct PreparedChanges {
     units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
     leases: BTreeMap<String, Lease>,
@@ -86,7 +86,7 @@ impl ControlPlaneKeeper {
         &self.0.plane
     }
 
-    /// Takes in the good ones of some files, as they were loaded. What they keep alive, by file.
+    /// Adds the valid files that were loaded. Returns their leases by file.
     pub(crate) fn load<'l>(
         &self,
         files: impl IntoIterator<Item = (u32, String, &'l Loaded)>,
@@ -138,7 +138,7 @@ impl ControlPlaneKeeper {
         prepared
     }
 
-    /// The changes are applied: what they have replaced counts only for as long as a turn may run it.
+    /// The changes were applied: replaced versions count only while a turn may run them.
     pub(crate) fn applied(&self, prepared: PreparedChanges) {
         let mut state = self.state();
         let before = std::mem::replace(&mut state.units, prepared.units);
@@ -166,8 +166,8 @@ impl ControlPlaneKeeper {
         self.publish(&state, []);
     }
 
-    /// Looks again at where the places are, and what of them exists. The operator has asked for it, and
-    /// answers for files that have come meanwhile.
+    /// Resolves the places again on the operator's request, who takes responsibility for files that
+    /// were added meanwhile.
     pub(crate) fn look_again(&self) {
         self.0.plane.forgive();
         self.publish(&self.state(), []);
@@ -234,7 +234,8 @@ impl fmt::Debug for ControlPlaneKeeper {
     }
 }
 
-/// A manifest itself, and what decides what its declarations run.
+/// The places of a manifest: the file itself, and the files that determine what its declarations
+/// run.
 fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> UnitPlaces {
     let mut places = UnitPlaces { read_only: vec![PathBuf::from(name)], guarded: Vec::new() };
     let mut add = |found: DecidingFiles, sandbox: Option<&SandboxSpec>| {

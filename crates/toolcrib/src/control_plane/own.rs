@@ -1,4 +1,4 @@
-//! What of the control plane is the server's own: its settings, its state, its programs.
+//! The server's own part of the control plane: settings, state, programs.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub(super) const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config
 /// Numbered files of the audit log that are listed at most, beside the log itself.
 const ROTATED_MAX: u32 = 64;
 
-/// What decides what a server runs, or only the server may know, beside what manifests say. Relative
-/// paths are relative to the current directory; what does not exist yet counts as well.
+/// Places outside of manifests that determine what a server runs, or that only the server may know.
+/// Relative paths are relative to the current directory; missing files are included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnPlaces {
@@ -56,7 +56,8 @@ impl OwnPlaces {
 }
 
 impl Config {
-    /// What of this config is part of the [control plane](crate::Toolcrib::control_plane).
+    /// The places of this config that belong to the [control
+    /// plane](crate::Toolcrib::control_plane).
     ///
     /// Hidden: the config files by every name that is found in their folder, `state.dir`, the audit log
     /// with its numbered files, secret files and secret folders. Read-only: the directories of
@@ -139,7 +140,7 @@ impl Config {
         )
     }
 
-    /// The folders that programs work in.
+    /// The working folders of programs.
     pub(crate) fn working_folders(&self) -> Vec<PathBuf> {
         #[cfg_attr(
             not(feature = "builtins"),

@@ -1,5 +1,5 @@
-//! Files and folders that are made before anything runs, because whoever makes them later decides what
-//! the server does.
+//! Placeholders: files and folders that are created before anything runs, so that tools cannot
+//! create them.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};

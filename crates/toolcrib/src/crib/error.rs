@@ -1,4 +1,4 @@
-//! What can be wrong with a crib, and with what is asked of it.
+//! Errors of cribs.
 
 use std::fmt;
 

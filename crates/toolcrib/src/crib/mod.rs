@@ -341,10 +341,10 @@ impl Toolcrib {
         self.connections.upstreams()
     }
 
-    /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
-    /// then `cancelled`, and every tool is closed; then the connections to other MCP servers are, and
-    /// within a second nothing is left of the programs behind them. When this returns, the audit log that
-    /// [`resources`](ToolcribBuilder::resources) opened is written. Doing it again does no harm.
+    /// Shuts down: new calls are `unavailable`, running calls have `grace` to end and are then
+    /// `cancelled`, and every tool is closed. Then the connections to other MCP servers are closed,
+    /// and their programs end within a second. When this returns, the audit log that
+    /// [`resources`](ToolcribBuilder::resources) opened is written. It is idempotent.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Looking through manifests as `toolcrib check` does: their files, the names that several of them
-//! want, and what the models' providers would make of each tool.
+//! Checking manifests as `toolcrib check` does: files, name conflicts, and the restrictions of
+//! model providers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A crib as what the HTTP listener is in front of.
+//! A crib as the backend of the HTTP listener.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where the sockets of the servers of one config are: in its state directory, or in the user's own
-//! directory of what runs.
+//! The location of the sockets of the servers of one config: in its state directory, or in the
+//! user's runtime directory.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Where a config comes from: built-in defaults, a file, the environment, flags; later ones win.
+//! Layers of a config: built-in defaults, a file, the environment, flags; later ones override
+//! earlier ones.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Names in a config that match nothing there is: usually typing mistakes, which would go unnoticed.
+//! Names in a config that match nothing, usually typing mistakes that would go unnoticed.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What outlives the program: a state folder with one database; and the audit log.
+//! Persistent state: a state folder with one database, and the audit log.
 //!
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.

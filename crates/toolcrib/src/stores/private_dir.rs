@@ -1,4 +1,4 @@
-//! Directories of their owner's alone.
+//! Private directories.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -1,4 +1,4 @@
-//! One directory for all that outlives the program.
+//! The state directory.
 
 use std::ffi::OsString;
 use std::io;

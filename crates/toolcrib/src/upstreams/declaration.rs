@@ -1,4 +1,4 @@
-//! From a manifest's declaration of an MCP server to what the client side of MCP takes.
+//! Converting a manifest's declaration of an MCP server for the MCP client.
 
 use toolcrib_manifest::declaration::{
     HttpUpstream, NamePattern as DeclaredPattern, StdioUpstream, UpstreamDeclaration,

@@ -109,8 +109,11 @@ fn answer(found: &[Arc<ToolDefinition>]) -> ToolOutput {
     if found.is_empty() {
         text.push_str("No tool fits. Try other words for what should be done.");
     } else {
-        let _ =
-            write!(text, "[{} tools; {TOOL_DESCRIBE} shows which arguments a tool takes]", found.len());
+        let _ = write!(
+            text,
+            "[{} tools; {TOOL_DESCRIBE} shows which arguments a tool takes]",
+            found.len()
+        );
     }
     ToolOutput::from(text).with_data(json!({"tools": tools}))
 }

@@ -1,4 +1,4 @@
-//! Which files a profile grants, as the machine has them.
+//! The files that a profile grants on this machine.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ const LOADERS: [&str; 4] = [
     "/lib/ld-musl-aarch64.so.1",
 ];
 
-/// What the loader and the C library read for everybody.
+/// Files that the loader and the C library read in every program.
 const LOADING: [&str; 4] =
     ["/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias"];
 
@@ -99,16 +99,16 @@ const KERNEL: [&str; 15] = [
     "/dev/fd",
 ];
 
-/// Devices that are none.
+/// Harmless pseudo-devices.
 const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
 const RANDOM: [&str; 2] = ["/dev/random", "/dev/urandom"];
 
-/// How many `#!` lines are followed.
+/// How many nested `#!` interpreters are followed.
 const INTERPRETERS: usize = 3;
-/// How much of a first line is looked at, in bytes: as much as the kernel does.
+/// How many bytes of a first line are read, as in the kernel.
 const LINE_MAX: usize = 256;
 
-/// What is to be started.
+/// The program to start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProgramFile<'a> {
     /// A file that has a name.
@@ -118,8 +118,8 @@ pub(crate) enum ProgramFile<'a> {
     Sealed(&'a SealedFile),
 }
 
-/// All that a confinement grants a program: what its profile says, what is found with the program
-/// itself, its scratch directory, and what was granted by hand.
+/// Everything that a confinement grants a program: its profile's files, its own installation, its
+/// scratch directory, and the explicit grants.
 pub(crate) fn grants(
     confinement: &Confinement,
     program: Option<ProgramFile<'_>>,
@@ -175,7 +175,7 @@ impl Grants {
         }
     }
 
-    /// A program with its installation, and whatever its `#!` line has it run by.
+    /// Grants a program with its installation, and the interpreter of its `#!` line.
     fn own(&mut self, program: ProgramFile<'_>, search: &OsStr, installation: Access) {
         let mut next = match program {
             ProgramFile::Named(program) => Some(program.to_owned()),
@@ -187,8 +187,8 @@ impl Grants {
         };
         for _ in 0..=INTERPRETERS {
             let Some(program) = next else { return };
-            // What programs can change may name what it likes: neither its first line nor a link grants
-            // anything. Who may write there may also execute, but for what only computes.
+            // Files that programs can change could name anything, so neither their first line nor a
+            // link grants anything. Writable places are executable anyway, except under `pure`.
             let changeable = self.changeable.contains(&program);
             if !changeable || installation == Access::Read {
                 self.add(Access::Run, &program);
@@ -208,7 +208,7 @@ impl Grants {
     /// for.
     fn interpreter(&mut self, start: &[u8], search: &OsStr) -> Option<PathBuf> {
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        // As the kernel splits it: other blanks are part of a name.
+        // Split like the kernel does: other white space is part of a name.
         let words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
         let mut words = words.filter(|word| !word.is_empty());
         let first = Path::new(OsStr::from_bytes(words.next()?));

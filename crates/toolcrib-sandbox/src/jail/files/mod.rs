@@ -21,8 +21,8 @@ use crate::jail::helper::plan::{Access, Facility, Plan};
 /// The newest version that was looked at. On an older kernel what it does not know is left out.
 const KNOWN: ABI = ABI::V7;
 
-/// Puts the rules in force for this process and all it becomes, and forbids new privileges. Returns
-/// the version of Landlock, or `None` where the kernel has none.
+/// Enforces the rules for this process and its descendants, and forbids new privileges. Returns the
+/// Landlock version, or `None` if the kernel has none.
 ///
 /// Grants are taken one after the other, so that only one of them is open at a time: a server may have
 /// fewer descriptors than a program has grants. The first grant that is an error is the result.

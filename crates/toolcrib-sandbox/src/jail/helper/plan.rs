@@ -1,5 +1,4 @@
-//! What the helper is told, as its argument vector: it needs no parser of anything, and `ps`
-//! shows it.
+//! The helper's plan, passed as its argument vector, so that it needs no parser and `ps` shows it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -77,7 +76,7 @@ pub(crate) struct Plan {
     pub(crate) read_only: Vec<PathBuf>,
     /// Where programs may replace links, whether this one may write there or not.
     pub(crate) workspace: Option<PathBuf>,
-    /// Where the program starts; where the helper does, without.
+    /// The working directory; the helper's if absent.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) without: Vec<Facility>,
 }
@@ -199,7 +198,7 @@ impl Plan {
         Some(())
     }
 
-    /// Whether the kernel is to be taken as one without this.
+    /// Whether to treat the kernel as lacking this facility, for tests.
     pub(crate) fn lacks(&self, facility: Facility) -> bool {
         self.without.contains(&facility)
     }

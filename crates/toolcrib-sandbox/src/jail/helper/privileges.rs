@@ -1,4 +1,4 @@
-//! Giving up what makes root root.
+//! Dropping privileges.
 
 use std::io;
 

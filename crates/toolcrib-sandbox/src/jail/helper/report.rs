@@ -1,4 +1,4 @@
-//! What the helper tells: one report when the program starts, and short messages about its end.
+//! The helper's messages: one report when the program starts, and short messages about its end.
 
 use std::fmt::Write as _;
 use std::io;
@@ -40,11 +40,11 @@ pub(crate) struct BuiltJail {
     pub(crate) privileges: bool,
     /// Whether places beneath the grants were hidden or made read-only.
     pub(crate) withheld: bool,
-    /// What the profile promises and the kernel does not offer.
+    /// Guarantees of the profile that the kernel does not offer.
     pub(crate) missing: Vec<String>,
 }
 
-/// How a start went. Lines of text; the end of the pipe is the end of the report.
+/// The result of a start, as lines of text; the end of the pipe ends the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StartReport {
     /// The program was loaded.
@@ -146,7 +146,7 @@ impl StartReport {
     }
 }
 
-/// What the helper says of the program's end.
+/// A message about the program's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TreeMessage {
     /// The program has ended.

@@ -1,5 +1,5 @@
-//! The helper's own life: it makes the tree, tells of its end, and ends it when it is told to or
-//! when the server is gone.
+//! The helper as supervisor: it creates the process tree, reports its end, and ends it on request
+//! or when the server is gone.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub(crate) const KILL: u8 = b'K';
 
 /// How long the kernel may take to carry out a SIGKILL.
 const KILL_WAIT: Duration = Duration::from_millis(900);
-/// How often what may miss somebody is done again.
+/// The interval between repeated kills.
 const AGAIN: Duration = Duration::from_millis(2);
 
 /// Runs the helper to its end. It is the only thread of this process. Forked processes come back
@@ -75,7 +75,7 @@ fn first(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, re
 }
 
 fn tell(report: &mut File, step: HelperStep, error: &io::Error) {
-    // If nobody listens, nobody waits.
+    // The server may be gone.
     let _ = report.write_all(failure(step, error).as_bytes());
 }
 
@@ -87,7 +87,7 @@ fn tree(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, mut
         Ok(Fork::Parent(child)) => {
             drop(report);
             let_go_of_streams(control);
-            // Who cannot look after the tree ends it; the program ends with this process.
+            // If supervision fails, kill the tree; the program ends with this process.
             if watch(hold, child, control).is_err() {
                 hold.kill(child, false);
             }
@@ -103,7 +103,7 @@ fn let_go_of_streams(other: &OwnedFd) {
     let _ = dup2_stderr(other);
 }
 
-/// Of a tree, what has been seen of its end.
+/// The ended processes of a tree.
 #[derive(Debug, Default)]
 struct ReapedProcesses {
     /// How the program ended: an exit code, or a signal's number with a minus.
@@ -115,8 +115,7 @@ struct ReapedProcesses {
 }
 
 impl ReapedProcesses {
-    /// Reaps whoever has ended. Everybody is a child of ours in the end: what loses its parent is
-    /// given to us.
+    /// Reaps ended processes. Orphans are reparented to this process, so it sees all of them.
     fn look(&mut self, program: Pid) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -135,8 +134,8 @@ impl ReapedProcesses {
     }
 }
 
-/// Waits for the program's end and the server's word. When it returns nothing is left that could
-/// be found.
+/// Waits for the program's end and for commands of the server. When it returns, no process is left
+/// that could be found.
 fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
     let children = sys::watch_children()?;
     let mut seen = ReapedProcesses::default();
@@ -183,7 +182,7 @@ fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Kills until nobody is left; says whether that came true in time.
+/// Kills until no process is left; returns whether that succeeded in time.
 fn kill(hold: &TreeHold, program: Pid, children: &OwnedFd, seen: &mut ReapedProcesses) -> bool {
     let deadline = Instant::now() + KILL_WAIT;
     seen.others = 0;
@@ -217,7 +216,7 @@ fn say(control: &OwnedFd, message: TreeMessage) {
     let _ = send(control, &message.to_bytes(), SendFlags::NOSIGNAL);
 }
 
-/// One word of the server; `None` when it has hung up.
+/// Reads a command of the server; `None` when it has hung up.
 fn word(control: &OwnedFd) -> Option<u8> {
     let mut word = [0];
     match recv(control, &mut word, RecvFlags::DONTWAIT) {

@@ -202,7 +202,7 @@ fn grants(
     })
 }
 
-/// What the profile promises and this kernel does not offer.
+/// Guarantees of the profile that this kernel does not offer.
 fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
     let mut missing = Vec::new();
     match landlock {

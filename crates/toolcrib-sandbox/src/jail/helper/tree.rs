@@ -1,4 +1,4 @@
-//! What a tree is held together by: making it, and killing all of it.
+//! Holding a process tree together and killing it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -31,8 +31,8 @@ pub(in crate::jail) struct TreeHold {
 }
 
 impl TreeHold {
-    /// Makes what the plan asks for. For [`KillRung::PidNamespace`] the *next* process that is
-    /// forked is the first of the namespace.
+    /// Sets up the mechanism that the plan requires. For [`KillRung::PidNamespace`] the *next*
+    /// process that is forked is the first of the namespace.
     pub(in crate::jail) fn new(plan: &Plan) -> io::Result<Self> {
         let procfs = !plan.lacks(Facility::Procfs);
         let mut hold = Self { rung: plan.rung, cgroup: None, own_user_namespace: false, procfs };
@@ -54,7 +54,7 @@ impl TreeHold {
             }
             KillRung::SealedGroup | KillRung::ProcessGroup => {}
         }
-        // Whoever loses its parent becomes ours, and is known to be there.
+        // Orphans are reparented to this process.
         set_child_subreaper(Some(getpid()))?;
         Ok(hold)
     }

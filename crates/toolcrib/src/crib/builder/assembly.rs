@@ -1,4 +1,4 @@
-//! From what a builder has collected to a crib: every name decided, an executor made.
+//! Building a crib.
 
 use std::sync::{Arc, RwLock};
 

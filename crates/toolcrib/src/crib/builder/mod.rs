@@ -1,4 +1,4 @@
-//! What a crib is made of, collected.
+//! The builder of cribs.
 
 mod assembly;
 
@@ -41,8 +41,8 @@ use crate::stores::FileAudit;
 
 /// Collects entries and settings; [`build`](Self::build) decides every name.
 ///
-/// What is not said costs a call nothing, with one exception: outputs that are too long for a model
-/// are kept in memory for an hour and read with the tool `read_output`
+/// Parts that are not set cost calls nothing, with one exception: outputs that are too long for a
+/// model are stored in memory for an hour and read with the tool `read_output`
 /// ([`spill`](Self::spill), [`no_spill`](Self::no_spill)).
 ///
 /// ```
@@ -181,7 +181,7 @@ impl ToolcribBuilder {
         self.typed(ToolEntry::from_fn_with(name, description, define, function))
     }
 
-    /// Keeps what is wrong with a tool until the crib is built.
+    /// Stores the first invalid tool until the crib is built.
     fn typed(mut self, entry: Result<ToolEntry, DefinitionError>) -> Self {
         match entry {
             Ok(entry) => self.entries.push(entry),
@@ -229,8 +229,8 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets where it is kept what definitions of other MCP servers' tools were when they were first
-    /// seen. Default: in memory, as long as the crib lives.
+    /// Sets the store for pinned definitions of other MCP servers' tools. Default: in memory, as
+    /// long as the crib lives.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn pins(mut self, pins: Arc<dyn PinStore>) -> Self {
@@ -406,16 +406,16 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets where calls wait that nobody can answer at once: for approval, for a client, for an
-    /// answer. Default: nowhere; such calls fail.
+    /// Sets the store for calls that wait for approval, for a client, or for an answer. Default:
+    /// none; such calls fail.
     #[must_use]
     pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
         self.executor = self.executor.suspensions(store);
         self
     }
 
-    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
-    /// ends with its one call is not there when the answer comes.
+    /// Lets calls that would have to wait fail, even if a store was set: for programs that end
+    /// after one call.
     #[must_use]
     pub fn without_suspensions(mut self) -> Self {
         self.executor = self.executor.without_suspensions();
@@ -471,7 +471,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Keeps no outputs: what is cut is gone, and there is no `read_output`.
+    /// Stores no outputs: text that is cut is lost, and there is no `read_output`.
     #[must_use]
     pub fn no_spill(mut self) -> Self {
         self.outputs = Outputs::Nowhere;

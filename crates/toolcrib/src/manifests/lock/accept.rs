@@ -1,4 +1,4 @@
-//! The lock that accepts everything as it is.
+//! Creating a lock that accepts the current state.
 
 use std::collections::HashMap;
 use std::path::Path;

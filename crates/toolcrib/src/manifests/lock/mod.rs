@@ -1,4 +1,5 @@
-//! The lock in force: every entry passes it on its way into the registry, at the start and at reloads.
+//! The lock in force, which checks every entry before it enters the registry, at the start and at
+//! reloads.
 
 #[cfg(feature = "mcp")]
 mod accept;

@@ -1,7 +1,8 @@
-//! Whose a name is that files declare: the first to declare it keeps it. No I/O, no clock.
+//! The owners of names that files declare: the first file to declare a name keeps it. No I/O, no
+//! clock.
 //!
-//! The rules are those of tools' names (`toolcrib-core`, `registry/rules.rs`) in a single layer, where
-//! none of them needs a reservation: a name given up is for whichever file declares it.
+//! The rules are those of tool names (`toolcrib-core`, `registry/rules.rs`) in a single layer and
+//! without reservations: a name that is given up goes to any other file that declares it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,7 @@ pub(crate) enum FileChange<T> {
     Replace(ManifestKey, Vec<DeclaredEntry<T>>),
     /// It is gone.
     Remove(ManifestKey),
-    /// It is called otherwise, and keeps what it owns. What stood under the new name is gone.
+    /// It was renamed and keeps what it owns. Declarations under the new name are lost.
     Rename(ManifestKey, ManifestKey),
 }
 

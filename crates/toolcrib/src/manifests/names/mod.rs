@@ -1,5 +1,5 @@
-//! Names that files declare besides those of tools: other MCP servers, prompts and resources; who owns
-//! each, and what is offered and connected to because of it.
+//! Names of other MCP servers, prompts and resources that files declare: who owns each, and what is
+//! offered and connected because of it.
 
 mod declaration;
 mod files;
@@ -38,7 +38,7 @@ pub struct DeclaredName {
     pub source: Source,
     /// Who has the name instead, or why nobody is offered what it names.
     pub withheld: Option<Withheld>,
-    /// What is to be known of it: it is not as the lock has it.
+    /// A remark: it differs from the lock.
     pub remark: Option<String>,
     /// Who would have the name after a restart, where that is somebody else than the owner it has now.
     pub after_restart: Option<Source>,

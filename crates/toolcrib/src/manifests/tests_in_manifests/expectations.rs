@@ -1,10 +1,10 @@
-//! What a test expects, held against what came.
+//! Comparing a test's expectations with the result.
 
 use serde_json::Value;
 use toolcrib_manifest::declaration::Expectation;
 use toolcrib_tool::{Data, RequestPlan, ToolError, ToolResult, canonical_json, exact};
 
-/// Something a test expects that does not hold.
+/// An expectation that was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {

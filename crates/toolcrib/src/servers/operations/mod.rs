@@ -1,4 +1,4 @@
-//! What operators ask of a running server: its status, a reload, who owns a name.
+//! Operations of a running server: status, reload, name owners.
 
 mod names;
 mod upstreams;

@@ -1,4 +1,4 @@
-//! What a server answers of names that are no tools'.
+//! The status of names other than tools.
 
 use toolcrib_http::reports::{NameChange, OtherDeclaration};
 

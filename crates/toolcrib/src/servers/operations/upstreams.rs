@@ -1,4 +1,4 @@
-//! What a server answers of the MCP servers behind it.
+//! The status of upstream MCP servers.
 
 use tokio::runtime::Handle;
 use toolcrib_http::reports::UpstreamReport;

@@ -1,4 +1,4 @@
-//! Why the listener did not start or stopped.
+//! Errors of the listener.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use toolcrib_core::NoRandomness;
 
 use crate::Listen;
 
-/// Why the listener did not start or stopped by itself.
+/// Why the listener could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
@@ -17,19 +17,19 @@ pub enum HttpError {
          on 127.0.0.1 or a socket"
     )]
     OpenToTheNetwork {
-        /// The address that was to be listened on.
+        /// The address to listen on.
         listen: Listen,
     },
-    /// A token was set that would never be asked for.
+    /// Both a token and `no_auth` are set.
     #[error("both tokens and no_auth are set, which contradict each other: remove one of them")]
     TokenAndNoAuth,
-    /// A client has a name that belongs to the server's own clients.
+    /// A client's name is reserved for the server's own clients.
     #[error("tokens.{name}: the server itself uses the name `{name}`: give the client another one")]
     ReservedName {
         /// The name.
         name: String,
     },
-    /// Two clients have one token, so that nobody could tell them apart.
+    /// Two clients have the same token, so that they cannot be told apart.
     #[error("tokens.{one} and tokens.{other} have the same hash: make a token for each")]
     SameToken {
         /// One of them.
@@ -37,16 +37,16 @@ pub enum HttpError {
         /// The other.
         other: String,
     },
-    /// The token cannot be hidden in what calls hand out, beside all the secrets that are.
+    /// The token cannot be masked in outputs, because there are too many secrets.
     #[error("the token cannot be masked: there are too many secrets, or they are too long")]
     TokenUnmasked,
-    /// A reload would leave nobody a token.
+    /// A reload would leave no valid token.
     #[error(
-        "no token is left with which anybody could reach the server: name `server.token` or one of \
+        "no valid token would be left: set `server.token` or one of \
          `server.tokens`"
     )]
     NoTokenLeft,
-    /// Clients are limited to a toolset that there is not.
+    /// A client is limited to a toolset that does not exist.
     #[error("server.{key}: there is no toolset `{toolset}`")]
     Toolset {
         /// The key that names it.
@@ -54,13 +54,13 @@ pub enum HttpError {
         /// The toolset.
         toolset: String,
     },
-    /// An entry of `allowed_hosts` is no host.
+    /// An entry of `allowed_hosts` is not a valid host.
     #[error("{text:?} in allowed_hosts is not `name` or `name:port`")]
     Host {
         /// The entry.
         text: String,
     },
-    /// An entry of `allowed_origins` is no origin.
+    /// An entry of `allowed_origins` is not a valid origin.
     #[error(
         "{text:?} in allowed_origins is not `http://name[:port]` or `https://name[:port]` \
          (no path, no wildcard)"
@@ -69,29 +69,29 @@ pub enum HttpError {
         /// The entry.
         text: String,
     },
-    /// The system gave no random bits for a token.
+    /// The system could not provide random bits for a token.
     #[error("the system has no random numbers to make a token of: set a token yourself")]
     NoRandomness(#[source] NoRandomness),
-    /// There cannot be a socket at that path.
+    /// A socket cannot be created at that path.
     #[error("cannot listen on unix:{}: {problem}", path.display())]
     Socket {
         /// The path.
         path: PathBuf,
-        /// What is in the way, and what to do.
+        /// What prevents it, and what to do.
         problem: String,
     },
-    /// The address cannot be listened on.
+    /// The listener could not bind the address.
     #[error("cannot listen on {listen}: {error}{}", bind_hint(.listen, .error))]
     Bind {
         /// The address.
         listen: Listen,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl HttpError {
-    /// Whether somebody else listens there.
+    /// Whether another process already listens there.
     pub fn is_taken(&self) -> bool {
         matches!(self, Self::Bind { error, .. } if error.kind() == io::ErrorKind::AddrInUse)
     }

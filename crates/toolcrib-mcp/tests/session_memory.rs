@@ -78,7 +78,7 @@ async fn reload(executor: &Executor) {
 }
 
 #[tokio::test]
-async fn sessions_that_were_left_share_what_they_hold_and_cost_little() {
+async fn abandoned_sessions_share_their_state_and_use_little_memory() {
     let registry: Registry = Registry::scratch().build().unwrap();
     let executor = Executor::builder(registry).build();
     declare(&executor, 0);

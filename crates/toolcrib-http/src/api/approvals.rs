@@ -1,4 +1,4 @@
-//! Calls of others that wait for approval: listed, shown and decided on.
+//! Calls of others that wait for approval: list, show and decide.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use super::{Api, json};
 use crate::api::problem::Problem;
 use crate::auth::client::Client;
 use crate::idempotency::Request;
-use crate::serving::request_body::{InPlace, JsonBody, arguments_at};
+use crate::serving::request_body::{JsonBody, RawArguments, arguments_at};
 
-/// The calls that wait for approval and that this client may decide on.
+/// The calls waiting for approval that this client may decide on.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ApprovalList {
-    /// The calls, the oldest first.
+    /// The calls, oldest first.
     approvals: Vec<ApprovalBody>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct ApprovalList {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approval")]
 pub(crate) struct ApprovalBody {
-    /// What to decide on it by.
+    /// The id to decide on it by.
     id: String,
     /// The caller's id of the call.
     call_id: String,
@@ -43,30 +43,31 @@ pub(crate) struct ApprovalBody {
     tool: String,
     /// The arguments; secrets and sensitive values are masked.
     arguments: Value,
-    /// What the host fills in, by the parameters' names, masked likewise.
+    /// Values that the host fills in, by parameter name, masked in the same way.
     injected: Map<String, Value>,
-    /// What the tool would do, as far as it can say, masked likewise: `kind` is `command`, `request`
-    /// or `upstream`.
+    /// What the tool would do, as far as it can tell, masked in the same way: `kind` is `command`,
+    /// `request` or `upstream`.
     plan: Option<Value>,
-    /// The digest of all that is shown here of the call, as the audit log has it beside the decision.
+    /// A digest of everything that is shown here about the call; the audit log records it with the
+    /// decision.
     digest: String,
-    /// Which rule asks.
+    /// The rule that requires approval.
     rule: String,
-    /// Why it asks.
+    /// Why approval is required.
     reason: String,
-    /// On whose behalf the call was made.
+    /// Who made the call.
     asker: AskerBody,
     /// The session that the call belongs to.
     session: Option<String>,
-    /// Since when it waits; RFC 3339.
+    /// When it started to wait; RFC 3339.
     created_at: String,
-    /// Until when it waits; RFC 3339. Then the call is denied.
+    /// When the wait ends; RFC 3339. The call is then denied.
     expires_at: String,
-    /// All of this as text for a person, a line for each part.
+    /// All of this as text for a person, one line per item.
     text: String,
 }
 
-/// On whose behalf a call was made, as far as the server knows.
+/// Who made a call, as far as the server knows.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Asker")]
 struct AskerBody {
@@ -87,61 +88,60 @@ struct AskerBody {
 ]))]
 pub(crate) struct DecideRequest {
     /// Whether the call may run.
-    decision: Word,
-    /// Other arguments for the approved call, which are checked like any. Where they are refused, the
-    /// call still waits.
+    decision: ApprovalDecision,
+    /// Other arguments for the approved call, which are validated as usual. If they are refused,
+    /// the call still waits.
     #[serde(default, rename = "arguments")]
     #[schemars(with = "ArgumentsShape")]
-    _arguments: InPlace,
-    /// Why it was denied, for the model. Default: nothing more is said.
+    _arguments: RawArguments,
+    /// Why it was denied, for the model. Default: no explanation.
     #[serde(default)]
     message: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(rename = "ApprovalDecision")]
-pub(crate) enum Word {
-    /// It may run.
+pub(crate) enum ApprovalDecision {
+    /// The call may run.
     Approve,
-    /// It may not.
+    /// The call is denied.
     Deny,
 }
 
-/// A decision that holds, and what became of the call. The call's output is its caller's and is not
-/// here.
+/// A decision that was accepted, and the outcome of the call. The call's output belongs to its
+/// caller and is not included.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Decided {
-    /// The call's id among those that waited.
+pub(crate) struct DecisionBody {
+    /// The id of the call that waited.
     id: String,
-    /// What was decided.
-    decision: Word,
-    /// What became of the call after that. An approved call can still be refused: its rules, its tool or
-    /// its client may have changed meanwhile.
+    /// The decision.
+    decision: ApprovalDecision,
+    /// What happened to the call afterwards. An approved call can still be refused: its rules, its
+    /// tool or its client may have changed in the meantime.
     outcome: OutcomeBody,
 }
 
-/// What became of a call after it was decided on.
+/// What happened to a call after the decision.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ApprovalOutcome")]
 struct OutcomeBody {
-    /// How far the call has come.
+    /// The status of the call.
     status: OutcomeStatus,
-    /// Of a call that failed or was refused: the stable word for why, such as `denied`,
-    /// `invalid_args` or `execution`.
+    /// For a call that failed or was refused: the error kind, such as `denied`, `invalid_args` or
+    /// `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// Of a call that failed or was refused: why, as its caller is told.
+    /// For a call that failed or was refused: the message that its caller gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
-/// How far a call has come after it was decided on.
+/// The status of a call after the decision.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ApprovalOutcomeStatus")]
 enum OutcomeStatus {
-    /// It runs.
+    /// It is running.
     Running,
     /// It waits again, for something else.
     Waiting,
@@ -149,11 +149,11 @@ enum OutcomeStatus {
     Succeeded,
     /// It ran and failed.
     Failed,
-    /// It was refused and did not run, also where that was the decision.
+    /// It was refused and did not run, or it was denied.
     Refused,
 }
 
-/// How long an answer waits to tell what became of the call.
+/// How long the answer waits for the outcome of the call.
 const OUTCOME_WAIT: Duration = Duration::from_secs(2);
 
 impl OutcomeBody {
@@ -181,7 +181,7 @@ impl OutcomeBody {
     }
 }
 
-/// Whether a failure of this kind says that nothing ran.
+/// Whether a failure of this kind means that nothing ran.
 fn never_ran(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -249,31 +249,33 @@ pub(crate) async fn decide(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let request = Request::of(&headers, &client.keys, &["decide", &id], &body)?;
+    let request = Request::of(&headers, &client.key_owner, &["decide", &id], &body)?;
     let id = parsed(&id)?;
     let body = JsonBody::parse(&headers, &body)?;
     let DecideRequest { decision: word, message, .. } = body.read()?;
     let changed = body.root().get("arguments").is_some();
     let decision = match word {
-        Word::Deny if changed => {
-            return Err(Problem::unfit("/arguments: a call that is denied has none"));
+        ApprovalDecision::Deny if changed => {
+            return Err(Problem::unprocessable("/arguments: omit them when the call is denied"));
         }
-        Word::Approve if message.is_some() => {
-            return Err(Problem::unfit("/message: only a denial is explained"));
+        ApprovalDecision::Approve if message.is_some() => {
+            return Err(Problem::unprocessable("/message: allowed with a denial only"));
         }
-        Word::Approve if changed => Decision::approve_changed(arguments_at(body.root())),
-        Word::Approve => Decision::approve(),
-        Word::Deny => Decision::deny(message.unwrap_or_default()),
+        ApprovalDecision::Approve if changed => {
+            Decision::approve_changed(arguments_at(body.root()))
+        }
+        ApprovalDecision::Approve => Decision::approve(),
+        ApprovalDecision::Deny => Decision::deny(message.unwrap_or_default()),
     };
     let approvals = approvals(&client)?;
-    // A decision is not left halfway because whoever made it has hung up.
+    // Finish the decision even if the approver disconnects.
     let own = api.clone();
     let deciding = async move {
-        let decided = own.to_the_end(async move {
+        let decided = own.run_to_completion(async move {
             let decided = approvals.decide(&id, decision).await?;
             tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
             let outcome = OutcomeBody::of(decided.outcome(OUTCOME_WAIT).await.as_ref());
-            Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word, outcome }))
+            Ok(json(StatusCode::OK, &DecisionBody { id: id.to_string(), decision: word, outcome }))
         });
         let decided: Result<Response, Problem> = decided.await.and_then(|decided| decided);
         decided.into_response()
@@ -281,7 +283,7 @@ pub(crate) async fn decide(
     api.idempotency().once_if(&api, request, Box::pin(deciding)).await
 }
 
-/// What the client may decide on: an operator sees the calls of all tenants.
+/// The calls that the client may decide on; an operator sees the calls of all tenants.
 fn approvals(client: &Client) -> Result<Approvals, Problem> {
     let approvals = client.turn(|options| options).approvals().ok_or_else(|| {
         let detail = "this client lacks the right `approve`";
@@ -295,7 +297,7 @@ fn parsed(id: &str) -> Result<SuspensionId, Problem> {
 }
 
 fn unknown() -> Problem {
-    Problem::not_found("no call that this client may decide on waits under this id")
+    Problem::not_found("no call with this id waits for a decision by this client")
 }
 
 impl From<DecideError> for Problem {
@@ -304,7 +306,7 @@ impl From<DecideError> for Problem {
             DecideError::Redeem(error) => RunError::from(error).into(),
             DecideError::Arguments(refused) => {
                 let detail = DecideError::Arguments(refused.clone()).to_string();
-                Self::unfit(detail).kind(refused.kind().as_str())
+                Self::unprocessable(detail).kind(refused.kind().as_str())
             }
             error @ DecideError::Revoked(_) => {
                 Self::new(StatusCode::CONFLICT, error.to_string()).kind("denied")
@@ -312,7 +314,7 @@ impl From<DecideError> for Problem {
             error @ DecideError::Elsewhere { .. } => {
                 Self::new(StatusCode::CONFLICT, error.to_string()).kind("elsewhere")
             }
-            error => Self::unfit(error.to_string()),
+            error => Self::unprocessable(error.to_string()),
         }
     }
 }

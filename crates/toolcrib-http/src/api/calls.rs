@@ -1,4 +1,4 @@
-//! Calls: one, or several at once.
+//! Single calls and batches.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,34 +22,34 @@ use super::run_body::RunBody;
 use super::{Api, json, runs, stream, wants_events};
 use crate::api::problem::Problem;
 use crate::auth::client::Client;
-use crate::auth::entitlement::Entered;
+use crate::auth::entitlement::AdmittedRequest;
 use crate::idempotency::Request;
 use crate::observability::request_log::RequestId;
-use crate::serving::request_body::{InPlace, JsonBody, arguments_at, object};
+use crate::serving::request_body::{JsonBody, RawArguments, arguments_at, object};
 
-/// Calls of one batch.
+/// The maximum number of calls in a batch.
 const BATCH_MAX: usize = 256;
 
-/// Calls of a batch that may run at once.
+/// The maximum number of calls of a batch that run at once.
 const CONCURRENCY_MAX: u64 = 1_000_000;
 
-/// Ids and sessions are no longer than this, in characters.
+/// The longest id or session name, in characters.
 const NAME_MAX: usize = 256;
 
-/// A call of the tool that the path names.
+/// A call of the tool named in the path.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallRequest {
-    /// The arguments: an object, or the text of one as a model has written it, which is mended where
-    /// that is safe.
+    /// The arguments: an object, or JSON text as a model wrote it, which is repaired where that is
+    /// safe.
     #[schemars(with = "ArgumentsShape")]
-    arguments: InPlace,
-    /// The caller's id of the call, which its answer, its events and the audit log carry. Default: the
-    /// id of the request.
+    arguments: RawArguments,
+    /// The caller's id of the call, which appears in its answer, its events and the audit log.
+    /// Default: the request id.
     #[schemars(length(min = 1, max = 256))]
     call_id: Option<String>,
-    /// The session that the call belongs to: what was approved in it and, for some tools, what was
-    /// answered in it holds for its later calls. Default: none.
+    /// The session of the call: approvals and, for some tools, cached answers are shared within a
+    /// session. Default: none.
     #[schemars(length(min = 1, max = 256))]
     session: Option<String>,
 }
@@ -66,54 +66,55 @@ pub(crate) enum ArgumentsShape {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchRequest {
-    /// The calls. They run at once as far as they allow, and are answered in this order.
+    /// The calls. They run concurrently where possible and are answered in this order.
     #[schemars(length(min = 1, max = 256))]
     calls: Vec<BatchCall>,
-    /// The session that the calls belong to. Default: none.
+    /// The session of the calls. Default: none.
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     session: Option<String>,
-    /// Calls that run at once: 1 = one after another, 0 = all. Default: the server's
-    /// `executor.max_concurrency`.
+    /// The maximum number of calls that run at once: 1 = sequentially, 0 = all. Default: the
+    /// server's `executor.max_concurrency`.
     #[serde(default, deserialize_with = "whole")]
     #[schemars(with = "Option<u64>", range(max = 1_000_000))]
     max_concurrency: Option<usize>,
 }
 
-/// A whole number, also where it is written with a fraction of zero, or nothing.
+/// An optional integer, which may be written with a zero fraction.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
     let whole = number.as_u64().or_else(|| {
         let number = number.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0)?;
         format!("{number:.0}").parse().ok()
     });
-    let fits = whole.filter(|whole| *whole <= CONCURRENCY_MAX);
-    let fits = fits.and_then(|whole| usize::try_from(whole).ok());
+    let check_length = whole.filter(|whole| *whole <= CONCURRENCY_MAX);
+    let check_length = check_length.and_then(|whole| usize::try_from(whole).ok());
     let problem =
         || D::Error::custom(format!("a whole number of at most {CONCURRENCY_MAX} is expected"));
-    fits.map(Some).ok_or_else(problem)
+    check_length.map(Some).ok_or_else(problem)
 }
 
-/// One of several calls.
+/// One call of a batch.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BatchCall {
-    /// The caller's id of the call; each has its own. Default: `call_1`, `call_2` and so on, by place.
+    /// The caller's id of the call, unique within the batch. Default: `call_1`, `call_2` and so on,
+    /// by position.
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     call_id: Option<String>,
     /// The tool's name.
     tool: String,
-    /// The arguments: an object, or the text of one.
+    /// The arguments: an object, or JSON text.
     #[serde(default, rename = "arguments")]
     #[schemars(with = "ArgumentsShape")]
-    _arguments: InPlace,
+    _arguments: RawArguments,
 }
 
-/// The answers to several calls.
+/// The answers of a batch.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct BatchResult {
-    /// An answer for each call, in their order.
+    /// One answer per call, in their order.
     results: Vec<CallResult>,
 }
 
@@ -123,16 +124,16 @@ impl BatchResult {
     }
 }
 
-/// What is to be called, ready to be called.
-pub(crate) struct Calls {
+/// Validated calls, ready to run.
+pub(crate) struct PreparedCalls {
     pub(super) ready: Vec<ToolCall>,
     session: Option<String>,
     max_concurrency: Option<usize>,
 }
 
-impl Calls {
-    /// The options of a turn for these calls.
-    pub(super) fn over(&self, options: TurnOptions) -> TurnOptions {
+impl PreparedCalls {
+    /// Adds the session and concurrency limit of these calls to the options of a turn.
+    pub(super) fn add_options(&self, options: TurnOptions) -> TurnOptions {
         let options = match &self.session {
             Some(session) => options.session(session.as_str()),
             None => options,
@@ -145,8 +146,8 @@ impl Calls {
 
     fn one(name: &str, id: &RequestId, body: &JsonBody) -> Result<Self, Problem> {
         let CallRequest { call_id, session, .. } = body.read()?;
-        fits("/call_id", call_id.as_deref())?;
-        fits("/session", session.as_deref())?;
+        check_length("/call_id", call_id.as_deref())?;
+        check_length("/session", session.as_deref())?;
         let call_id = call_id.unwrap_or_else(|| id.0.as_ref().to_owned());
         let call = ToolCall::new(call_id, name, arguments_at(body.root()));
         Ok(Self { ready: vec![call], session, max_concurrency: None })
@@ -156,20 +157,20 @@ impl Calls {
         let BatchRequest { calls, session, max_concurrency } = body.read()?;
         if !(1..=BATCH_MAX).contains(&calls.len()) {
             let detail = format!("/calls: 1 to {BATCH_MAX} calls, not {}", calls.len());
-            return Err(Problem::unfit(detail));
+            return Err(Problem::unprocessable(detail));
         }
-        fits("/session", session.as_deref())?;
+        check_length("/session", session.as_deref())?;
         let places = body.root().get("calls").into_iter().flat_map(Cursor::items);
         let mut ids = HashSet::new();
         let mut ready = Vec::with_capacity(calls.len());
         for (position, (call, place)) in calls.into_iter().zip(places).enumerate() {
             object(&format!("/calls/{position}"), place)?;
-            fits(&format!("/calls/{position}/call_id"), call.call_id.as_deref())?;
+            check_length(&format!("/calls/{position}/call_id"), call.call_id.as_deref())?;
             let id = call.call_id.unwrap_or_else(|| format!("call_{}", position + 1));
             if !ids.insert(id.clone()) {
                 let detail =
                     format!("/calls/{position}/call_id: another call has the id {id:?} already");
-                return Err(Problem::unfit(detail));
+                return Err(Problem::unprocessable(detail));
             }
             ready.push(ToolCall::new(id, call.tool, arguments_at(place)));
         }
@@ -177,11 +178,13 @@ impl Calls {
     }
 }
 
-fn fits(place: &str, name: Option<&str>) -> Result<(), Problem> {
+fn check_length(place: &str, name: Option<&str>) -> Result<(), Problem> {
     match name {
         Some(name) if !(1..=NAME_MAX).contains(&name.chars().count()) => {
             let characters = name.chars().count();
-            Err(Problem::unfit(format!("{place}: 1 to {NAME_MAX} characters, not {characters}")))
+            Err(Problem::unprocessable(format!(
+                "{place}: 1 to {NAME_MAX} characters, not {characters}"
+            )))
         }
         _ => Ok(()),
     }
@@ -195,29 +198,33 @@ pub(crate) async fn call(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let calls = Calls::one(&name, &id, &JsonBody::parse(&headers, &body)?)?;
+    let calls = PreparedCalls::one(&name, &id, &JsonBody::parse(&headers, &body)?)?;
     if wants_events(&headers) {
         Request::none(&headers)?;
         return Ok(stream::call(&api, &client, calls));
     }
-    let request = Request::of(&headers, &client.keys, &["call", &name], &body)?;
+    let request = Request::of(&headers, &client.key_owner, &["call", &name], &body)?;
     let own = api.clone();
-    let work = async move { answered_one(&own, &client, calls).await.into_response() };
+    let work = async move { answer_call(&own, &client, calls).await.into_response() };
     api.idempotency().once_if(&api, request, Box::pin(work)).await
 }
 
-async fn answered_one(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {
-    let turn = client.turn(|options| calls.over(options));
+async fn answer_call(
+    api: &Api,
+    client: &Client,
+    calls: PreparedCalls,
+) -> Result<Response, Problem> {
+    let turn = client.turn(|options| calls.add_options(options));
     let Some(call) = calls.ready.into_iter().next() else {
-        return Err(Problem::unfit("there is no call"));
+        return Err(Problem::unprocessable("the request contains no call"));
     };
     match start(api, &turn, call).await {
-        Answer::Done(result) => Ok(of_result(&turn, &result)),
+        Answer::Done(result) => Ok(single_response(&turn, &result)),
         waits @ Answer::Suspended(_) => Ok(waiting(api, &turn, vec![waits]).await?),
     }
 }
 
-/// Makes a call. Where runs are kept it may come to wait; where not, it fails instead.
+/// Makes a call. Without a run store, a call that would wait fails instead.
 pub(super) async fn start(api: &Api, turn: &Turn, call: ToolCall) -> Answer {
     let made = async {
         match api.backend().runs() {
@@ -225,10 +232,10 @@ pub(super) async fn start(api: &Api, turn: &Turn, call: ToolCall) -> Answer {
             None => Answer::Done(turn.call(call).await),
         }
     };
-    Entered::withdraw_if_ended(turn, made).await
+    AdmittedRequest::withdraw_if_ended(turn, made).await
 }
 
-/// The same for several.
+/// Makes several calls in the same way.
 pub(super) async fn start_batch(api: &Api, turn: &Turn, calls: Vec<ToolCall>) -> Vec<Answer> {
     let made = async {
         match api.backend().runs() {
@@ -236,11 +243,11 @@ pub(super) async fn start_batch(api: &Api, turn: &Turn, calls: Vec<ToolCall>) ->
             None => turn.call_batch(calls).await.into_iter().map(Answer::Done).collect(),
         }
     };
-    Entered::withdraw_if_ended(turn, made).await
+    AdmittedRequest::withdraw_if_ended(turn, made).await
 }
 
-/// The answer to a call as a response of its own.
-fn of_result(turn: &Turn, result: &ToolResult) -> Response {
+/// The response to a single call.
+fn single_response(turn: &Turn, result: &ToolResult) -> Response {
     let Some(error) = result.error() else {
         return json(StatusCode::OK, &CallResult::from(result));
     };
@@ -251,27 +258,31 @@ fn of_result(turn: &Turn, result: &ToolResult) -> Response {
     Problem::of_call(result, error, repeatable).into_response()
 }
 
-/// Keeps calls of which some wait as a run. Where that fails, nobody could find the calls that wait: they
-/// end.
-pub(super) async fn kept(api: &Api, turn: &Turn, answers: Vec<Answer>) -> Result<Run, Problem> {
+/// Stores calls of which some wait as a run. If that fails, nobody could find the waiting calls, so
+/// they are cancelled.
+pub(super) async fn store_run(
+    api: &Api,
+    turn: &Turn,
+    answers: Vec<Answer>,
+) -> Result<Run, Problem> {
     let store = runs::store(api)?;
     let mut run = Run::from_answers(turn, answers)
-        .map_err(|error| Problem::internal("the run could not be made", &error))?;
+        .map_err(|error| Problem::internal("the run could not be created", &error))?;
     let made = run.answered().count();
     let Err(error) = run.save(&*store).await else { return Ok(run) };
     let problem = Problem::from(error);
     if let Err(error) = run.cancel(turn).await {
-        tracing::warn!(%error, "calls that nobody can find could not be cancelled: they expire");
+        tracing::warn!(%error, "waiting calls of a failed run could not be cancelled; they will expire");
     }
     Err(match made {
         0 => problem.nothing_done(),
-        made => problem.and(&format!("Calls that did not have to wait were made: {made}")),
+        made => problem.and(&format!("The calls that did not wait have run: {made}")),
     })
 }
 
 async fn waiting(api: &Api, turn: &Turn, answers: Vec<Answer>) -> Result<Response, Problem> {
-    let run = kept(api, turn, answers).await?;
-    Ok(runs::at_its_place(StatusCode::ACCEPTED, &RunBody::from(&run), run.id()))
+    let run = store_run(api, turn, answers).await?;
+    Ok(runs::with_location(StatusCode::ACCEPTED, &RunBody::from(&run), run.id()))
 }
 
 pub(crate) async fn batch(
@@ -280,19 +291,23 @@ pub(crate) async fn batch(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let calls = Calls::several(&JsonBody::parse(&headers, &body)?)?;
+    let calls = PreparedCalls::several(&JsonBody::parse(&headers, &body)?)?;
     if wants_events(&headers) {
         Request::none(&headers)?;
         return Ok(stream::batch(&api, &client, calls));
     }
-    let request = Request::of(&headers, &client.keys, &["batch"], &body)?;
+    let request = Request::of(&headers, &client.key_owner, &["batch"], &body)?;
     let own = api.clone();
-    let work = async move { answered_batch(&own, &client, calls).await.into_response() };
+    let work = async move { answer_batch(&own, &client, calls).await.into_response() };
     api.idempotency().once_if(&api, request, Box::pin(work)).await
 }
 
-async fn answered_batch(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {
-    let turn = client.turn(|options| calls.over(options));
+async fn answer_batch(
+    api: &Api,
+    client: &Client,
+    calls: PreparedCalls,
+) -> Result<Response, Problem> {
+    let turn = client.turn(|options| calls.add_options(options));
     let answers = start_batch(api, &turn, calls.ready).await;
     if answers.iter().any(|answer| matches!(answer, Answer::Suspended(_))) {
         return waiting(api, &turn, answers).await;

@@ -1,5 +1,5 @@
-//! One path and method: who answers it, and what is promised of it. The routes and the `OpenAPI`
-//! document are made of the same list of these.
+//! One method and path: its handler and its documentation. The routes and the `OpenAPI` document
+//! are built from the same list.
 
 use std::collections::BTreeSet;
 
@@ -15,42 +15,42 @@ use crate::auth::right::Access;
 pub(crate) struct Endpoint {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// Its name for generators of clients.
+    /// The `operationId`, which client generators use as a name.
     pub(crate) operation: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) request: Option<Content>,
-    /// Whether the body may be left out, which means `{}`.
+    /// Whether the body may be omitted, which means `{}`.
     pub(crate) body_optional: bool,
-    /// A request body as an example.
+    /// An example of a request body.
     pub(crate) example: Option<&'static str>,
     pub(crate) answers: Vec<Answer>,
-    /// The statuses of its problems.
+    /// The statuses of problem responses.
     pub(crate) problems: BTreeSet<u16>,
-    /// Whether an error may be one of JSON-RPC.
+    /// Whether an error may be a JSON-RPC error.
     pub(crate) json_rpc: bool,
     pub(crate) handler: MethodRouter<Api>,
 }
 
-/// What a request may say beside its body.
+/// A parameter of a request.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    /// `path`, `query` or `header`.
-    pub(crate) place: &'static str,
+    /// Where it is sent: `path`, `query` or `header`.
+    pub(crate) location: &'static str,
     pub(crate) required: bool,
     pub(crate) description: &'static str,
     pub(crate) schema: SchemaOf,
 }
 
-/// One way in which it is answered.
+/// A documented response.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) description: &'static str,
     pub(crate) content: Vec<Content>,
 }
 
-/// A body, and what is in it.
+/// A media type and its schema.
 pub(crate) struct Content {
     pub(crate) media_type: &'static str,
     pub(crate) schema: Option<SchemaOf>,
@@ -71,12 +71,12 @@ impl Endpoint {
         handler: MethodRouter<Api>,
     ) -> Self {
         let (parameters, answers) = (Vec::new(), Vec::new());
-        // Any: a fault of the server, and one that stops.
+        // Every endpoint: a fault of the server, and a server that is stopping.
         let mut problems = BTreeSet::from([500, 503]);
         if access != Access::Open {
-            // No token, not allowed (or a foreign Host or Origin), too often.
+            // No token, not allowed (or a foreign Host or Origin), too many requests.
             problems.extend([401, 403, 429]);
-            // Every body is read, whether the operation takes one or not.
+            // Every body is read, even if the operation has none.
             problems.extend([400, 408, 413]);
         }
         Self {
@@ -106,7 +106,7 @@ impl Endpoint {
         self.parameter("path", true, name, description, schema_of::<String>)
     }
 
-    /// What the query may say.
+    /// Adds a query parameter.
     pub(crate) fn query(
         mut self,
         name: &'static str,
@@ -117,7 +117,7 @@ impl Endpoint {
         self.parameter("query", false, name, description, schema)
     }
 
-    /// Makes the parameter that was added last a required one.
+    /// Makes the last parameter required.
     pub(crate) fn required(mut self) -> Self {
         if let Some(parameter) = self.parameters.last_mut() {
             parameter.required = true;
@@ -125,37 +125,37 @@ impl Endpoint {
         self
     }
 
-    /// The key under which an answer is kept.
+    /// Adds the header with the idempotency key.
     pub(crate) fn header(
         mut self,
         name: &'static str,
         description: &'static str,
         schema: SchemaOf,
     ) -> Self {
-        // Taken for another request, or not known what became of it.
+        // The key was used for another request, or the outcome is unknown.
         self.problems.extend([400, 409, 424]);
         self.parameter("header", false, name, description, schema)
     }
 
-    /// Adds statuses of its problems.
+    /// Adds statuses of problem responses.
     pub(crate) fn problems(mut self, statuses: impl IntoIterator<Item = u16>) -> Self {
         self.problems.extend(statuses);
         self
     }
 
-    /// Its body may be left out.
+    /// Makes the body optional.
     pub(crate) fn body_optional(mut self) -> Self {
         self.body_optional = true;
         self
     }
 
-    /// A request body as an example: JSON.
+    /// Sets an example of a request body, as JSON.
     pub(crate) fn example(mut self, body: &'static str) -> Self {
         self.example = Some(body);
         self
     }
 
-    /// Its errors may be those of JSON-RPC, too.
+    /// Allows JSON-RPC errors as well.
     pub(crate) fn json_rpc(mut self) -> Self {
         self.json_rpc = true;
         self
@@ -163,13 +163,13 @@ impl Endpoint {
 
     fn parameter(
         mut self,
-        place: &'static str,
+        location: &'static str,
         required: bool,
         name: &'static str,
         description: &'static str,
         schema: SchemaOf,
     ) -> Self {
-        self.parameters.push(Parameter { name, place, required, description, schema });
+        self.parameters.push(Parameter { name, location, required, description, schema });
         self
     }
 
@@ -188,7 +188,7 @@ impl Endpoint {
         self.answers_as(status, "application/json", description, Some(schema_of::<T>))
     }
 
-    /// An answer of any media type. Of one status several may be named.
+    /// Adds a response with any media type. A status may have several.
     pub(crate) fn answers_as(
         mut self,
         status: StatusCode,
@@ -204,7 +204,7 @@ impl Endpoint {
         self
     }
 
-    /// An answer that is nothing but a status.
+    /// Adds a response without a body.
     pub(crate) fn answers_without_body(
         mut self,
         status: StatusCode,
@@ -214,7 +214,7 @@ impl Endpoint {
         self
     }
 
-    /// The handler, whose answers carry the path they are of.
+    /// The handler, which attaches the route's path to its responses.
     pub(crate) fn routed(&self) -> MethodRouter<Api> {
         let path = self.path;
         self.handler.clone().layer(axum::middleware::map_response(

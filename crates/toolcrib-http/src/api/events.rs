@@ -1,4 +1,4 @@
-//! Everything that happens in the server, as server-sent events.
+//! Events of the whole server as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::api::problem::Problem;
 use crate::api::query::Query;
 use crate::auth::client::Client;
 
-/// How often a silent stream says that it is alive.
-const ALIVE: Duration = Duration::from_secs(15);
+/// The interval of keep-alive messages on a silent stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What a client watches.
-struct Watching {
+/// An open event stream.
+struct EventFeed {
     subscription: Subscription,
-    scope: Scope,
+    scope: VisibleEvents,
     /// Cancelled when the server stops: the stream has no end of its own.
     closing: CancellationToken,
 }
 
-/// Which events a client may see.
-enum Scope {
-    /// Those of its own identity.
+/// The events that a client may see.
+enum VisibleEvents {
+    /// Events of its own identity.
     Own(String),
-    /// Those of all identities of its tenant, or of all tenants.
+    /// Events of all identities of its tenant, or of all tenants.
     All { tenant: Option<Value>, tools: Option<Turn> },
 }
 
@@ -47,25 +47,25 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     Query::of(&uri)?.finish()?;
     let bus = api.backend().executor().events().ok_or_else(|| {
-        Problem::not_found("this server publishes no events: its host gave it no event bus")
+        Problem::not_found("this server publishes no events because it has no event bus")
     })?;
-    let watching = Watching {
+    let feed = EventFeed {
         subscription: bus.subscribe(),
-        scope: Scope::of(&client),
+        scope: VisibleEvents::of(&client),
         closing: api.closing().clone(),
     };
-    let events = stream::unfold(watching, async |mut watching| {
-        let event = watching.next().await?;
-        Some((Ok::<_, Infallible>(event), watching))
+    let events = stream::unfold(feed, async |mut feed| {
+        let event = feed.next().await?;
+        Some((Ok::<_, Infallible>(event), feed))
     });
     let mut response =
-        Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
-    // A proxy that collects what it passes on would hold the events back.
+        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    // A buffering proxy would delay the events.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-impl Watching {
+impl EventFeed {
     /// The next event that the client may see; `None` when the server stops.
     async fn next(&mut self) -> Option<Sent> {
         loop {
@@ -81,7 +81,7 @@ impl Watching {
     }
 }
 
-impl Scope {
+impl VisibleEvents {
     fn of(client: &Client) -> Self {
         let turn = client.turn(|options| options);
         if !client.may(Right::Operate) {
@@ -92,7 +92,7 @@ impl Scope {
     }
 
     fn admits(&self, event: &Event) -> bool {
-        // What this reader has lost concerns it alone.
+        // Lost events concern only this reader.
         if matches!(event.payload(), Payload::Lagged { .. }) {
             return true;
         }
@@ -114,12 +114,12 @@ impl Scope {
     }
 }
 
-/// The tenant and the user that an identity consists of.
+/// The tenant and the user of an identity.
 fn names(identity: &str) -> Option<[Option<Value>; 2]> {
     serde_json::from_str(identity).ok()
 }
 
-/// As it is sent: with the names of whose call it is.
+/// The event as it is sent, with the tenant and user of the call.
 fn sent(event: &Event) -> Sent {
     let mut value = event.to_value();
     if let Some([tenant, user]) = event.identity().and_then(names) {

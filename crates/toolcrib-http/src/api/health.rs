@@ -1,4 +1,4 @@
-//! Whether the server lives, whether it takes calls, and whether somebody should look after it.
+//! Health and readiness.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Api, json};
 use crate::Health;
 
-/// How the server stands. No token is asked for here, so there are numbers and no names.
+/// The health of the server. This needs no token, so it contains numbers but no names.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HealthBody {
     status: Status,
@@ -17,15 +17,15 @@ pub(crate) struct HealthBody {
     health: Health,
 }
 
-/// How it stands in a word.
+/// The overall status.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// All is well.
+    /// Everything works.
     Ok,
-    /// Calls are answered, and something needs an operator: the numbers say what.
+    /// Calls are answered, but something needs an operator's attention: see the numbers.
     Degraded,
-    /// It is stopping: calls that run are answered, others are refused.
+    /// The server is stopping: running calls are answered, new ones are refused.
     Stopping,
 }
 
@@ -41,12 +41,12 @@ fn body(api: &Api) -> HealthBody {
     HealthBody { status, health }
 }
 
-/// It lives as long as it answers.
+/// A server that answers is alive.
 pub(crate) async fn health(State(api): State<Api>) -> Response {
     json(StatusCode::OK, &body(&api))
 }
 
-/// What is degraded still serves: taken out of service, it would help nobody.
+/// A degraded server still serves; taking it out of service would not help.
 pub(crate) async fn ready(State(api): State<Api>) -> Response {
     let body = body(&api);
     let status = match body.status {

@@ -1,4 +1,4 @@
-//! The HTTP API: what its handlers share.
+//! The HTTP API: state and functions that its handlers share.
 
 pub(crate) mod approvals;
 pub(crate) mod calls;
@@ -32,27 +32,27 @@ use tracing::{Instrument as _, Span};
 
 use crate::Backend;
 use crate::api::problem::Problem;
-use crate::auth::client_limits::Pass;
-use crate::auth::entitlement::Entered;
+use crate::auth::client_limits::Permit;
+use crate::auth::entitlement::AdmittedRequest;
 use crate::idempotency::Idempotency;
 use crate::idempotency::memory::MemoryAnswers;
 use crate::observability::traffic::Traffic;
 
 pub(crate) use crate::api::route_table::endpoints;
 
-/// What all handlers share. Cloning it is cheap.
+/// The state that all handlers share. Clones are cheap.
 #[derive(Clone)]
-pub(crate) struct Api(Arc<Shared>);
+pub(crate) struct Api(Arc<ApiState>);
 
-struct Shared {
+struct ApiState {
     backend: Arc<dyn Backend>,
     traffic: Arc<Traffic>,
     idempotency: Idempotency,
-    /// Work that goes on whether or not its client stays.
+    /// Work that continues even if its client disconnects.
     tasks: TaskTracker,
     /// Cancelled when the server stops.
     closing: CancellationToken,
-    /// The `OpenAPI` document, made once.
+    /// The `OpenAPI` document, built once.
     document: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl Api {
         let answers = backend.answers().unwrap_or_else(|| Arc::<MemoryAnswers>::default());
         let idempotency = Idempotency::new(answers);
         let document = crate::api::openapi::document(&endpoints(), env!("CARGO_PKG_VERSION"));
-        Self(Arc::new(Shared {
+        Self(Arc::new(ApiState {
             backend,
             traffic,
             idempotency,
@@ -83,17 +83,17 @@ impl Api {
         &self.0.idempotency
     }
 
-    /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then,
-    /// and is told of as part of it. Its calls still end with what let the request in
-    /// ([`Entered::withdraw_if_ended`]).
-    pub(crate) async fn to_the_end<T: Send + 'static>(
+    /// Runs work to completion, even if the client disconnects. Until then it counts as a request
+    /// and belongs to it in logs and limits. Its calls still end if the client's access is revoked
+    /// ([`AdmittedRequest::withdraw_if_ended`]).
+    pub(crate) async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
-        let (pass, entered) = (Pass::of_this_request(), Entered::of_this_request());
+        let (pass, admitted) = (Permit::of_this_request(), AdmittedRequest::of_this_request());
         let work = async move {
-            let done = match entered {
-                Some(entered) => entered.during(work).await,
+            let done = match admitted {
+                Some(admitted) => admitted.during(work).await,
                 None => work.await,
             };
             drop(pass);
@@ -108,13 +108,13 @@ impl Api {
         &self.0.closing
     }
 
-    /// Waits for all that goes on without its clients.
-    pub(crate) async fn settled(&self) {
+    /// Waits for all work that continues without its clients.
+    pub(crate) async fn wait_for_tasks(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
 
-    /// Runs something that may wait for files.
+    /// Runs a function that may block on files.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Backend) -> T + Send + 'static,
@@ -129,16 +129,16 @@ impl Api {
     }
 }
 
-/// An answer as JSON.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    match written(body) {
+    match json_text(body) {
         Ok(body) => (status, [("content-type", "application/json")], body).into_response(),
         Err(error) => Problem::internal("the answer could not be written", &error).into_response(),
     }
 }
 
-/// A body as JSON text, with the numbers of results as they were written.
-pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<String> {
+/// A body as JSON text, with exact numbers in results.
+pub(crate) fn json_text(body: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string(body)?;
     Ok(match exact::restore(&text) {
         Cow::Borrowed(_) => text,
@@ -146,7 +146,7 @@ pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<String> {
     })
 }
 
-/// Whether a stream of events is asked for.
+/// Whether the client asks for an event stream.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get("accept").and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| {

@@ -1,4 +1,4 @@
-//! The `OpenAPI` 3.1 document, made of the endpoints and of the types that are read and written.
+//! Builds the `OpenAPI` 3.1 document from the endpoints and their types.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::api::endpoint::{Answer, Content, Endpoint, Parameter, schema_of};
 use crate::api::problem::ProblemBody;
 
-/// The document about these endpoints.
+/// The document for these endpoints.
 pub(crate) fn document(endpoints: &[Endpoint], version: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
@@ -43,7 +43,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
         responses.insert(answer.status.as_str().to_owned(), response(answer, generator));
     }
     for status in &endpoint.problems {
-        // Where a status of success is answered with a body of its own, that one is documented.
+        // If a success status has a body of its own, document that one.
         let responses = responses.entry(status.to_string());
         responses.or_insert_with(|| problem(*status, endpoint.json_rpc, generator));
     }
@@ -77,7 +77,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
 fn parameter(own: &Parameter, generator: &mut SchemaGenerator) -> Value {
     json!({
         "name": own.name,
-        "in": own.place,
+        "in": own.location,
         "required": own.required,
         "description": own.description,
         "schema": (own.schema)(generator),
@@ -107,7 +107,7 @@ fn problem(status: u16, json_rpc: bool, generator: &mut SchemaGenerator) -> Valu
     json!({"description": meaning(status), "content": content})
 }
 
-/// What a status says of a problem.
+/// The description of a problem status.
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The body cannot be read.",
@@ -115,23 +115,25 @@ fn meaning(status: u16) -> &'static str {
         403 => {
             "The token lacks a right, a rule refuses the call, or `Host` or `Origin` is foreign."
         }
-        404 => "There is no such thing here.",
-        405 => "The path is asked for with another method.",
-        406 => "The client accepts nothing that could be answered.",
+        404 => "The resource does not exist.",
+        405 => "The path does not support this method.",
+        406 => "The client does not accept any available media type.",
         408 => "The body did not arrive in time.",
-        409 => "It does not go with what was done before, or what was done is not known.",
+        409 => {
+            "The request conflicts with an earlier one, or the outcome of an earlier one is unknown."
+        }
         413 => "The body is too long.",
         415 => "The body is not JSON.",
-        422 => "The request can be read and makes no sense, or the tool refuses the arguments.",
+        422 => "The request is well-formed but invalid, or the tool refuses the arguments.",
         424 => "The tool ran and failed.",
-        429 => "Too often: `Retry-After` says when to come back.",
+        429 => "Too many requests: `Retry-After` says when to retry.",
         500 => "A fault of the server or of the tool's own code: the log says more.",
-        501 => "This server does not keep such things.",
+        501 => "This server does not support the operation.",
         503 => {
-            "It cannot be done now: the server stops, or the tool is unavailable, paused or busy."
+            "The request cannot be served now: the server is stopping, or the tool is unavailable, paused or busy."
         }
-        504 => "The tool ran into its time limit.",
-        _ => "What went wrong and what to do about it.",
+        504 => "The tool reached its time limit.",
+        _ => "The problem and what to do about it.",
     }
 }
 

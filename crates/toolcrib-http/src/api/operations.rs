@@ -1,4 +1,4 @@
-//! What operators ask for.
+//! Endpoints for operators.
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
@@ -15,30 +15,30 @@ use crate::Backend;
 use crate::api::problem::Problem;
 use crate::api::query::Query;
 
-/// Records of the audit log that are read at once.
+/// The maximum number of audit records per request.
 const AUDIT_MAX: usize = 1000;
 
-/// What has become of calls.
+/// The outcomes of calls.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stats {
-    /// A tool each, sorted by name; those that were never called are absent.
+    /// One entry per tool, sorted by name; tools that were never called are absent.
     tools: Vec<ToolStats>,
 }
 
-/// What has become of the calls of a tool.
+/// The outcomes of a tool's calls.
 #[derive(Serialize, JsonSchema)]
 struct ToolStats {
     #[serde(flatten)]
     counts: ToolStatistics,
-    /// A line for models, where the tool fails often.
+    /// A sentence for models, if the tool often fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     often_fails: Option<String>,
 }
 
-/// The end of the audit log.
+/// The last records of the audit log.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditTail {
-    /// The records, the oldest first.
+    /// The records, oldest first.
     #[schemars(with = "Vec<Map<String, Value>>")]
     records: Vec<Value>,
 }
@@ -65,7 +65,7 @@ pub(crate) async fn audit(State(api): State<Api>, uri: Uri) -> Result<Response, 
     query.finish()?;
     let records = api.blocking(move |backend| backend.audit_tail(limit)).await?;
     let records = records.ok_or_else(|| {
-        Problem::not_found("there is no audit log: name an `audit.file` in the server's config")
+        Problem::not_found("this server has no audit log: set `audit.file` in its config")
     })?;
     let records =
         records.map_err(|error| Problem::internal("the audit log could not be read", &error))?;
@@ -78,16 +78,16 @@ pub(crate) async fn reload(State(api): State<Api>) -> Result<Response, Problem> 
     Ok(json(StatusCode::OK, &report))
 }
 
-/// What a reset has changed.
+/// The result of a reset.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reset {
     /// The tool.
     tool: String,
-    /// How many identities the tool was paused for.
+    /// For how many identities the tool was paused.
     paused: usize,
 }
 
-/// Lets calls of a tool pass again that was paused.
+/// Ends the pause of a tool.
 pub(crate) async fn reset_tool(
     State(api): State<Api>,
     Path(name): Path<String>,
@@ -96,14 +96,14 @@ pub(crate) async fn reset_tool(
     let snapshot = executor.registry().snapshot();
     if snapshot.get(&name).is_none() {
         let near = did_you_mean(&snapshot.near(&name, |_| true));
-        let detail = format!("no tool is called `{}`{near}", visible(&name));
+        let detail = format!("there is no tool named `{}`{near}", visible(&name));
         return Err(Problem::not_found(detail));
     }
     let paused = executor.resume(&name);
     Ok(json(StatusCode::OK, &Reset { tool: name, paused }))
 }
 
-/// Who owns a name.
+/// Reports the owner of a name.
 pub(crate) async fn name_status(
     State(api): State<Api>,
     Path(name): Path<String>,

@@ -12,13 +12,13 @@ use toolcrib_core::run::RunError;
 use toolcrib_core::suspension::{RedeemError, StoreError, SubmitError};
 use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
 
+use crate::api::json_text;
 use crate::api::result::CallResult;
-use crate::api::written;
 
-/// The longest text of another layer that is taken over as a detail, in bytes.
+/// The longest detail taken from another layer, in bytes.
 const DETAIL_MAX: usize = 4 * 1024;
 
-/// What went wrong with a request and what to do about it.
+/// What is wrong with a request and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -29,8 +29,8 @@ pub(crate) struct Problem {
     nothing_done: bool,
 }
 
-/// Marks the answer to a request that was turned away before anything was done: sent again under the same
-/// key, it is worked on.
+/// Marks a request that was refused before anything was done: with the same key it can be sent
+/// again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NothingDone;
 
@@ -38,7 +38,7 @@ pub(crate) struct NothingDone;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(crate) struct ProblemBody<'a> {
-    /// Always `about:blank`: `status` and `kind` say which problem it is.
+    /// Always `about:blank`: `status` and `kind` identify the problem.
     r#type: &'static str,
     /// The status in words.
     title: &'a str,
@@ -46,10 +46,10 @@ pub(crate) struct ProblemBody<'a> {
     status: u16,
     /// What went wrong and what to do about it.
     detail: &'a str,
-    /// The stable word for it: the kind of a call's failure, such as `invalid_args`, or of a request's,
-    /// such as `unauthorized`.
+    /// A stable identifier: the kind of a failed call, such as `invalid_args`, or of a refused
+    /// request, such as `unauthorized`.
     kind: &'a str,
-    /// The call's own answer, where a call has failed.
+    /// The answer of the call, if a call has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a CallResult>,
 }
@@ -61,8 +61,8 @@ impl Problem {
         Self { status, kind, detail, call: None, retry_after: None, nothing_done: false }
     }
 
-    /// A request that could be read and makes no sense.
-    pub(crate) fn unfit(detail: impl Into<String>) -> Self {
+    /// A request that is well-formed but invalid.
+    pub(crate) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
@@ -70,39 +70,39 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// A fault that is not the client's: the operator finds `cause` in the log.
+    /// An error that is not the client's fault; `cause` goes to the log for the operator.
     pub(crate) fn internal(what: &str, cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "{what}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{what}: the server's log says why"))
     }
 
-    /// The same problem under another word.
+    /// Sets another kind.
     pub(crate) fn kind(mut self, kind: &'static str) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Says that nothing was done: the same request can be sent again.
+    /// States that nothing was done, so that the same request can be sent again.
     pub(crate) fn nothing_done(mut self) -> Self {
         self.nothing_done = true;
         self
     }
 
-    /// Adds a sentence to what went wrong.
+    /// Adds a sentence to the detail.
     pub(crate) fn and(mut self, more: &str) -> Self {
         self.detail.push_str(". ");
         self.detail.push_str(more);
         self
     }
 
-    /// Says how long to wait before the next try.
+    /// Sets how long to wait before the next attempt.
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// A call that has failed, with all that is known of it. `repeatable` calls can be made again without
-    /// harm, even if they were begun.
+    /// A failed call with its whole answer. `repeatable` calls can safely be made again, even if
+    /// they were started.
     pub(crate) fn of_call(result: &ToolResult, error: &ToolError, repeatable: bool) -> Self {
         let nothing_done = match error.kind() {
             ErrorKind::RateLimited | ErrorKind::Unavailable | ErrorKind::Paused => true,
@@ -129,11 +129,11 @@ impl Problem {
             result: self.call.as_deref(),
         };
         // Strings, numbers and JSON values always serialise.
-        written(&body).unwrap_or_default()
+        json_text(&body).unwrap_or_default()
     }
 }
 
-/// The status that a call's failure is answered with: 2xx means that a call has succeeded or waits.
+/// The HTTP status of a failed call; 2xx means that a call has succeeded or waits.
 fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -147,10 +147,10 @@ fn status_of(kind: ErrorKind) -> StatusCode {
             StatusCode::SERVICE_UNAVAILABLE
         }
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        // The server is well; what it asked has failed. A 5xx would page the wrong people.
-        // The same for what may have happened; and clients do not repeat a 424 by themselves.
+        // The server works; the tool has failed. A 5xx would alert the wrong people. The same goes
+        // for unknown outcomes, and clients do not retry a 424 automatically.
         ErrorKind::Execution | ErrorKind::OutcomeUnknown => StatusCode::FAILED_DEPENDENCY,
-        // Panic, invalid output, internal, and whatever else is a fault of this side.
+        // Panics, invalid output, internal errors and other faults of this side.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -188,9 +188,9 @@ impl From<RunError> for Problem {
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),
             RunError::Submit(SubmitError::Invalid { error, .. })
             | RunError::Redeem(RedeemError::Answer(error)) => {
-                Self::unfit(detail).kind(error.kind().as_str())
+                Self::unprocessable(detail).kind(error.kind().as_str())
             }
-            _ => Self::unfit(detail),
+            _ => Self::unprocessable(detail),
         }
     }
 }
@@ -207,7 +207,7 @@ impl From<StoreError> for Problem {
                 }
             }
             StoreError::Claimed { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
-            error => Self::internal("what waits could not be kept or read", &error),
+            error => Self::internal("waiting calls could not be stored or read", &error),
         }
     }
 }
@@ -218,7 +218,7 @@ impl IntoResponse for Problem {
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, media_type());
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never too early.
+            // Rounded up to whole seconds.
             let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -229,15 +229,15 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Whether an answer is an error that another layer wrote as bare text.
+/// Whether a response is an error that another layer wrote as plain text.
 fn is_bare_text(response: &Response<Body>) -> bool {
     let status = response.status();
     let error = status.is_client_error() || status.is_server_error();
     error && !response.headers().contains_key(CONTENT_TYPE)
 }
 
-/// Gives an error that another layer wrote as bare text the form of a problem. Its other headers
-/// (`Allow`, for one) stay; answers with a media type of their own are left alone.
+/// Converts an error that another layer wrote as plain text to a problem. Other headers, such as
+/// `Allow`, are kept; responses with another media type are not changed.
 pub(crate) async fn from_bare_text(response: Response<Body>) -> Response<Body> {
     if !is_bare_text(&response) {
         return response;
@@ -247,7 +247,8 @@ pub(crate) async fn from_bare_text(response: Response<Body>) -> Response<Body> {
     let text = axum::body::to_bytes(body, DETAIL_MAX).await.unwrap_or_default();
     let detail = match String::from_utf8_lossy(&text) {
         none if none.is_empty() && status == StatusCode::METHOD_NOT_ALLOWED => {
-            "this path is asked for with another method: the header Allow names it".into()
+            "this path does not support the method: the header Allow names the supported ones"
+                .into()
         }
         detail => detail,
     };

@@ -1,4 +1,4 @@
-//! What a URL says after its `?`.
+//! The query part of a URL.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use axum::http::Uri;
 
 use crate::api::problem::Problem;
 
-/// The pairs of a query, each to be taken once; what nobody takes is a mistake.
+/// The parameters of a query, each taken once; the rest is an error.
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
@@ -14,7 +14,7 @@ impl Query {
         let mut pairs = BTreeMap::new();
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             if pairs.insert(key.clone().into_owned(), value.into_owned()).is_some() {
-                return Err(Problem::unfit(format!("`{key}` is given twice in the query")));
+                return Err(Problem::unprocessable(format!("`{key}` is given twice in the query")));
             }
         }
         Ok(Self(pairs))
@@ -24,7 +24,7 @@ impl Query {
         self.0.remove(key)
     }
 
-    /// A number from 1 to `most`; `default` where it is absent.
+    /// A number from 1 to `most`, or `default`.
     pub(crate) fn count(
         &mut self,
         key: &str,
@@ -34,29 +34,31 @@ impl Query {
         let Some(text) = self.0.remove(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number| (1..=most).contains(number));
         number.ok_or_else(|| {
-            Problem::unfit(format!(
+            Problem::unprocessable(format!(
                 "`{key}` in the query is a number from 1 to {most}, not {text:?}"
             ))
         })
     }
 
-    /// `true` or `false`; `false` where it is absent.
+    /// `true` or `false`; the default is `false`.
     pub(crate) fn switch(&mut self, key: &str) -> Result<bool, Problem> {
         match self.0.remove(key).as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(other) => {
                 let detail = format!("`{key}` in the query is `true` or `false`, not {other:?}");
-                Err(Problem::unfit(detail))
+                Err(Problem::unprocessable(detail))
             }
         }
     }
 
-    /// Refuses what was not taken.
+    /// Refuses parameters that were not taken.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         match self.0.into_keys().next() {
             None => Ok(()),
-            Some(key) => Err(Problem::unfit(format!("the query has no `{key}` here"))),
+            Some(key) => {
+                Err(Problem::unprocessable(format!("this path has no query parameter `{key}`")))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a server reports to its operators: the bodies of `/v1/status`, `/v1/names`, `/v1/reload` and
+//! Reports for operators: the bodies of `/v1/status`, `/v1/names`, `/v1/reload` and
 //! `/v1/names/{name}/release`.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How a server stands: its files, the MCP servers behind it, and what a restart would change.
+/// The status of a server: its files, its upstream MCP servers, and what a restart would change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ServerStatus {
@@ -14,39 +14,40 @@ pub struct ServerStatus {
     pub pid: u32,
     /// The version of the program.
     pub version: String,
-    /// The number of the registry's snapshot; it rises with every change.
+    /// The generation of the registry, which rises with every change.
     pub generation: u64,
-    /// Tools that can be called.
+    /// The number of tools that can be called.
     pub tools: usize,
-    /// Tools that cannot be called here.
+    /// The number of tools that cannot be called.
     pub unavailable: usize,
     /// The first of these by name, at most [`ServerStatus::UNAVAILABLE_MAX`], with the reasons.
     #[schemars(length(max = 100))]
     pub unavailable_tools: Vec<UnavailableTool>,
     /// Tools that are paused after repeated timeouts, by name.
     pub paused_tools: Vec<PausedTool>,
-    /// Declarations that did not get their name.
+    /// The number of declarations that lost a name conflict.
     pub shadowed: usize,
-    /// Names that their owners gave up.
+    /// Reserved names, which their owners gave up.
     pub reserved: Vec<String>,
-    /// Names that a restart would give to others.
+    /// Names that would have another owner after a restart.
     pub after_restart: Vec<NameChange>,
-    /// The manifests.
+    /// The manifest files.
     pub files: Vec<FileReport>,
-    /// Directories of manifests that cannot be read.
+    /// Manifest directories that cannot be read.
     pub unreadable: Vec<UnreadableDirectory>,
-    /// The MCP servers behind it.
+    /// The upstream MCP servers.
     pub upstreams: Vec<UpstreamReport>,
-    /// How the last reload of the config ended.
+    /// The state of the configuration after the last reload.
     pub config: ConfigReport,
-    /// Things that this machine cannot enforce of the profiles of programs.
+    /// Parts of confinement profiles that this machine cannot enforce.
     pub not_enforced: Vec<String>,
 }
 
 impl ServerStatus {
-    /// The most unavailable tools that a status names. `toolcrib list --all` names all of them.
+    /// The maximum number of unavailable tools in a status. `toolcrib list --all` shows all of
+    /// them.
     pub const UNAVAILABLE_MAX: usize = 100;
-    /// The most characters of the reason that a status gives for one of them.
+    /// The maximum length of a reason in a status, in characters.
     pub const REASON_MAX: usize = 1_000;
 }
 
@@ -56,7 +57,8 @@ impl ServerStatus {
 pub struct PausedTool {
     /// Its name.
     pub name: String,
-    /// The seconds until a call is tried, for the identity that has to wait longest; 0 while one is tried.
+    /// Seconds until a call is attempted, for the identity that waits longest; 0 while an attempt
+    /// is running.
     pub seconds_left: u64,
 }
 
@@ -66,13 +68,13 @@ pub struct PausedTool {
 pub struct UnavailableTool {
     /// Its name.
     pub name: String,
-    /// Why; long reasons lose their end.
+    /// The reason, truncated if it is long.
     #[schemars(length(max = 1_000))]
     pub reason: String,
 }
 
 impl UnavailableTool {
-    /// The tool, with as much of the reason as a status has room for.
+    /// Creates an entry; a long reason is truncated.
     pub fn new(name: impl Into<String>, reason: &str) -> Self {
         let mut shown: String = reason.chars().take(ServerStatus::REASON_MAX).collect();
         if shown.len() < reason.len() {
@@ -83,17 +85,17 @@ impl UnavailableTool {
     }
 }
 
-/// A name that a restart would give to somebody else.
+/// A name that would have another owner after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NameChange {
-    /// What has the name: `tool`, `prompt`, `resource` or `upstream`.
+    /// The kind of declaration: `tool`, `prompt`, `resource` or `upstream`.
     pub kind: String,
     /// The name.
     pub name: String,
-    /// Who has it now; nobody, if it is null.
+    /// The current owner; null if there is none.
     pub live: Option<String>,
-    /// Who would have it.
+    /// The owner after a restart.
     pub fresh: String,
 }
 
@@ -103,106 +105,106 @@ pub struct NameChange {
 pub struct FileReport {
     /// Its path.
     pub file: String,
-    /// `live`, `stale` (it cannot be used, and what it said last still holds) or `broken`.
+    /// `live`, `stale` (the file is invalid, and its last valid version is in use) or `broken`.
     pub state: String,
-    /// How many tools of it are in use.
+    /// How many of its tools are in use.
     pub tools: usize,
-    /// Why it cannot be used, if it cannot.
+    /// Why it is invalid, if it is.
     pub reason: Option<String>,
 }
 
-/// A directory of manifests that cannot be read.
+/// A manifest directory that cannot be read.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct UnreadableDirectory {
     /// Its path.
     pub directory: String,
-    /// Why not.
+    /// The error.
     pub reason: String,
 }
 
-/// An MCP server behind this one.
+/// An upstream MCP server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct UpstreamReport {
     /// Its name.
     pub name: String,
-    /// `connecting`, `connected` or `down`; absent where a reload has removed it.
+    /// `connecting`, `connected` or `down`; absent if a reload has removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// How many tools of it are known.
+    /// How many of its tools are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
-    /// How many of these were refused, or changed since they were first seen.
+    /// How many of these were refused or have changed since they were first seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<usize>,
-    /// How many of its tools are not taken because it lists too many, at least.
+    /// A lower bound of how many of its tools are left out because it lists too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
-    /// Filters and overrides of its manifest that match nothing it has, with their places.
+    /// Filters and overrides of its manifest that match nothing, with their positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub unmatched: Vec<String>,
     /// Why it is down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the server itself or the system said of it.
+    /// What the server or the system reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The last lines that the server said, where they are several.
+    /// The last lines that the server wrote, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub said: Vec<String>,
-    /// How long after it went down it is tried again.
+    /// How long after it went down the next attempt is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_seconds: Option<f64>,
-    /// What a reload has made of it: `added`, `reconnected`, `updated` without another connection, or
+    /// What a reload has changed: `added`, `reconnected`, `updated` without a reconnect, or
     /// `removed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
 }
 
-/// How the last reload of the config ended.
+/// The state of the configuration after the last reload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ConfigReport {
-    /// Why the config that was read last cannot be used, so that the one before is in effect.
+    /// Why the latest configuration is invalid, so that the previous one is still in effect.
     pub problem: Option<String>,
-    /// Keys that differ from what the server runs with, and need a restart.
+    /// Keys whose new value takes effect only after a restart.
     pub needs_restart: Vec<String>,
-    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    /// Where these keys are set, if they are: `config.yml:3:5`, a variable or a flag.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(default)]
     pub restart_origins: BTreeMap<String, String>,
 }
 
-/// Who owns a name, who else declares it, and what a restart would change.
+/// The owner of a name, its other declarations, and what a restart would change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NameStatus {
     /// The name.
     pub name: String,
-    /// The source of the tool that has the name.
+    /// The source of the tool that owns the name.
     pub owner: Option<String>,
     /// Why that tool cannot be called, if it cannot.
     pub unavailable: Option<String>,
-    /// The seconds for which that tool is still paused after repeated timeouts, for the identity that has
-    /// to wait longest; 0 while a call is tried. Absent if it is not paused.
+    /// Seconds until that tool's pause after repeated timeouts ends, for the identity that waits
+    /// longest; 0 while an attempt is running. Absent if it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_seconds: Option<u64>,
-    /// Why its file cannot be used any more, if so.
+    /// Why its file is invalid, if it is.
     pub stale: Option<String>,
-    /// Sources of tools that want the name and came later.
+    /// Sources of other tools with the name, which came later.
     pub waiting: Vec<String>,
-    /// Who gave the name up, if it is reserved.
+    /// The previous owner, if the name is reserved.
     pub given_up_by: Option<String>,
-    /// Who would have the name after a restart, if that is somebody else.
+    /// The owner after a restart, if that is another one.
     pub after_restart: Option<String>,
-    /// Prompts, resources and other MCP servers of this name.
+    /// Prompts, resources and upstream MCP servers with this name.
     pub besides: Vec<OtherDeclaration>,
 }
 
-/// A declaration of a name that is no tool's.
+/// A declaration of a name by something other than a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OtherDeclaration {
@@ -213,82 +215,82 @@ pub struct OtherDeclaration {
     /// Why it is blocked, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// The operator's trust that it lacks, if any.
+    /// Which trust by the operator it lacks, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<String>,
-    /// Who has the name instead.
+    /// Who owns the name instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_by: Option<String>,
-    /// Who would have the name after a restart, if that is somebody else.
+    /// The owner after a restart, if that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_restart: Option<String>,
 }
 
-/// What a reload has changed.
+/// The changes made by a reload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Reloaded {
-    /// The number of the registry's snapshot now.
+    /// The new generation of the registry.
     pub generation: u64,
-    /// Names of tools that are new.
+    /// Names of added tools.
     pub added: Vec<String>,
-    /// Names of tools that are gone.
+    /// Names of removed tools.
     pub removed: Vec<String>,
-    /// Files that cannot be used, with their errors.
+    /// Invalid files, with their errors.
     pub troubles: Vec<FileTrouble>,
-    /// The manifests.
+    /// The manifest files.
     pub files: Vec<FileReport>,
-    /// Directories of manifests that cannot be read.
+    /// Manifest directories that cannot be read.
     pub unreadable: Vec<UnreadableDirectory>,
-    /// The MCP servers behind it, and what has changed of them.
+    /// The upstream MCP servers and their changes.
     pub upstreams: Vec<UpstreamReport>,
-    /// What has changed of the config, where the server follows one.
+    /// The changes of the configuration, if the server has a configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ConfigChanges>,
-    /// Names in the config that match nothing, a sentence each.
+    /// Names in the configuration that match nothing, one sentence each.
     pub unmatched: Vec<String>,
 }
 
-/// A file that cannot be used.
+/// An invalid file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FileTrouble {
     /// Its path.
     pub file: String,
-    /// Why not.
+    /// The error.
     pub reason: String,
-    /// Its errors as a compiler would show them.
+    /// The errors as rendered diagnostics.
     pub shown: Option<String>,
 }
 
-/// What a reload has changed of the config.
+/// The configuration changes made by a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ConfigChanges {
-    /// Keys whose new value is in effect now, without those of clients that came or went.
+    /// Keys whose new value is in effect, without those of added or removed clients.
     pub changed: Vec<String>,
-    /// Clients (`server.tokens`) that are new.
+    /// Added clients (`server.tokens`).
     pub added_clients: Vec<String>,
-    /// Clients whose entry is gone.
+    /// Removed clients.
     pub removed_clients: Vec<String>,
-    /// Keys that differ from what the server runs with, and need a restart.
+    /// Keys whose new value takes effect only after a restart.
     pub needs_restart: Vec<String>,
-    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    /// Where these keys are set, if they are: `config.yml:3:5`, a variable or a flag.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(default)]
     pub restart_origins: BTreeMap<String, String>,
-    /// Clients whose token is no longer good or whose rights have changed. What they may no longer do has
-    /// ended: their requests, streams and sessions.
+    /// Clients whose token was revoked or whose rights have changed. Requests, streams and sessions
+    /// that they are no longer entitled to have ended.
     pub ended_clients: Vec<String>,
 }
 
-/// What came of ending the reservation of a name.
+/// The result of ending the reservation of a name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Released {
     /// Whether it was reserved.
     pub released: bool,
-    /// Who has it now; nobody, if it is null.
+    /// The current owner; null if there is none.
     pub owner: Option<String>,
 }
 

@@ -1,60 +1,60 @@
-//! The answer to a call, as it is sent.
+//! The result of a call, as it is sent.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_tool::{Content, ToolOutput, ToolResult};
 
-/// The answer to a call.
+/// The result of a call.
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a result, under their names")]
 pub(crate) struct CallResult {
     /// The caller's id of the call.
     call_id: String,
-    /// The name that was called.
+    /// The name of the called tool.
     tool: String,
     /// Whether the call has succeeded.
     success: bool,
-    /// What a model reads; of a failed call, what it had produced.
+    /// The text for a model; for a failed call, the partial output.
     output: String,
-    /// Structured data, where the tool has some.
-    // Protected: `api::written` restores the numbers.
+    /// Structured data, if there is any.
+    // Protected: `api::json_text` restores the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
-    /// The parts of the output, where one of them is more than text: `{type, …}`; bytes are base64.
+    /// The content parts `{type, …}`, if one of them is not text; bytes are base64.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<Map<String, Value>>>")]
     content: Vec<Value>,
-    /// Notes of the tool and of the server, for example on mended arguments.
+    /// Notes of the tool and of the server, for example on repaired arguments.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "Option<Map<String, Value>>")]
     meta: Map<String, Value>,
-    /// Why it has failed.
+    /// Why the call has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallFailure>,
-    /// Whether the output was cut to fit its budget.
+    /// Whether the output was truncated to fit its budget.
     truncated: bool,
-    /// Whether an earlier call was answered so; nothing ran.
+    /// Whether this is a cached result; nothing ran.
     cached: bool,
-    /// Whether the same call, made at the same time, was answered so.
+    /// Whether this is the result of an identical concurrent call.
     skipped: bool,
-    /// How long it took, in seconds.
+    /// How long the call took, in seconds.
     duration_seconds: f64,
 }
 
 /// Why a call has failed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallFailure {
-    /// The stable kind, such as `invalid_args`.
+    /// The error kind, such as `invalid_args`.
     kind: &'static str,
     /// What went wrong.
     message: String,
-    /// What to do about it, a line each; of wrong arguments, a line for each problem.
+    /// What to do about it, one line each; for invalid arguments, one line per problem.
     hints: Vec<String>,
     /// Whether the same call may succeed later.
     retryable: bool,
-    /// How long to wait before the same call, in seconds, where that is known. The header `Retry-After`
-    /// of a single call says the same.
+    /// How long to wait before the same call, in seconds, if that is known. The header
+    /// `Retry-After` of a single call has the same value.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_every_surface_says_of_a_result() {
+    fn a_result_is_reported_as_on_every_surface() {
         let done = ToolOutput::from("done").with_data(json!([1]));
         let failed = ToolError::execution("disk full").with_hint("Make room.");
         let failed = failed.with_retry_after(Duration::from_millis(1_500));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_text_is_there_in_full() {
+    fn parts_other_than_text_are_complete() {
         let parts = vec![
             Content::Text("a picture".into()),
             Content::Image { data: vec![1, 2, 3], mime_type: "image/png".into() },

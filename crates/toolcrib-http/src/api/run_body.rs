@@ -1,4 +1,4 @@
-//! A run, as it is sent.
+//! The JSON form of a run.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use toolcrib_core::run::Run;
 
 use super::result::CallResult;
 
-/// Calls of which some may wait for somebody, until every one has its final answer.
+/// Calls of which some may be suspended, until every call has its final answer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub(crate) struct RunBody {
@@ -19,31 +19,31 @@ pub(crate) struct RunBody {
     id: String,
     /// `requires_action`, `completed`, `cancelled` or `expired`.
     status: String,
-    /// Since when there is this run; RFC 3339.
+    /// When the run was created; RFC 3339.
     created_at: String,
-    /// What the client is to do: run these calls and submit what comes of them.
+    /// What the client has to do: run these calls and submit their outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RequiredAction>")]
     required_action: Option<Value>,
-    /// The calls that wait for anything else: approval, an answer, work that goes on elsewhere.
+    /// Calls that wait for something else: an approval, an answer, or work elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Vec<Waiting>>")]
+    #[schemars(with = "Option<Vec<SuspendedCall>>")]
     waiting: Option<Value>,
-    /// The answers that are there, in the order of the calls.
+    /// The answers so far, in the order of the calls.
     results: Vec<CallResult>,
 }
 
 /// A page of the runs of an identity.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RunList {
-    /// The runs, the oldest first.
+    /// The runs, oldest first.
     pub(crate) runs: Vec<RunBody>,
-    /// Where the next page begins: pass it as `after`. Absent on the last page.
+    /// The cursor of the next page, to pass as `after`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
 
-/// What the client is to do, in the form that OpenAI has given it.
+/// What the client has to do, in OpenAI's format.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]
 struct RequiredAction {
@@ -59,11 +59,11 @@ struct OutstandingCalls {
     tool_calls: Vec<Map<String, Value>>,
 }
 
-/// A call that waits for somebody.
+/// A suspended call.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]
-struct Waiting {
-    /// What to resolve it by.
+struct SuspendedCall {
+    /// The id to resolve it by.
     id: String,
     /// The caller's id of the call.
     call_id: String,
@@ -71,23 +71,23 @@ struct Waiting {
     tool: String,
     /// What it waits for: `approval`, `input` or `pending`.
     r#type: String,
-    /// Until when it waits, in milliseconds since 1970.
+    /// When the wait ends, in milliseconds since 1970.
     expires_at: u64,
     /// Why somebody is asked.
     reason: Option<String>,
-    /// Which rule asks.
+    /// The rule that requires approval.
     rule: Option<String>,
     /// The arguments of a call that waits for approval; secrets and sensitive values are masked.
     arguments: Option<Value>,
-    /// What the host fills in, by the parameters' names, masked likewise.
+    /// Values that the host fills in, by parameter name, masked in the same way.
     injected: Option<Map<String, Value>>,
-    /// What the tool would do, as far as it can say, masked likewise.
+    /// What the tool would do, as far as it can tell, masked in the same way.
     plan: Option<Value>,
     /// The tool's question.
     message: Option<String>,
     /// The JSON Schema of the answer.
     schema: Option<Value>,
-    /// The id under which the work goes on elsewhere.
+    /// The id of the work elsewhere.
     ticket: Option<String>,
 }
 

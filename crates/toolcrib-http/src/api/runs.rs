@@ -1,4 +1,4 @@
-//! Runs: calls that may wait, and whoever answers them later.
+//! Runs: calls that may be suspended, and their resolution.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,68 +18,69 @@ use toolcrib_core::run::{Run, RunCursor, RunId, RunState, RunStore};
 use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
 use toolcrib_tool::{ToolOutput, exact};
 
-use super::calls::{ArgumentsShape, Calls, kept, start_batch};
+use super::approvals::ApprovalDecision;
+use super::calls::{ArgumentsShape, PreparedCalls, start_batch, store_run};
 use super::run_body::{RunBody, RunList};
 use super::{Api, json};
 use crate::api::problem::Problem;
 use crate::api::query::Query;
 use crate::auth::client::Client;
-use crate::auth::entitlement::Entered;
+use crate::auth::entitlement::AdmittedRequest;
 use crate::idempotency::Request;
-use crate::serving::request_body::{InPlace, JsonBody, arguments_at};
+use crate::serving::request_body::{JsonBody, RawArguments, arguments_at};
 
-/// Runs of a page, where the request does not say.
+/// The default number of runs on a page.
 const PAGE: usize = 20;
-/// Runs of a page at most.
+/// The maximum number of runs on a page.
 const PAGE_MAX: usize = 100;
 
 /// The outputs of all calls that wait for the client.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Outputs {
-    /// One for each of them; those of calls that have their answer are skipped.
+pub(crate) struct SubmittedOutputs {
+    /// One output per call; outputs of calls that already have an answer are ignored.
     tool_outputs: Vec<Output>,
 }
 
-/// What came of a call that the client has run.
+/// The output of a call that the client has run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
     /// The id of the call.
     tool_call_id: String,
-    /// Its output. Where the tool declares an output schema: the data, as JSON text.
+    /// The output. If the tool declares an output schema: the data as JSON text.
     output: String,
 }
 
-/// What is decided or answered: one of `decision`, `answer` and `output`.
+/// A resolution: exactly one of `decision`, `answer` and `output`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = one_of(&["decision", "answer", "output"])))]
 pub(crate) struct ResolveRequest {
-    /// Which call: the `id` of an entry of the run's `waiting`.
+    /// The `id` of an entry in the run's `waiting`.
     id: String,
-    /// Whether a call that waits for approval may run. Any call that waits can be denied.
+    /// Whether a call that waits for approval may run. Any waiting call can be denied.
     #[serde(default)]
-    decision: Option<Word>,
-    /// Why it was denied, for the model. Default: nothing more is said.
+    decision: Option<ApprovalDecision>,
+    /// Why it was denied, for the model. Default: no explanation.
     #[serde(default)]
     message: Option<String>,
-    /// What else is approved with it, within its session. Default: nothing.
+    /// Which further calls of its session are approved as well. Default: none.
     #[serde(default)]
-    remember: Scope,
-    /// Other arguments for the approved call, which are checked like any.
+    remember: RememberScope,
+    /// Other arguments for the approved call, which are validated as usual.
     #[serde(default, rename = "arguments")]
     #[schemars(with = "ArgumentsShape")]
-    _arguments: InPlace,
+    _arguments: RawArguments,
     /// The answer to a tool's question.
     #[serde(default)]
     answer: Option<Value>,
-    /// The output of work that went on elsewhere.
+    /// The output of work elsewhere.
     #[serde(default)]
     output: Option<String>,
 }
 
-/// One of these keys has a value, and the others have none.
+/// A schema in which exactly one of these keys has a value.
 fn one_of(keys: &[&str]) -> Value {
     let one = |own: &&str| {
         let properties: Map<String, Value> = keys
@@ -95,21 +96,11 @@ fn one_of(keys: &[&str]) -> Value {
     keys.iter().map(one).collect()
 }
 
-/// A decision.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Word {
-    /// It may run.
-    Approve,
-    /// It may not.
-    Deny,
-}
-
-/// What is approved beside one call.
+/// Which calls an approval covers beside the call itself.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Scope {
-    /// Nothing.
+enum RememberScope {
+    /// No other calls.
     #[default]
     Nothing,
     /// Calls of the tool with the same arguments.
@@ -122,50 +113,52 @@ impl ResolveRequest {
     fn resolution(self, body: &JsonBody) -> Result<(SuspensionId, Resolution), Problem> {
         let changed = body.root().get("arguments").is_some();
         let resolution = match (self.decision, self.answer, self.output) {
-            (Some(Word::Approve), None, None) if changed => {
+            (Some(ApprovalDecision::Approve), None, None) if changed => {
                 Decision::ApproveChanged { arguments: arguments_at(body.root()) }.into()
             }
-            (Some(Word::Approve), None, None) => {
+            (Some(ApprovalDecision::Approve), None, None) => {
                 let remember = match self.remember {
-                    Scope::Nothing => Remember::Nothing,
-                    Scope::SameCall => Remember::SameCall,
-                    Scope::Tool => Remember::Tool,
+                    RememberScope::Nothing => Remember::Nothing,
+                    RememberScope::SameCall => Remember::SameCall,
+                    RememberScope::Tool => Remember::Tool,
                 };
                 Decision::Approve { remember }.into()
             }
-            (Some(Word::Deny), None, None) => {
+            (Some(ApprovalDecision::Deny), None, None) => {
                 Decision::Deny { message: self.message.unwrap_or_default() }.into()
             }
             (None, Some(answer), None) => {
-                let written = body.root().get("answer").map_or("", |answer| answer.source());
-                if let Cow::Owned(_) = exact::protect(written) {
+                let answer_text = body.root().get("answer").map_or("", |answer| answer.source());
+                if let Cow::Owned(_) = exact::protect(answer_text) {
                     let detail = "`answer` has a number beyond 64 bits or double precision, which would \
                                   not stay the same: send it as a string";
-                    return Err(Problem::unfit(detail));
+                    return Err(Problem::unprocessable(detail));
                 }
                 Resolution::Answer(answer)
             }
             (None, None, Some(output)) => Resolution::Output(ToolOutput::from(output)),
             _ => {
-                let detail = "say one of `decision` (approve or deny), `answer` and `output`";
-                return Err(Problem::unfit(detail));
+                let detail =
+                    "give exactly one of `decision` (approve or deny), `answer` and `output`";
+                return Err(Problem::unprocessable(detail));
             }
         };
-        let id = self.id.parse().map_err(|_| Problem::not_found("no call waits under this id"))?;
+        let id =
+            self.id.parse().map_err(|_| Problem::not_found("no call with this id is waiting"))?;
         Ok((id, resolution))
     }
 }
 
-/// Where runs are kept.
+/// The store of runs.
 pub(super) fn store(api: &Api) -> Result<Arc<dyn RunStore>, Problem> {
     api.backend().runs().ok_or_else(|| {
-        let detail = "this server keeps no runs: name a `state.dir` in its config";
+        let detail = "this server stores no runs: set `state.dir` in its config";
         Problem::new(StatusCode::NOT_IMPLEMENTED, detail).kind("unavailable")
     })
 }
 
-/// A run with the address it is found at.
-pub(super) fn at_its_place(status: StatusCode, body: &RunBody, id: &RunId) -> Response {
+/// A response with a run and its `Location`.
+pub(super) fn with_location(status: StatusCode, body: &RunBody, id: &RunId) -> Response {
     let mut response = json(status, body);
     if let Ok(place) = HeaderValue::from_str(&format!("/v1/runs/{id}")) {
         response.headers_mut().insert(LOCATION, place);
@@ -180,22 +173,22 @@ pub(crate) async fn start(
     body: Bytes,
 ) -> Result<Response, Problem> {
     store(&api)?;
-    let calls = Calls::several(&JsonBody::parse(&headers, &body)?)?;
-    let request = Request::of(&headers, &client.keys, &["runs"], &body)?;
+    let calls = PreparedCalls::several(&JsonBody::parse(&headers, &body)?)?;
+    let request = Request::of(&headers, &client.key_owner, &["runs"], &body)?;
     let own = api.clone();
     let work = async move { started(&own, &client, calls).await.into_response() };
     match request {
-        // What was asked to be kept is kept, whoever leaves.
-        None => api.to_the_end(work).await,
+        // The run was requested to be stored, so the work continues if the client disconnects.
+        None => api.run_to_completion(work).await,
         Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
     }
 }
 
-async fn started(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {
-    let turn = client.turn(|options| calls.over(options));
+async fn started(api: &Api, client: &Client, calls: PreparedCalls) -> Result<Response, Problem> {
+    let turn = client.turn(|options| calls.add_options(options));
     let answers = start_batch(api, &turn, calls.ready).await;
-    let run = kept(api, &turn, answers).await?;
-    Ok(at_its_place(StatusCode::CREATED, &RunBody::from(&run), run.id()))
+    let run = store_run(api, &turn, answers).await?;
+    Ok(with_location(StatusCode::CREATED, &RunBody::from(&run), run.id()))
 }
 
 pub(crate) async fn list(
@@ -208,7 +201,7 @@ pub(crate) async fn list(
     let after = query.text("after").map(|after| after.parse::<RunCursor>());
     query.finish()?;
     let after = after.transpose().map_err(|_| {
-        Problem::unfit("`after` in the query is the `next` of the page before, and of nothing else")
+        Problem::unprocessable("`after` in the query has to be the `next` of the previous page")
     })?;
     let turn = client.turn(|options| options);
     let store = store(&api)?;
@@ -219,7 +212,7 @@ pub(crate) async fn list(
     for record in page.into_iter().take(limit) {
         next = (!is_last).then(|| RunCursor::of(&record).to_string());
         let mut run = Run::from_record(record);
-        // What others have decided, and what has expired, is seen in the list as in the run itself.
+        // Lists show others' decisions and expired calls, as a single run does.
         if run.outstanding().next().is_some() {
             let turn = turn_of(&client, &run);
             refreshed(&mut run, &turn, &*store).await?;
@@ -234,7 +227,7 @@ pub(crate) async fn show(
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    Box::pin(done(&api, client, &id, Deed::Look)).await
+    Box::pin(perform(&api, client, &id, RunOperation::Show)).await
 }
 
 pub(crate) async fn submit(
@@ -244,11 +237,11 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let outputs: Outputs = JsonBody::parse(&headers, &body)?.read()?;
+    let outputs: SubmittedOutputs = JsonBody::parse(&headers, &body)?.read()?;
     let submission = |one: Output| Submission::new(one.tool_call_id, one.output);
     let submitted = outputs.tool_outputs.into_iter().map(submission).collect();
-    let request = Request::of(&headers, &client.keys, &["submit", &id], &body)?;
-    done_once(&api, client, request, id, Deed::Submit(submitted)).await
+    let request = Request::of(&headers, &client.key_owner, &["submit", &id], &body)?;
+    perform_once(&api, client, request, id, RunOperation::Submit(submitted)).await
 }
 
 pub(crate) async fn resolve(
@@ -258,10 +251,10 @@ pub(crate) async fn resolve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let request = Request::of(&headers, &client.keys, &["resolve", &id], &body)?;
+    let request = Request::of(&headers, &client.key_owner, &["resolve", &id], &body)?;
     let body = JsonBody::parse(&headers, &body)?;
     let (call, resolution) = body.read::<ResolveRequest>()?.resolution(&body)?;
-    done_once(&api, client, request, id, Deed::Resolve(call, resolution)).await
+    perform_once(&api, client, request, id, RunOperation::Resolve(call, resolution)).await
 }
 
 pub(crate) async fn cancel(
@@ -271,8 +264,8 @@ pub(crate) async fn cancel(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let request = Request::of(&headers, &client.keys, &["cancel", &id], &body)?;
-    done_once(&api, client, request, id, Deed::Cancel).await
+    let request = Request::of(&headers, &client.key_owner, &["cancel", &id], &body)?;
+    perform_once(&api, client, request, id, RunOperation::Cancel).await
 }
 
 pub(crate) async fn remove(
@@ -281,33 +274,33 @@ pub(crate) async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let store = store(&api)?;
-    let last = Box::pin(done(&api, client, &id, Deed::Remove)).await?;
+    let last = Box::pin(perform(&api, client, &id, RunOperation::Remove)).await?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
     store.remove(&id).await?;
     Ok(last)
 }
 
-/// What is done to a run.
-enum Deed {
-    Look,
+/// An operation on a run.
+enum RunOperation {
+    Show,
     Submit(Vec<Submission>),
     Resolve(SuspensionId, Resolution),
-    /// Gives the run up. Fails where it is over otherwise, for then nothing was given up.
+    /// Cancels the run. Fails if the run has already ended, since nothing was cancelled.
     Cancel,
-    /// Gives up what is left of the run, which is to be forgotten.
+    /// Cancels what is left of the run, which is then deleted.
     Remove,
 }
 
-/// Does it once, if the request carries a key.
-async fn done_once(
+/// Performs the operation, only once if the request carries an idempotency key.
+async fn perform_once(
     api: &Api,
     client: Arc<Client>,
     request: Option<Request>,
     id: String,
-    deed: Deed,
+    operation: RunOperation,
 ) -> Result<Response, Problem> {
     let own = api.clone();
-    let work = async move { Box::pin(done(&own, client, &id, deed)).await.into_response() };
+    let work = async move { Box::pin(perform(&own, client, &id, operation)).await.into_response() };
     api.idempotency().once_if(api, request, Box::pin(work)).await
 }
 
@@ -315,7 +308,7 @@ fn unknown() -> Problem {
     Problem::not_found("there is no such run")
 }
 
-/// A turn in which the calls of a run go on: in the session they were made in.
+/// A turn for the calls of a run, in their original session.
 fn turn_of(client: &Client, run: &Run) -> Turn {
     let session = run.outstanding().find_map(|one| one.session()).map(str::to_owned);
     client.turn(|options| match session {
@@ -324,7 +317,7 @@ fn turn_of(client: &Client, run: &Run) -> Turn {
     })
 }
 
-/// Takes over what others have decided, ends what has expired, and keeps that.
+/// Applies decisions of others, ends expired calls, and stores the result.
 async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn RunStore) -> Result<(), Problem> {
     let before = run.record().clone();
     run.expire(turn).await?;
@@ -334,44 +327,52 @@ async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn RunStore) -> Result<(
     Ok(())
 }
 
-/// Does it, keeps what came of it, and shows the run. A call that goes on is not left halfway because
-/// whoever let it go on has hung up.
-async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Response, Problem> {
+/// Performs the operation, stores the result and returns the run. The work continues even if the
+/// client disconnects.
+async fn perform(
+    api: &Api,
+    client: Arc<Client>,
+    id: &str,
+    operation: RunOperation,
+) -> Result<Response, Problem> {
     let store = store(api)?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
-    api.to_the_end(Box::pin(async move {
+    api.run_to_completion(Box::pin(async move {
         let record = store.load(&id).await?.ok_or_else(unknown)?;
         let mut run = Run::from_record(record);
         let turn = turn_of(&client, &run);
-        // Answered alike whether it is another's or there is none.
+        // Runs of others get the same answer as runs that do not exist.
         if run.record().identity() != turn.identity() {
             return Err(unknown());
         }
         let before = run.record().clone();
-        let (cancels, removes) = (matches!(deed, Deed::Cancel), matches!(deed, Deed::Remove));
-        let outcome = Entered::withdraw_if_ended(&turn, async {
-            match deed {
-                Deed::Look => Ok(()),
-                Deed::Submit(outputs) => run.submit(&turn, outputs).await,
-                Deed::Resolve(call, resolution) => run.resolve(&turn, &call, resolution).await,
-                Deed::Cancel | Deed::Remove => run.cancel(&turn).await,
+        let (cancels, removes) =
+            (matches!(operation, RunOperation::Cancel), matches!(operation, RunOperation::Remove));
+        let outcome = AdmittedRequest::withdraw_if_ended(&turn, async {
+            match operation {
+                RunOperation::Show => Ok(()),
+                RunOperation::Submit(outputs) => run.submit(&turn, outputs).await,
+                RunOperation::Resolve(call, resolution) => {
+                    run.resolve(&turn, &call, resolution).await
+                }
+                RunOperation::Cancel | RunOperation::Remove => run.cancel(&turn).await,
             }
         });
         let outcome = Box::pin(outcome).await;
-        // Whatever went wrong: what was done before is kept, and time goes on.
+        // On any error, store what has been done so far; other calls may have expired as well.
         run.expire(&turn).await?;
         if run.record() != &before {
             run.save(&*store).await?;
         }
         let state = run.state();
         match outcome {
-            // A run that others have brought to its end can be forgotten.
+            // A run that others have completed can be deleted, too.
             Err(_) if removes && state != RunState::RequiresAction => {}
             outcome => outcome?,
         }
         if cancels && state != RunState::Cancelled {
             let detail = format!(
-                "the run is {}: every call has its answer, and nothing was left to cancel",
+                "the run is {}: every call has its answer, so there is nothing to cancel",
                 state.as_str()
             );
             return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));

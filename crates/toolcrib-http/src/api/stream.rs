@@ -1,4 +1,4 @@
-//! Calls as streams of server-sent events: what they say while they run, and their answer.
+//! Calls as streams of server-sent events: their output while they run, and their answer.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,54 +13,55 @@ use toolcrib_core::Answer;
 use toolcrib_core::events::{CallStream, ChannelOptions, EventReader, Listeners, OutputChannel};
 use tracing::{Instrument as _, Span};
 
-use super::calls::{BatchResult, Calls, kept, start, start_batch};
+use super::calls::{BatchResult, PreparedCalls, start, start_batch, store_run};
 use super::result::CallResult;
 use super::run_body::RunBody;
-use super::{Api, written};
+use super::{Api, json_text};
 use crate::api::problem::Problem;
 use crate::auth::client::Client;
 
-/// How often a silent stream says that it is alive.
-const ALIVE: Duration = Duration::from_secs(15);
+/// The interval of keep-alive messages on a silent stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The work, which ends in the last event.
-type Work = Pin<Box<dyn Future<Output = Event> + Send>>;
+/// The work, whose result becomes the last event.
+type FinalEvent = Pin<Box<dyn Future<Output = Event> + Send>>;
 
-/// What is still to come of a stream.
-struct Telling {
+/// The rest of a stream.
+struct EventBody {
     reader: EventReader,
-    /// `None` once it is done.
-    work: Option<Work>,
-    last: Option<Event>,
+    /// `None` when it is done.
+    work: Option<FinalEvent>,
+    final_event: Option<Event>,
 }
 
-/// One call, with everything it says, and what the calls made from within it say.
-pub(super) fn call(api: &Api, client: &Client, calls: Calls) -> Response {
+/// Streams one call with all its output, including that of nested calls.
+pub(super) fn call(api: &Api, client: &Client, calls: PreparedCalls) -> Response {
     let (stream, reader) = CallStream::new(&ChannelOptions::default());
     let listeners = Listeners::new().with_stream(stream);
-    let turn = client.turn(|options| calls.over(options).listeners(listeners));
+    let turn = client.turn(|options| calls.add_options(options).listeners(listeners));
     let api = api.clone();
     let work = async move {
         let Some(call) = calls.ready.into_iter().next() else {
-            return problem(&Problem::unfit("there is no call"));
+            return problem(&Problem::unprocessable("the request contains no call"));
         };
         match start(&api, &turn, call).await {
-            Answer::Done(result) => last("result", &CallResult::from(&result)),
-            waits @ Answer::Suspended(_) => match kept(&api, &turn, vec![waits]).await {
-                Ok(run) => last("run", &RunBody::from(&run)),
+            Answer::Done(result) => final_event("result", &CallResult::from(&result)),
+            waits @ Answer::Suspended(_) => match store_run(&api, &turn, vec![waits]).await {
+                Ok(run) => final_event("run", &RunBody::from(&run)),
                 Err(error) => problem(&error),
             },
         }
     };
-    told(reader, work)
+    stream_events(reader, work)
 }
 
-/// Several calls on one ordered channel: the first to speak is presented until it has ended.
-pub(super) fn batch(api: &Api, client: &Client, calls: Calls) -> Response {
-    let overflow = client.turn(|options| calls.over(options)).overflow();
+/// Streams several calls on one ordered channel: the first call that produces output is streamed
+/// until it has ended.
+pub(super) fn batch(api: &Api, client: &Client, calls: PreparedCalls) -> Response {
+    let overflow = client.turn(|options| calls.add_options(options)).overflow();
     let (channel, reader) = OutputChannel::with_overflow(&ChannelOptions::default(), overflow);
     let listeners = Listeners::new().with_channel(channel);
-    let turn = client.turn(|options| calls.over(options).listeners(listeners));
+    let turn = client.turn(|options| calls.add_options(options).listeners(listeners));
     let api = api.clone();
     let work = async move {
         let answers = start_batch(&api, &turn, calls.ready).await;
@@ -72,63 +73,67 @@ pub(super) fn batch(api: &Api, client: &Client, calls: Calls) -> Response {
             })
             .collect();
         if let Some(results) = results {
-            return last("result", &BatchResult::of(results));
+            return final_event("result", &BatchResult::of(results));
         }
-        match kept(&api, &turn, answers).await {
-            Ok(run) => last("run", &RunBody::from(&run)),
+        match store_run(&api, &turn, answers).await {
+            Ok(run) => final_event("run", &RunBody::from(&run)),
             Err(error) => problem(&error),
         }
     };
-    told(reader, work)
+    stream_events(reader, work)
 }
 
-fn told(reader: EventReader, work: impl Future<Output = Event> + Send + 'static) -> Response {
-    // It is worked on once the request is answered, and is part of it all the same.
-    let work: Work = Box::pin(work.instrument(Span::current()));
-    let telling = Telling { reader, work: Some(work), last: None };
-    let events = stream::unfold(telling, async |mut telling| {
-        let event = telling.next().await?;
-        Some((Ok::<_, Infallible>(event), telling))
+fn stream_events(
+    reader: EventReader,
+    work: impl Future<Output = Event> + Send + 'static,
+) -> Response {
+    // The work runs after the response has started, but still belongs to the request.
+    let work: FinalEvent = Box::pin(work.instrument(Span::current()));
+    let stream = EventBody { reader, work: Some(work), final_event: None };
+    let events = stream::unfold(stream, async |mut stream| {
+        let event = stream.next().await?;
+        Some((Ok::<_, Infallible>(event), stream))
     });
     let mut response =
-        Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
-    // A proxy that collects what it passes on would make a stream of it no more.
+        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    // A buffering proxy would defeat streaming.
     let header = axum::http::HeaderValue::from_static("no");
     response.headers_mut().insert("x-accel-buffering", header);
     response
 }
 
-impl Telling {
+impl EventBody {
     async fn next(&mut self) -> Option<Event> {
         while let Some(work) = &mut self.work {
             tokio::select! {
                 biased;
                 event = self.reader.next() => match event {
-                    Some(event) => return Some(shown(&event)),
-                    // Nothing more is said; the answer is still to come.
-                    None => self.last = Some(work.as_mut().await),
+                    Some(event) => return Some(call_event(&event)),
+                    // There are no more events; the answer is still to come.
+                    None => self.final_event = Some(work.as_mut().await),
                 },
-                answer = work.as_mut() => self.last = Some(answer),
+                answer = work.as_mut() => self.final_event = Some(answer),
             }
-            if self.last.is_some() {
-                // Calls that wait for somebody may stay at work; what they say from now on is not for here.
+            if self.final_event.is_some() {
+                // Suspended calls may keep running; their further output does not belong to this
+                // stream.
                 self.reader.finish();
                 self.work = None;
             }
         }
         match self.reader.next().await {
-            Some(event) => Some(shown(&event)),
-            None => self.last.take(),
+            Some(event) => Some(call_event(&event)),
+            None => self.final_event.take(),
         }
     }
 }
 
-fn shown(event: &toolcrib_core::events::Event) -> Event {
+fn call_event(event: &toolcrib_core::events::Event) -> Event {
     named(event.name(), &event.to_value().to_string()).id(event.sequence().to_string())
 }
 
-fn last(name: &str, body: &impl Serialize) -> Event {
-    named(name, &written(body).unwrap_or_else(|_| Value::Null.to_string()))
+fn final_event(name: &str, body: &impl Serialize) -> Event {
+    named(name, &json_text(body).unwrap_or_else(|_| Value::Null.to_string()))
 }
 
 fn problem(problem: &Problem) -> Event {

@@ -1,4 +1,4 @@
-//! What tools there are.
+//! Lists, describes and searches tools.
 
 use std::sync::Arc;
 
@@ -19,44 +19,44 @@ use crate::api::query::Query;
 use crate::api::route_table::PAGE_MAX;
 use crate::auth::client::Client;
 
-/// The media type of the tools as a text.
+/// The media type of the tools as a prompt.
 pub(crate) const PROMPT_MEDIA_TYPE: &str = "text/plain; charset=utf-8";
 
 /// A page of tools.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ToolList {
-    /// The number of the registry's snapshot: equal numbers mean equal tools.
+    /// The generation of the registry: equal numbers mean equal tools.
     generation: u64,
     /// The tools, sorted by name.
     tools: Vec<Described>,
-    /// Where the next page begins: pass it as `after`. Absent on the last page.
+    /// The cursor of the next page, to pass as `after`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// A tool as its definition has it.
+/// The definition of a tool.
 #[derive(Serialize)]
 #[serde(transparent)]
 pub(crate) struct Described(Value);
 
-/// What every definition says. Whatever else it says is there under the names of `show --json`.
+/// The members of every definition. Other members have the names of `show --json`.
 #[derive(JsonSchema)]
 #[schemars(rename = "Tool")]
 #[expect(dead_code, reason = "the shape of what `ToolDefinition::to_value` makes")]
-struct Shape {
-    /// The name it is called by.
+struct DefinitionShape {
+    /// The name to call it by.
     name: String,
     /// A name for people.
     title: Option<String>,
     /// What it does, for a model.
     description: String,
-    /// The family it belongs to.
+    /// Its category.
     category: String,
     /// The JSON Schema of its arguments.
     input_schema: Map<String, Value>,
-    /// The JSON Schema of its data.
+    /// The JSON Schema of its structured data.
     output_schema: Option<Map<String, Value>>,
-    /// What it does to the world.
+    /// Its effects.
     annotations: Hints,
 }
 
@@ -68,28 +68,28 @@ struct Hints {
     read_only: bool,
     /// It may destroy something.
     destructive: bool,
-    /// Called again with the same arguments, it changes nothing more.
+    /// Repeating it with the same arguments has no further effect.
     idempotent: bool,
-    /// It deals with things outside.
+    /// It interacts with external systems.
     open_world: bool,
 }
 
 impl JsonSchema for Described {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Shape::schema_name()
+        DefinitionShape::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Shape::json_schema(generator)
+        DefinitionShape::json_schema(generator)
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Found {
-    /// How many tools the words fit.
+pub(crate) struct SearchResult {
+    /// How many tools match.
     found: usize,
-    /// The best of them.
+    /// The best matches.
     tools: Vec<Hit>,
 }
 
@@ -104,12 +104,12 @@ struct Hit {
 
 fn described(definition: &Arc<ToolDefinition>) -> Described {
     let mut value = definition.to_value();
-    // What only reads destroys nothing, whatever the default of `destructive` is.
+    // A read-only tool is never destructive, whatever the default of `destructive` is.
     value["annotations"]["destructive"] = definition.annotations().may_destroy().into();
     Described(value)
 }
 
-/// Names that may have been meant, as the end of a clause; empty without any.
+/// Similar names, as the end of a clause; empty if there are none.
 pub(super) fn did_you_mean(near: &[&str]) -> String {
     let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
     if near.is_empty() {
@@ -144,7 +144,7 @@ pub(crate) async fn list(
     Ok(json(StatusCode::OK, &list))
 }
 
-/// The tools as a text for models that know no tools.
+/// The tools as a prompt for models without tool support.
 pub(crate) async fn prompt(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
@@ -172,7 +172,7 @@ pub(crate) async fn describe(
     let definition = turn.describe(&name).ok_or_else(|| {
         let near = did_you_mean(&turn.near(&name));
         Problem::not_found(format!(
-            "there is no tool `{}` here; GET /v1/tools lists all{near}",
+            "there is no tool `{}` here; GET /v1/tools lists all tools{near}",
             visible(&name)
         ))
     })?;
@@ -187,13 +187,14 @@ pub(crate) async fn search(
     let words = query.text("q").filter(|words| !words.trim().is_empty());
     let limit = query.count("limit", 10, 1000)?;
     query.finish()?;
-    let words =
-        words.ok_or_else(|| Problem::unfit("say what the tool is for: /v1/search?q=disk+space"))?;
+    let words = words.ok_or_else(|| {
+        Problem::unprocessable("describe what the tool is for: /v1/search?q=disk+space")
+    })?;
     let turn = turn(&client);
     let found = turn.search(&words, usize::MAX);
     let hits = found.iter().take(limit).map(|tool| Hit {
         name: tool.definition.name().to_owned(),
         description: tool.definition.description().to_owned(),
     });
-    Ok(json(StatusCode::OK, &Found { found: found.len(), tools: hits.collect() }))
+    Ok(json(StatusCode::OK, &SearchResult { found: found.len(), tools: hits.collect() }))
 }

@@ -1,9 +1,9 @@
-//! Which `Host` and `Origin` values are served.
+//! Rules for allowed `Host` and `Origin` values.
 
 use axum::http::Uri;
 use axum::http::uri::Authority;
 
-/// A host with an optional port, compared without regard to case.
+/// A host with an optional port, compared case-insensitively.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostRule {
     host: String,
@@ -11,11 +11,11 @@ pub(crate) struct HostRule {
 }
 
 impl HostRule {
-    /// Reads `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`; nothing else.
+    /// Parses `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, and nothing else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
-        // `user@host` names somebody; `host:` and `host:99999` have a port that is none.
+        // Reject `user@host`, and the invalid ports of `host:` and `host:99999`.
         let plain = !text.contains('@') && !host.is_empty();
         let port = authority.port_u16();
         let said_port = text.len() > host.len();
@@ -23,7 +23,7 @@ impl HostRule {
             .then(|| Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Whether a request for `asked` may pass. A rule without a port fits any port.
+    /// Whether a request for `asked` may pass. A rule without a port matches any port.
     pub(crate) fn admits(&self, asked: &Self) -> bool {
         self.host == asked.host && self.port.is_none_or(|port| asked.port == Some(port))
     }
@@ -37,7 +37,7 @@ impl HostRule {
     }
 }
 
-/// Where a web page comes from; the port is the scheme's own where none is written.
+/// The origin of a web page; without a port, the default port of the scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OriginRule {
     scheme: &'static str,
@@ -46,8 +46,8 @@ pub(crate) struct OriginRule {
 }
 
 impl OriginRule {
-    /// Reads `http://name[:port]` or `https://name[:port]`, as browsers send it. `null`, other
-    /// schemes, paths and wildcards are no origins here.
+    /// Parses `http://name[:port]` or `https://name[:port]`, as browsers send it. `null`, other
+    /// schemes, paths and wildcards are not accepted.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let uri: Uri = text.parse().ok()?;
         let (scheme, default_port) = match uri.scheme_str()? {
@@ -56,7 +56,7 @@ impl OriginRule {
             _ => return None,
         };
         let authority = uri.authority()?.as_str();
-        // A browser sends no path; the parser reads its absence as `/`.
+        // A browser sends no path; the parser reports its absence as `/`.
         let bare = text.len() == scheme.len() + "://".len() + authority.len();
         let HostRule { host, port } = HostRule::parse(authority).filter(|_| bare)?;
         Some(Self { scheme, host, port: port.unwrap_or(default_port) })
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_compared_whole_and_without_case() {
+    fn hosts_are_compared_exactly_but_case_insensitively() {
         assert!(admits("localhost:7777", "LOCALHOST:7777"));
         assert!(admits("[::1]:7777", "[::1]:7777"));
         assert!(!admits("localhost:7777", "localhost:7778"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn an_invalid_host_is_refused() {
         for text in
             ["", "a b", "user@localhost", "localhost:", "localhost:99999", "http://localhost"]
         {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_without_a_port_is_its_scheme_s_port() {
+    fn an_origin_without_a_port_has_the_default_port() {
         let parse = |text| OriginRule::parse(text).unwrap();
         assert_eq!(parse("https://app.example"), parse("https://APP.example:443"));
         assert_ne!(parse("https://app.example"), parse("http://app.example"));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn an_invalid_origin_is_refused() {
         for text in
             ["null", "*", "app.example", "file:///etc", "https://app.example/", "https://a@b"]
         {

@@ -1,5 +1,4 @@
-//! The check in front of everything that does something: whose token is it, what may they do, and is
-//! it their turn?
+//! Authentication, authorization and rate limits of requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +13,14 @@ use axum::response::{IntoResponse as _, Response};
 use crate::Right;
 use crate::api::problem::Problem;
 use crate::auth::client::{ANYONE, Client, Clients};
-use crate::auth::client_limits::{Counted, Pass, TooMuch};
+use crate::auth::client_limits::{CountedBody, LimitExceeded, Permit};
 use crate::auth::clients::LiveClients;
-use crate::auth::entitlement::{Ended, Entered};
+use crate::auth::entitlement::{AdmittedRequest, EntitlementLost};
 use crate::auth::revocation::UntilRevoked;
 use crate::auth::right::Access;
 use crate::observability::request_log::Caller;
 
-/// Lets a request pass whose client has the right, and hands on who it is.
+/// Lets a request pass if its client has the right, and attaches the client to it.
 pub(crate) async fn require(
     State((clients, access)): State<(Arc<LiveClients>, Access)>,
     mut request: Request,
@@ -29,7 +28,7 @@ pub(crate) async fn require(
 ) -> Response {
     let clients = clients.now();
     let (client, pass) = match enter(&clients, access, request.headers()) {
-        Ok(entered) => entered,
+        Ok(admitted) => admitted,
         Err(refused) => {
             let caller = refused.caller().cloned();
             let mut response = refused.into_response();
@@ -39,84 +38,89 @@ pub(crate) async fn require(
             return response;
         }
     };
-    // Where one of several rights is enough, the request goes on as long as the client has that one.
+    // If one of several rights suffices, the request depends on the one that the client has.
     let right = access.rights().iter().copied().find(|right| client.may(*right));
-    let entered = client.let_in(right.unwrap_or(Right::Call), called_tool(request.uri().path()));
+    let admitted =
+        client.admit_request(right.unwrap_or(Right::Call), called_tool(request.uri().path()));
     request.extensions_mut().insert(Arc::clone(client));
     let pass = Arc::new(pass);
-    let answered = entered.clone().during(Arc::clone(&pass).during(next.run(request)));
-    let mut response = unless_ended(entered.clone(), answered).await;
-    response = response.map(|body| while_good(entered, Counted::new(body, pass)));
+    let answered = admitted.clone().during(Arc::clone(&pass).during(next.run(request)));
+    let mut response = unless_ended(admitted.clone(), answered).await;
+    response = response.map(|body| while_good(admitted, CountedBody::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));
     response
 }
 
-/// Finds out who asks, and lets them in if they may and it is their turn.
+/// Identifies the client and admits its request, if its rights and limits allow it.
 fn enter<'c>(
     clients: &'c Clients,
     access: Access,
     headers: &HeaderMap,
-) -> Result<(&'c Arc<Client>, Pass), Refused<'c>> {
-    let client = client(clients, headers).map_err(Refused::Unknown)?;
+) -> Result<(&'c Arc<Client>, Permit), Refusal<'c>> {
+    let client = client(clients, headers).map_err(Refusal::Unknown)?;
     let rights = access.rights();
     if !rights.iter().any(|right| client.may(*right)) {
-        return Err(Refused::Forbidden(client, access));
+        return Err(Refusal::Forbidden(client, access));
     }
-    match client.gate.enter() {
+    match client.limits.enter() {
         Ok(pass) => Ok((client, pass)),
-        Err(limit) => Err(Refused::TooMuch(client, limit)),
+        Err(limit) => Err(Refusal::LimitExceeded(client, limit)),
     }
 }
 
-/// Waits for an answer as long as the client may have it.
-async fn unless_ended(entered: Entered, answered: impl Future<Output = Response>) -> Response {
+/// Waits for an answer while the client is still entitled to it.
+async fn unless_ended(
+    admitted: AdmittedRequest,
+    answered: impl Future<Output = Response>,
+) -> Response {
     tokio::select! {
         biased;
-        ended = entered.ended() => refusal(ended),
+        ended = admitted.ended() => refusal(ended),
         response = answered => response,
     }
 }
 
-/// The answer to a request that may not go on.
-fn refusal(ended: Ended) -> Response {
+/// The answer to a request whose client has lost its entitlement.
+fn refusal(ended: EntitlementLost) -> Response {
     match ended {
-        Ended::Revoked => challenge(WRONG_TOKEN, &ended.to_string()),
-        Ended::Right(_) | Ended::Calls => {
+        EntitlementLost::Revoked => challenge(WRONG_TOKEN, &ended.to_string()),
+        EntitlementLost::Right(_) | EntitlementLost::Calls => {
             Problem::new(StatusCode::FORBIDDEN, ended.to_string()).into_response()
         }
     }
 }
 
-/// The tool that a request with this path calls, if it calls just one and the path names it plainly.
+/// The tool that a request with this path calls, if it calls exactly one and the path has no
+/// escapes.
 fn called_tool(path: &str) -> Option<Arc<str>> {
     let name = path.strip_prefix("/v1/tools/")?.strip_suffix("/call")?;
     (!name.contains(['/', '%'])).then(|| name.into())
 }
 
-/// The body of an answer that breaks off once the client may not have it any more. One that is whole
-/// already is sent as it is.
-fn while_good(entered: Entered, body: Counted) -> Body {
+/// A response body that is aborted when the client loses its entitlement. A body that is complete
+/// is sent unchanged.
+fn while_good(admitted: AdmittedRequest, body: CountedBody) -> Body {
     if body.size_hint().exact().is_some() {
         Body::new(body)
     } else {
-        Body::new(UntilRevoked::new(body, entered))
+        Body::new(UntilRevoked::new(body, admitted))
     }
 }
 
-/// Why somebody is not let in.
+/// Why a request is refused.
 #[derive(Debug)]
-enum Refused<'c> {
+enum Refusal<'c> {
     Unknown(Challenge),
     Forbidden(&'c Client, Access),
-    TooMuch(&'c Client, TooMuch),
+    LimitExceeded(&'c Client, LimitExceeded),
 }
 
-impl<'c> Refused<'c> {
-    /// Who has asked, if that is known.
+impl<'c> Refusal<'c> {
+    /// The client, if it is known.
     fn caller(&self) -> Option<&'c Arc<str>> {
         match self {
             Self::Unknown(_) => None,
-            Self::Forbidden(client, _) | Self::TooMuch(client, _) => Some(&client.name),
+            Self::Forbidden(client, _) | Self::LimitExceeded(client, _) => Some(&client.name),
         }
     }
 
@@ -129,14 +133,15 @@ impl<'c> Refused<'c> {
                 let rights = rights.join(" or ");
                 let detail = if &*client.name == ANYONE {
                     format!(
-                        "the server asks for no token (`server.no_auth`), and without one nobody has the \
+                        "the server requires no token (`server.no_auth`), and without a token nobody has the \
                          right {rights}: start it with a token"
                     )
                 } else {
                     let name = &client.name;
-                    // Whoever calls tools must not be told to ask for the right to approve its own calls.
+                    // Do not tell a client that calls tools to request the right to approve its own
+                    // calls.
                     let remedy = if access.rights().contains(&Right::Approve) {
-                        "calls that wait are decided on by a person, not by the client that made them"
+                        "a person decides on waiting calls, not the client that made them"
                     } else {
                         "the operator of the server grants rights in its config (`server.tokens`)"
                     };
@@ -144,7 +149,7 @@ impl<'c> Refused<'c> {
                 };
                 Problem::new(StatusCode::FORBIDDEN, detail).into_response()
             }
-            Self::TooMuch(_, limit) => too_much(limit).into_response(),
+            Self::LimitExceeded(_, limit) => limit_exceeded(limit).into_response(),
         }
     }
 }
@@ -159,7 +164,7 @@ fn client<'a>(clients: &'a Clients, headers: &HeaderMap) -> Result<&'a Arc<Clien
     }
 }
 
-/// Why nobody knows who asks.
+/// Why a client is unknown.
 #[derive(Debug, Clone, Copy)]
 enum Challenge {
     NoToken,
@@ -169,18 +174,20 @@ enum Challenge {
 impl Challenge {
     fn into_response(self) -> Response {
         let (challenge, detail) = match self {
-            // RFC 6750 wants no error code where no token was sent.
+            // RFC 6750 requires no error code if no token was sent.
             Self::NoToken => (
                 r#"Bearer realm="toolcrib""#,
                 "a token is needed: send the header `Authorization: Bearer TOKEN`",
             ),
-            Self::WrongToken => (WRONG_TOKEN, "the token is wrong: use one that the server knows"),
+            Self::WrongToken => {
+                (WRONG_TOKEN, "the token is invalid: use one that the server knows")
+            }
         };
         self::challenge(challenge, detail)
     }
 }
 
-/// What RFC 6750 has an answer say to a token that is not good.
+/// The challenge of RFC 6750 for an invalid token.
 const WRONG_TOKEN: &str = r#"Bearer realm="toolcrib", error="invalid_token""#;
 
 fn challenge(challenge: &'static str, detail: &str) -> Response {
@@ -189,18 +196,20 @@ fn challenge(challenge: &'static str, detail: &str) -> Response {
     response
 }
 
-fn too_much(limit: TooMuch) -> Problem {
+fn limit_exceeded(limit: LimitExceeded) -> Problem {
     let (detail, wait) = match limit {
-        TooMuch::Often(wait) => ("this client asks too often: wait as Retry-After says", wait),
-        TooMuch::AtOnce => (
-            "as many requests of this client are being answered as it may have at once: wait for one",
+        LimitExceeded::Rate(wait) => {
+            ("this client sends too many requests: wait as Retry-After says", wait)
+        }
+        LimitExceeded::Concurrency => (
+            "this client has too many concurrent requests: retry when one has finished",
             Duration::from_secs(1),
         ),
     };
     Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(wait)
 }
 
-/// The token of the one `Authorization` header; the scheme's case does not matter.
+/// The token of a single `Authorization` header; the scheme is case-insensitive.
 fn offered(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };

@@ -1,4 +1,4 @@
-//! Who asks: the owner of a token, and all that goes with it.
+//! Clients: the owners of tokens, with their rights, limits and sessions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,16 +12,16 @@ use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::{ContextValues, Identity};
 
-use crate::auth::client_limits::Gate;
-use crate::auth::entitlement::{Authority, Entered, Entitlement};
+use crate::auth::client_limits::ClientLimits;
+use crate::auth::entitlement::{AdmittedRequest, Authority, Entitlement};
 use crate::settings::ClientConfig;
 use crate::{Backend, HttpError, Right, ServerConfig, Token, TokenHash};
 
-/// The name of the client of a server that asks for no token.
+/// The name of the only client of a server without authentication.
 pub(crate) const ANYONE: &str = "anyone";
 
-/// Whose idempotency keys the operator's are. No client can have this name: those of clients have a
-/// prefix.
+/// The owner of the operator's idempotency keys. No client can have this name, since those of
+/// clients have a prefix.
 const OPERATOR: &str = "operator";
 
 /// The name of the client of the owner's socket. No client in the config can have it.
@@ -31,106 +31,109 @@ const OWNER: &str = "owner";
 pub(crate) struct Client {
     /// Its name in the config; for logs and metrics.
     pub(crate) name: Arc<str>,
-    /// Whose idempotency keys it uses: never those of a client that only has the same name.
-    pub(crate) keys: Arc<str>,
-    /// All that the settings say of it, to tell after a reload whether it is still the same.
-    described: Value,
-    /// What it may do, for as long as its entry does not change.
+    /// The owner of its idempotency keys, which differs from that of another client with the same
+    /// name.
+    pub(crate) key_owner: Arc<str>,
+    /// All its settings, to detect after a reload whether it has changed.
+    settings_value: Value,
+    /// What it may do, while its entry does not change.
     entitlement: Arc<Entitlement>,
-    /// Tells what it let in of changes; shared with all clients that this token had before.
+    /// Notifies its running requests of changes; shared with earlier clients of the same token.
     authority: Arc<Authority>,
-    /// Its own MCP server, which ends its sessions.
+    /// Its own MCP server, through which its sessions are ended.
     server: McpServer,
     turn: TurnOptions,
-    /// What tells it from another client of the same name: a fingerprint of its token's hash. None
-    /// where nobody else can have the name.
+    /// Distinguishes it from another client with the same name: a fingerprint of its token's hash.
+    /// None if no other client can have the name.
     token_key: Option<Arc<str>>,
     executor: Executor,
-    pub(crate) gate: Gate,
+    pub(crate) limits: ClientLimits,
     mcp: McpHttpService,
-    /// What its services of MCP are made with; their sessions have one bound.
+    /// The options of its MCP services, which share one session limit.
     options: McpHttpOptions,
-    /// The toolset beyond which it sees nothing.
-    bound: Option<Arc<str>>,
-    /// The same over one toolset each, made when they are first asked for.
-    narrowed: Arc<Mutex<HashMap<String, Narrowed>>>,
-    make: Arc<Make>,
+    /// The toolset that it is limited to.
+    fixed_toolset: Option<Arc<str>>,
+    /// MCP services for other toolsets, created on first use.
+    toolset_services: Arc<Mutex<HashMap<String, ToolsetService>>>,
+    factory: Arc<McpFactory>,
 }
 
-/// A client without a limit of its own may have one in so many connections busy.
+/// A client without a limit of its own may use one in this many connections.
 const SHARE_OF_CONNECTIONS: usize = 4;
 
-/// MCP over one toolset, as it was when the service was made.
-struct Narrowed {
+/// An MCP service for one toolset, as the toolset was when the service was created.
+struct ToolsetService {
     toolset: Toolset,
     server: McpServer,
     service: McpHttpService,
 }
 
-/// What services of MCP are made of.
-struct Make {
+/// The dependencies of MCP services.
+struct McpFactory {
     backend: Arc<dyn Backend>,
     mcp: McpServer,
     options: McpHttpOptions,
 }
 
-/// Why a client is not served over a toolset.
+/// Why a client cannot use a toolset.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NoToolset {
-    /// The server has none of that name.
+pub(crate) enum ToolsetError {
+    /// The server has no toolset with that name.
     Unknown,
-    /// The client is bound to this one.
+    /// The client is limited to this toolset.
     Bound(Arc<str>),
 }
 
 impl Client {
-    /// MCP over all its tools.
+    /// The MCP service for all its tools.
     pub(crate) fn mcp(&self) -> &McpHttpService {
         &self.mcp
     }
 
-    /// MCP over one toolset. A client that is bound to one is not told which others there are.
-    pub(crate) fn mcp_within(&self, toolset: &str) -> Result<McpHttpService, NoToolset> {
-        if let Some(bound) = &self.bound {
-            let own = **bound == *toolset;
+    /// The MCP service for one toolset. A client that is limited to a toolset does not learn which
+    /// others exist.
+    pub(crate) fn mcp_within(&self, toolset: &str) -> Result<McpHttpService, ToolsetError> {
+        if let Some(fixed_toolset) = &self.fixed_toolset {
+            let own = **fixed_toolset == *toolset;
             return if own {
                 Ok(self.mcp.clone())
             } else {
-                Err(NoToolset::Bound(Arc::clone(bound)))
+                Err(ToolsetError::Bound(Arc::clone(fixed_toolset)))
             };
         }
-        let found = self.make.backend.toolset(toolset).ok_or(NoToolset::Unknown)?;
-        let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = narrowed.get(toolset) {
+        let found = self.factory.backend.toolset(toolset).ok_or(ToolsetError::Unknown)?;
+        let mut toolset_services =
+            self.toolset_services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = toolset_services.get(toolset) {
             if known.toolset == found {
                 return Ok(known.service.clone());
             }
-            // The toolset has changed: its sessions end, so that none goes on with the tools of before.
+            // The toolset has changed: end its sessions, so that none continues with the old tools.
             known.server.close();
         }
         let server = self.server.for_client(self.turn.clone().toolset(found.clone()));
         let service = server.http_service(self.options.clone());
-        let known = Narrowed { toolset: found, server, service: service.clone() };
-        narrowed.insert(toolset.to_owned(), known);
+        let known = ToolsetService { toolset: found, server, service: service.clone() };
+        toolset_services.insert(toolset.to_owned(), known);
         Ok(service)
     }
 
-    /// Ends what its token let it begin: requests that are being answered, streams and sessions.
+    /// Ends everything that its token has started: running requests, streams and sessions.
     fn revoke(&self) {
         self.authority.revoke();
         self.end_sessions();
     }
 
-    /// Ends its sessions and their calls, which it may not go on with.
+    /// Ends its sessions and their calls, which it is no longer entitled to.
     fn end_sessions(&self) {
-        let narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
-        narrowed.values().for_each(|known| known.server.revoke());
+        let toolset_services = self.toolset_services.lock().unwrap_or_else(PoisonError::into_inner);
+        toolset_services.values().for_each(|known| known.server.revoke());
         self.server.revoke();
     }
 
-    /// Lets in a request that needs this right; `tool` is the one tool that it calls, if it is known to
-    /// call no other.
-    pub(crate) fn let_in(&self, right: Right, tool: Option<Arc<str>>) -> Entered {
+    /// Admits a request that needs this right; `tool` is the only tool that it calls, if that is
+    /// known.
+    pub(crate) fn admit_request(&self, right: Right, tool: Option<Arc<str>>) -> AdmittedRequest {
         self.authority.enter(&self.entitlement, right, tool)
     }
 
@@ -138,31 +141,31 @@ impl Client {
         self.entitlement.has(right)
     }
 
-    /// Whose token it is, and which.
+    /// The holder of its token, and the token.
     fn holder(&self) -> (&str, &Value) {
-        let own = &self.described["own"]["hash"];
-        (&self.keys, if own.is_null() { &self.described["hash"] } else { own })
+        let own = &self.settings_value["own"]["hash"];
+        (&self.key_owner, if own.is_null() { &self.settings_value["hash"] } else { own })
     }
 
-    /// The same client in place of one that had this token before. Once it is in its place, it is told to
-    /// what that one let in; where calls are made as before, it has its sessions.
-    fn in_place_of(mut self, before: &Self) -> Self {
+    /// Replaces a client that had this token before. Its running requests are then told of the
+    /// change; if calls are made in the same way, it also keeps its sessions.
+    fn replacing(mut self, before: &Self) -> Self {
         self.authority = Arc::clone(&before.authority);
         if self.entitlement.has_same_calls(&before.entitlement) {
             self.server = before.server.clone();
             self.mcp = before.mcp.clone();
-            self.narrowed = Arc::clone(&before.narrowed);
+            self.toolset_services = Arc::clone(&before.toolset_services);
         }
         self
     }
 
-    /// Whether it is the operator, or the owner of the server's socket.
+    /// Whether it is the operator or the owner of the server's socket.
     pub(crate) fn is_operator(&self) -> bool {
-        *self.keys == *OPERATOR
+        *self.key_owner == *OPERATOR
     }
 
-    /// What its turns are opened with, if it is the client that made a suspended call and may make
-    /// calls at all; else why not.
+    /// The options of its turns, if it is the client that made a suspended call and may still make
+    /// calls; otherwise the reason.
     fn as_caller(&self, caller: &Caller) -> Result<TurnOptions, &'static str> {
         if self.token_key.as_deref() != caller.client_key() {
             Err("its token was revoked")
@@ -173,12 +176,12 @@ impl Client {
         }
     }
 
-    /// Whether it sees only a part of the tools.
+    /// Whether it is limited to a toolset.
     pub(crate) fn has_toolset(&self) -> bool {
         self.turn.own_toolset().is_some()
     }
 
-    /// A turn over its tools, for one request.
+    /// A turn for one request.
     pub(crate) fn turn(&self, with: impl FnOnce(TurnOptions) -> TurnOptions) -> Turn {
         self.executor.turn(with(self.turn.clone()))
     }
@@ -190,18 +193,18 @@ impl fmt::Debug for Client {
     }
 }
 
-/// All clients, and how they are told apart.
+/// All clients, by token.
 #[derive(Debug)]
 pub(crate) enum Clients {
-    /// Whoever comes: no token is asked for.
+    /// A single client: no token is required.
     Anyone(Arc<Client>),
-    /// By the hashes of their tokens.
+    /// Clients by the hashes of their tokens.
     Named(Vec<(TokenHash, Arc<Client>)>),
 }
 
 impl Clients {
-    /// Whose token that is. It is hashed once and compared with all, so that the time tells nothing of
-    /// which.
+    /// The owner of a token. The token is hashed once and compared with all hashes, so that the
+    /// duration does not reveal which one matches.
     pub(crate) fn by_token(&self, offered: &str) -> Option<&Arc<Client>> {
         let Self::Named(clients) = self else { return None };
         let offered = TokenHash::of(offered);
@@ -221,11 +224,11 @@ impl Clients {
         anyone.into_iter().chain(named.iter().map(|(_, client)| client))
     }
 
-    /// What the client that made a suspended call may do.
+    /// What the client that made a suspended call may do now.
     pub(crate) fn standing(&self, caller: &Caller) -> Standing {
         let Some(name) = caller.client_name() else { return Standing::Unmanaged };
         if name == OWNER {
-            // Whoever owns the server's process is in no table, and nothing revokes them.
+            // The owner of the server's process is not in this table and cannot be revoked.
             return Standing::Unmanaged;
         }
         let known = self.all().find(|client| *client.name == *name);
@@ -237,9 +240,9 @@ impl Clients {
         }
     }
 
-    /// Ends what `next` does not allow any more. Gives the names of the clients that were revoked or
-    /// whose rights have changed.
-    pub(crate) fn give_way_to(&self, next: &Self) -> Vec<Arc<str>> {
+    /// Ends everything that `next` no longer allows. Returns the names of the clients that were
+    /// revoked or whose rights have changed.
+    pub(crate) fn replace_with(&self, next: &Self) -> Vec<Arc<str>> {
         let mut ended = Vec::new();
         for client in self.all() {
             let same = |other: &&Arc<Client>| Arc::ptr_eq(&other.authority, &client.authority);
@@ -249,7 +252,7 @@ impl Clients {
                     true
                 }
                 Some(other) => {
-                    // Before its sessions end, so that whoever is cut off is told why.
+                    // Set this before the sessions end, so that their clients learn the reason.
                     other.authority.set(&other.entitlement);
                     let has_sessions = client.entitlement.has_same_calls(&other.entitlement);
                     if !has_sessions {
@@ -266,37 +269,38 @@ impl Clients {
     }
 }
 
-/// What clients are made of, once it is known where the server listens.
-pub(crate) struct Roster {
-    make: Arc<Make>,
+/// Creates clients, once the server's address is known.
+pub(crate) struct ClientFactory {
+    factory: Arc<McpFactory>,
 }
 
-/// Finds a toolset by its name.
+/// Looks up a toolset by name.
 pub(crate) type Toolsets<'a> = &'a dyn Fn(&str) -> Option<Toolset>;
 
-impl Roster {
+impl ClientFactory {
     pub(crate) fn new(
         backend: &Arc<dyn Backend>,
         mcp: &McpServer,
         options: McpHttpOptions,
     ) -> Self {
-        let make = Make { backend: Arc::clone(backend), mcp: mcp.clone(), options };
-        Self { make: Arc::new(make) }
+        let factory = McpFactory { backend: Arc::clone(backend), mcp: mcp.clone(), options };
+        Self { factory: Arc::new(factory) }
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
-        &self.make.backend
+        &self.factory.backend
     }
 
-    /// The one client of the owner's socket: every right, no limit.
+    /// The only client of the owner's socket, with every right and no limit.
     pub(crate) fn owner(&self) -> Clients {
-        let turn = self.make.backend.turn_options(ContextValues::new());
-        let who = Who { name: OWNER, keys: OPERATOR.into(), rights: Right::ALL.to_vec() };
+        let turn = self.factory.backend.turn_options(ContextValues::new());
+        let who =
+            ClientIdentity { name: OWNER, key_owner: OPERATOR.into(), rights: Right::ALL.to_vec() };
         Clients::Anyone(Arc::new(self.client(who, turn, &ServerConfig::default(), None)))
     }
 
-    /// Makes the clients; `token` is the operator's own, if there is one. Clients of `before` of which
-    /// the settings say the same are taken over with their sessions and limits.
+    /// Creates the clients; `token` is the operator's, if there is one. Clients of `before` with
+    /// the same settings are kept, with their sessions and limits.
     pub(crate) fn clients(
         &self,
         config: &ServerConfig,
@@ -308,34 +312,37 @@ impl Roster {
             let known = before
                 .and_then(|clients| clients.all().find(|other| other.holder() == client.holder()));
             match known {
-                Some(other) if other.described == client.described => Arc::clone(other),
-                Some(other) => Arc::new(client.in_place_of(other)),
+                Some(other) if other.settings_value == client.settings_value => Arc::clone(other),
+                Some(other) => Arc::new(client.replacing(other)),
                 None => Arc::new(client),
             }
         };
         let host_turn = || {
-            let turn = self.make.backend.turn_options(ContextValues::new());
+            let turn = self.factory.backend.turn_options(ContextValues::new());
             within(turn, config, None, toolsets)
         };
         if config.no_auth {
-            // Whoever is on this machine: what changes the server, and what a person should decide,
-            // needs a token.
+            // Any local process can connect, so operations and decisions need a token.
             let rights = vec![Right::Call, Right::Observe];
-            let who = Who { name: ANYONE, keys: ANYONE.into(), rights };
+            let who = ClientIdentity { name: ANYONE, key_owner: ANYONE.into(), rights };
             let anyone = self.client(who, host_turn()?, config, None);
             return Ok(Clients::Anyone(kept(anyone)));
         }
         let mut clients = Vec::new();
         if let Some(token) = token {
             let rights = Right::ALL.to_vec();
-            let who = Who { name: OPERATOR, keys: OPERATOR.into(), rights };
+            let who = ClientIdentity { name: OPERATOR, key_owner: OPERATOR.into(), rights };
             let mut operator = self.client(who, host_turn()?, config, None);
-            operator.described["hash"] = token.hash().to_string().into();
+            operator.settings_value["hash"] = token.hash().to_string().into();
             clients.push((token.hash(), kept(operator)));
         }
         for (name, own) in &config.tokens {
             let turn = self.turn_of(name, config, own, toolsets)?;
-            let who = Who { name, keys: format!("tokens.{name}"), rights: own.rights.clone() };
+            let who = ClientIdentity {
+                name,
+                key_owner: format!("tokens.{name}"),
+                rights: own.rights.clone(),
+            };
             let client = self.client(who, turn, config, Some(own));
             clients.push((own.hash.clone(), kept(client)));
         }
@@ -352,7 +359,7 @@ impl Roster {
         let mut values = ContextValues::new();
         let is_stated = |key: &str| own.context.get(key).is_some_and(|value| !value.is_null());
         if !is_stated(Identity::USER) {
-            // Nobody's answers, waiting calls and outputs are another client's.
+            // Clients share no cached answers, waiting calls or outputs.
             values = values.with_identity(&Identity::user(name));
         }
         let is_nobody =
@@ -360,20 +367,20 @@ impl Roster {
         for (key, value) in own.context.iter().filter(|(key, _)| !is_nobody(key)) {
             values = values.with(key.as_str(), value.clone());
         }
-        let turn = self.make.backend.turn_options(values).scope(own.policy.clone());
+        let turn = self.factory.backend.turn_options(values).scope(own.policy.clone());
         within(turn, config, own.toolset.as_deref().map(|toolset| (name, toolset)), toolsets)
     }
 
     fn client(
         &self,
-        who: Who<'_>,
+        who: ClientIdentity<'_>,
         turn: TurnOptions,
         config: &ServerConfig,
         own: Option<&ClientConfig>,
     ) -> Client {
-        // What the host attaches to turns never grants a client the right: its own rights decide.
+        // Options that the host sets never grant a right: the client's own rights decide.
         let turn = turn.may_approve(who.rights.contains(&Right::Approve)).client(who.name);
-        // The operator's may be a new one at every start.
+        // The operator's token may change at every start.
         let token_key = own.map(|own| Fingerprint::of_json(&json!(own.hash)).to_string());
         let token_key: Option<Arc<str>> = token_key.map(Arc::from);
         let turn = match &token_key {
@@ -384,36 +391,37 @@ impl Roster {
         let concurrent = own
             .and_then(|own| own.concurrent)
             .or(config.concurrent.map(std::num::NonZeroUsize::get))
-            // One client of several must not take the connections of all.
+            // A named client must not use up the connections of all.
             .or(own.map(|_| (config.connections / SHARE_OF_CONNECTIONS).max(1)));
-        let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
-        let described = json!({
-            "keys": who.keys,
+        let fixed_toolset =
+            own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
+        let settings_value = json!({
+            "keys": who.key_owner,
             "own": own,
             "rate": rate,
             "concurrent": concurrent,
-            "toolset": bound,
+            "toolset": fixed_toolset,
             "tools": turn.own_toolset(),
         });
-        let server = self.make.mcp.for_client(turn.clone());
-        let executor = self.make.backend.executor().clone();
+        let server = self.factory.mcp.for_client(turn.clone());
+        let executor = self.factory.backend.executor().clone();
         let entitlement = Entitlement::new(who.rights, turn.clone(), own, executor.clone());
         let entitlement = Arc::new(entitlement);
-        let sessions = self.make.backend.mcp_sessions().for_another_client();
-        let options = self.make.options.clone().sessions(sessions);
+        let sessions = self.factory.backend.mcp_sessions().for_another_client();
+        let options = self.factory.options.clone().sessions(sessions);
         Client {
             name: who.name.into(),
-            keys: who.keys.into(),
-            described,
+            key_owner: who.key_owner.into(),
+            settings_value,
             authority: Arc::new(Authority::new(&entitlement)),
             entitlement,
-            gate: Gate::new(rate.map(|rate| rate.0), concurrent),
+            limits: ClientLimits::new(rate.map(|rate| rate.0), concurrent),
             mcp: server.http_service(options.clone()),
             options,
             server,
-            bound: bound.map(Arc::from),
-            narrowed: Arc::default(),
-            make: Arc::clone(&self.make),
+            fixed_toolset: fixed_toolset.map(Arc::from),
+            toolset_services: Arc::default(),
+            factory: Arc::clone(&self.factory),
             executor,
             turn,
             token_key,
@@ -421,7 +429,7 @@ impl Roster {
     }
 }
 
-/// Limits a client to its own toolset, if it has one, or to that of all.
+/// Limits a client to its own toolset, or else to the server's.
 fn within(
     turn: TurnOptions,
     config: &ServerConfig,
@@ -439,9 +447,9 @@ fn within(
     }
 }
 
-/// Who a client is, whatever it is limited to.
-struct Who<'a> {
+/// The identity and rights of a client, without its limits.
+struct ClientIdentity<'a> {
     name: &'a str,
-    keys: String,
+    key_owner: String,
     rights: Vec<Right>,
 }

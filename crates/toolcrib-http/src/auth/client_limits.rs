@@ -1,4 +1,4 @@
-//! How often and how many at once: the limits of one client.
+//! The rate and concurrency limits of one client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,81 +12,82 @@ use tokio::task_local;
 use toolcrib_core::TokenBucket;
 use toolcrib_tool::RateLimit;
 
-/// Lets the requests of one client in, as far as its limits go.
+/// Admits the requests of one client within its limits.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct ClientLimits {
     rate: Option<TokenBucket>,
     slots: Option<Arc<Semaphore>>,
 }
 
-/// A request that was let in. It counts until this is dropped.
+/// A permit for an admitted request, which counts until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct Permit {
     _slot: Option<OwnedSemaphorePermit>,
 }
 
 task_local! {
-    static OWN: Arc<Pass>;
+    static CURRENT: Arc<Permit>;
 }
 
-impl Pass {
-    /// Answers a request that was let in. Where its work goes on without it, it
-    /// [counts](Self::of_this_request) as long as that does.
+impl Permit {
+    /// Runs the answer to an admitted request. Work that continues without the request keeps the
+    /// [permit](Self::of_this_request) until it ends.
     pub(crate) async fn during<T>(self: Arc<Self>, answer: impl Future<Output = T>) -> T {
-        OWN.scope(self, answer).await
+        CURRENT.scope(self, answer).await
     }
 
-    /// The pass of the request that is being answered, if it needed one.
+    /// The permit of the current request, if it has one.
     pub(crate) fn of_this_request() -> Option<Arc<Self>> {
-        OWN.try_with(Arc::clone).ok()
+        CURRENT.try_with(Arc::clone).ok()
     }
 }
 
-/// Why a request was not let in.
+/// Why a request was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooMuch {
-    /// Too many in too short a time: the next may come after this long.
-    Often(Duration),
-    /// So many are being answered already.
-    AtOnce,
+pub(crate) enum LimitExceeded {
+    /// Too many requests in a period: the next one may come after this delay.
+    Rate(Duration),
+    /// Too many concurrent requests.
+    Concurrency,
 }
 
-impl Gate {
+impl ClientLimits {
     pub(crate) fn new(rate: Option<RateLimit>, concurrent: Option<usize>) -> Self {
         let slots =
             concurrent.map(|slots| Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))));
         Self { rate: rate.map(TokenBucket::new), slots }
     }
 
-    /// Lets one in. Never waits: a client that is told to come back knows more than one that hangs.
-    pub(crate) fn enter(&self) -> Result<Pass, TooMuch> {
-        // The slot first: a request that is refused for it has taken no token.
+    /// Admits a request. Never waits: a client that is told to retry knows more than one that
+    /// hangs.
+    pub(crate) fn enter(&self) -> Result<Permit, LimitExceeded> {
+        // Acquire the slot first, so that a request without a slot uses no rate token.
         let slot = match &self.slots {
             None => None,
-            Some(slots) => {
-                Some(Arc::clone(slots).try_acquire_owned().map_err(|_| TooMuch::AtOnce)?)
-            }
+            Some(slots) => Some(
+                Arc::clone(slots).try_acquire_owned().map_err(|_| LimitExceeded::Concurrency)?,
+            ),
         };
         if let Some(rate) = &self.rate {
-            rate.take().map_err(TooMuch::Often)?;
+            rate.take().map_err(LimitExceeded::Rate)?;
         }
-        Ok(Pass { _slot: slot })
+        Ok(Permit { _slot: slot })
     }
 }
 
-/// The body of an answer whose request counts until it is sent, or nobody reads it.
-pub(crate) struct Counted {
+/// A response body whose request counts until the body is sent or dropped.
+pub(crate) struct CountedBody {
     body: Body,
-    _pass: Arc<Pass>,
+    _pass: Arc<Permit>,
 }
 
-impl Counted {
-    pub(crate) fn new(body: Body, pass: Arc<Pass>) -> Self {
+impl CountedBody {
+    pub(crate) fn new(body: Body, pass: Arc<Permit>) -> Self {
         Self { body, _pass: pass }
     }
 }
 
-impl HttpBody for Counted {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -111,21 +112,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slot_is_free_again_once_its_request_is_over() {
-        let gate = Gate::new(None, Some(1));
-        let first = gate.enter().unwrap();
-        assert_eq!(gate.enter().unwrap_err(), TooMuch::AtOnce);
+    async fn a_slot_is_free_after_its_request_ends() {
+        let limits = ClientLimits::new(None, Some(1));
+        let first = limits.enter().unwrap();
+        assert_eq!(limits.enter().unwrap_err(), LimitExceeded::Concurrency);
         drop(first);
-        assert!(gate.enter().is_ok());
+        assert!(limits.enter().is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_finds_no_slot_takes_nothing_from_the_rate() {
-        let gate = Gate::new(Some("2/min".parse().unwrap()), Some(1));
-        let first = gate.enter().unwrap();
-        assert_eq!(gate.enter().unwrap_err(), TooMuch::AtOnce);
+    async fn a_request_without_a_slot_uses_no_rate_tokens() {
+        let limits = ClientLimits::new(Some("2/min".parse().unwrap()), Some(1));
+        let first = limits.enter().unwrap();
+        assert_eq!(limits.enter().unwrap_err(), LimitExceeded::Concurrency);
         drop(first);
-        assert!(gate.enter().is_ok());
-        assert_eq!(gate.enter().unwrap_err(), TooMuch::Often(Duration::from_secs(30)));
+        assert!(limits.enter().is_ok());
+        assert_eq!(limits.enter().unwrap_err(), LimitExceeded::Rate(Duration::from_secs(30)));
     }
 }

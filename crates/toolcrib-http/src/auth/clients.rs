@@ -7,7 +7,7 @@ use toolcrib_core::suspension::Caller;
 
 use crate::auth::client::Clients;
 
-/// The clients as they are now. Requests look them up; a reload replaces them.
+/// The current clients. Requests look them up; a reload replaces them.
 #[derive(Debug)]
 pub(crate) struct LiveClients(RwLock<Arc<Clients>>);
 
@@ -16,24 +16,24 @@ impl LiveClients {
         Self(RwLock::new(Arc::new(clients)))
     }
 
-    /// Those of this moment.
+    /// The current clients.
     pub(crate) fn now(&self) -> Arc<Clients> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets `next` in from now on, and ends what they may not do. Gives the names of those that were
-    /// revoked or whose rights have changed.
+    /// Replaces the clients and ends what `next` no longer allows. Returns the names of those that
+    /// were revoked or whose rights have changed.
     pub(crate) fn replace(&self, next: Clients) -> Vec<Arc<str>> {
         let next = Arc::new(next);
         let before = {
             let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *current, Arc::clone(&next))
         };
-        before.give_way_to(&next)
+        before.replace_with(&next)
     }
 }
 
-/// A call that waited runs with what its client may do when it is decided on.
+/// A suspended call continues with the rights that its client has at the decision.
 impl CallerRights for LiveClients {
     fn standing(&self, caller: &Caller) -> Standing {
         self.now().standing(caller)

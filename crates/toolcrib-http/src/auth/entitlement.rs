@@ -1,4 +1,4 @@
-//! What a token entitles its client to, as it is now: a reload can take it away while requests run.
+//! What a token currently entitles its client to; a reload can change it while requests run.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use toolcrib_core::{Executor, Turn, TurnOptions};
 use crate::Right;
 use crate::settings::ClientConfig;
 
-/// What the holder of a token may do at one moment.
+/// What the holder of a token may do at one time.
 #[derive(Debug)]
 pub(crate) struct Entitlement {
-    /// `None` once the token is none of the server's any more.
+    /// `None` if the token was revoked.
     rights: Option<Vec<Right>>,
-    /// What its turns are opened with.
+    /// The options of its turns.
     turn: TurnOptions,
-    /// The client's own rules and context values, which the turn has as well.
+    /// The client's own rules and context values, which are also part of the turn options.
     rules: Value,
     context: Value,
     executor: Executor,
 }
 
-/// Tells everything that one token let in what the token entitles to now. It lasts as long as the token
-/// is good, through all changes of its client's entry.
+/// Notifies everything that one token has started of changes to its entitlement. It lives as long
+/// as the token is valid, across all changes of its client's entry.
 #[derive(Debug)]
 pub(crate) struct Authority(watch::Sender<Arc<Entitlement>>);
 
-/// Something that a token let in, with what the token entitled to at that moment.
+/// A running request with the entitlement that admitted it.
 #[derive(Debug, Clone)]
-pub(crate) struct Entered {
+pub(crate) struct AdmittedRequest {
     right: Right,
-    /// The one tool that it calls, if it is known to call no other.
+    /// The only tool that it calls, if that is known.
     tool: Option<Arc<str>>,
-    then: Arc<Entitlement>,
+    admitted_with: Arc<Entitlement>,
     now: watch::Receiver<Arc<Entitlement>>,
 }
 
-/// Why something that a token let in may not go on.
+/// Why a running request may not continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Ended {
-    /// The token is none of the server's any more.
+pub(crate) enum EntitlementLost {
+    /// The token was revoked.
     #[error(
         "the token was revoked while this request was being answered: use one that the server knows"
     )]
@@ -54,7 +54,7 @@ pub(crate) enum Ended {
         .0.as_str()
     )]
     Right(Right),
-    /// The client may call less than before.
+    /// The client may call fewer tools than before.
     #[error(
         "a reload of the config changed what this client may call while its request was being answered, \
          and the request may need more than that: see what was done, and make it again if it is allowed"
@@ -74,12 +74,12 @@ impl Entitlement {
         Self { rights: Some(rights), turn, rules, context, executor }
     }
 
-    /// Whether the holder of a token has this right.
+    /// Whether the holder of the token has this right.
     pub(crate) fn has(&self, right: Right) -> bool {
         self.rights.as_ref().is_some_and(|rights| rights.contains(&right))
     }
 
-    /// Whether calls are made with the same tools, rules and values, so that sessions can go on.
+    /// Whether calls use the same tools, rules and values, so that sessions can continue.
     pub(crate) fn has_same_calls(&self, other: &Self) -> bool {
         self.has(Right::Call) == other.has(Right::Call)
             && self.has(Right::Approve) == other.has(Right::Approve)
@@ -87,7 +87,7 @@ impl Entitlement {
             && self.turn.own_toolset() == other.turn.own_toolset()
     }
 
-    /// Whether the other has every right that this one has.
+    /// Whether the other entitlement includes every right of this one.
     pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
         self.rights.iter().flatten().all(|right| other.has(*right))
     }
@@ -108,17 +108,22 @@ impl Authority {
         Self(watch::Sender::new(Arc::clone(entitlement)))
     }
 
-    /// Lets something in that a client with this entitlement asks for.
+    /// Admits a request of a client with this entitlement.
     pub(crate) fn enter(
         &self,
-        then: &Arc<Entitlement>,
+        admitted_with: &Arc<Entitlement>,
         right: Right,
         tool: Option<Arc<str>>,
-    ) -> Entered {
-        Entered { right, tool, then: Arc::clone(then), now: self.0.subscribe() }
+    ) -> AdmittedRequest {
+        AdmittedRequest {
+            right,
+            tool,
+            admitted_with: Arc::clone(admitted_with),
+            now: self.0.subscribe(),
+        }
     }
 
-    /// Replaces what the token entitles to. What was let in and is not covered any more ends.
+    /// Replaces the entitlement. Running requests that it does not cover end.
     pub(crate) fn set(&self, entitlement: &Arc<Entitlement>) {
         self.0.send_if_modified(|now| {
             let is_new = !Arc::ptr_eq(now, entitlement);
@@ -127,52 +132,53 @@ impl Authority {
         });
     }
 
-    /// Ends everything that the token let in.
+    /// Ends everything that the token has started.
     pub(crate) fn revoke(&self) {
         self.0.send_modify(|now| *now = Arc::new(now.revoked()));
     }
 }
 
-/// Whoever answers a request that may not go on drops its work: the calls are ended for that reason.
+/// Marks calls as revoked when the work of a request is dropped because the request may not
+/// continue.
 struct RevokeWhenDropped<'a> {
     turn: &'a Turn,
-    entered: &'a Entered,
+    admitted: &'a AdmittedRequest,
 }
 
 impl Drop for RevokeWhenDropped<'_> {
     fn drop(&mut self) {
-        if self.entered.has_ended() {
+        if self.admitted.has_ended() {
             self.turn.revoke();
         }
     }
 }
 
 task_local! {
-    static OWN: Entered;
+    static CURRENT: AdmittedRequest;
 }
 
-impl Entered {
-    /// Answers the request that was let in. Where its work goes on without it, that work
-    /// [ends](Self::withdraw_if_ended) with what let it in all the same.
+impl AdmittedRequest {
+    /// Runs the answer to an admitted request. Work that continues without the request still
+    /// [ends](Self::withdraw_if_ended) with its entitlement.
     pub(crate) async fn during<T>(self, answer: impl Future<Output = T>) -> T {
-        OWN.scope(self, answer).await
+        CURRENT.scope(self, answer).await
     }
 
-    /// What let the request in that is being answered, if it needed a right.
+    /// The entitlement of the current request, if it needed a right.
     pub(crate) fn of_this_request() -> Option<Self> {
-        OWN.try_with(Self::clone).ok()
+        CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Does the work of calls in a turn. Once the request may not go on, calls that run are cancelled, and
-    /// those that have not begun never begin; the work ends with what is then known of each.
+    /// Runs calls in a turn. When the request may not continue, running calls are cancelled and
+    /// calls that have not started never start; the work ends with what is known of each.
     pub(crate) async fn withdraw_if_ended<T>(turn: &Turn, work: impl Future<Output = T>) -> T {
-        let Some(entered) = Self::of_this_request() else { return work.await };
+        let Some(admitted) = Self::of_this_request() else { return work.await };
         let mut work = std::pin::pin!(work);
-        // Dropped before the work is, which then knows why.
-        let _revoke = RevokeWhenDropped { turn, entered: &entered };
+        // Dropped before the work, which then knows the reason.
+        let _revoke = RevokeWhenDropped { turn, admitted: &admitted };
         tokio::select! {
             biased;
-            _ = entered.clone().ended() => {
+            _ = admitted.clone().ended() => {
                 turn.revoke();
                 work.await
             }
@@ -180,48 +186,49 @@ impl Entered {
         }
     }
 
-    /// Whether it may not go on any more.
+    /// Whether the request may no longer continue.
     fn has_ended(&self) -> bool {
         self.held_against(&self.now.borrow()).is_some()
     }
 
-    /// Waits until it may not go on, and says why. Waits for ever where nothing is taken away.
-    pub(crate) async fn ended(mut self) -> Ended {
+    /// Waits until the request may not continue, and returns the reason. Never completes if the
+    /// entitlement does not change.
+    pub(crate) async fn ended(mut self) -> EntitlementLost {
         loop {
             let now = Arc::clone(&self.now.borrow_and_update());
             if let Some(ended) = self.held_against(&now) {
                 return ended;
             }
             if self.now.changed().await.is_err() {
-                // Nobody is left who could take anything away.
+                // Nobody is left who could change the entitlement.
                 return std::future::pending().await;
             }
         }
     }
 
-    fn held_against(&self, now: &Entitlement) -> Option<Ended> {
+    fn held_against(&self, now: &Entitlement) -> Option<EntitlementLost> {
         if now.rights.is_none() {
-            Some(Ended::Revoked)
+            Some(EntitlementLost::Revoked)
         } else if !now.has(self.right) {
-            Some(Ended::Right(self.right))
+            Some(EntitlementLost::Right(self.right))
         } else if self.right == Right::Call && !self.may_still_call(now) {
-            Some(Ended::Calls)
+            Some(EntitlementLost::Calls)
         } else {
             None
         }
     }
 
-    /// Whether every call that the request may be making is still allowed. Where it is not known which
-    /// calls these are, what was narrowed at all counts as narrowed for them.
+    /// Whether all calls that the request may be making are still allowed. If these are unknown,
+    /// any narrowing counts.
     fn may_still_call(&self, now: &Entitlement) -> bool {
-        let then = &*self.then;
-        let same_rules = now.rules == then.rules || now.rules == json!(Policy::default());
+        let admitted_with = &*self.admitted_with;
+        let same_rules = now.rules == admitted_with.rules || now.rules == json!(Policy::default());
         let toolset = now.turn.own_toolset();
         let has_tool =
             |tool: &Arc<str>| now.executor.turn(now.turn.clone()).describe(tool).is_some();
         let in_toolset = toolset.is_none()
-            || toolset == then.turn.own_toolset()
+            || toolset == admitted_with.turn.own_toolset()
             || self.tool.as_ref().is_some_and(has_tool);
-        now.context == then.context && same_rules && in_toolset
+        now.context == admitted_with.context && same_rules && in_toolset
     }
 }

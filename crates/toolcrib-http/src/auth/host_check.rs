@@ -1,4 +1,4 @@
-//! The first check of a request: was it meant for this server, and not sent by a stranger's page?
+//! Checks `Host` and `Origin`, before anything else in a request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,59 +12,59 @@ use axum::response::{IntoResponse as _, Response};
 use crate::api::problem::Problem;
 use crate::auth::allowed_hosts::{HostRule, OriginRule};
 
-/// What probes of orchestrators ask for. They name the machine by whatever address they know of it, and
-/// are told nothing but numbers.
+/// The endpoints for health probes. Orchestrators use any address of the machine and get only
+/// numbers.
 const PROBES: [&str; 2] = ["/health", "/ready"];
 
-/// The address of this machine that a connection was made to.
+/// The local address of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reached(pub(crate) SocketAddr);
+pub(crate) struct LocalAddress(pub(crate) SocketAddr);
 
-impl Reached {
-    /// Whether the host is this very address. A page that another name was pointed here for has
-    /// that name as its host, and never an address.
+impl LocalAddress {
+    /// Whether the host is exactly this address. In a DNS rebinding attack the host is a name,
+    /// never an address.
     fn is(self, asked: &HostRule) -> bool {
         HostRule::parse(&self.0.to_string()).is_some_and(|own| own.admits(asked))
     }
 }
 
-/// Which hosts may be asked for and which pages may ask.
+/// The allowed hosts and origins.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct HostCheck {
     hosts: Vec<HostRule>,
-    /// The hosts as nearly all clients write them.
+    /// The hosts in their usual spelling.
     written: Vec<String>,
     origins: Vec<OriginRule>,
 }
 
-/// Lets a request pass or answers it. Comes before routing and before any secret is compared.
+/// Lets a request pass or refuses it, before routing and before any secret is compared.
 pub(crate) async fn admit(
-    State(admission): State<Arc<Admission>>,
+    State(host_check): State<Arc<HostCheck>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match admission.check(request.uri(), request.headers(), request.extensions()) {
+    match host_check.check(request.uri(), request.headers(), request.extensions()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-impl Admission {
+impl HostCheck {
     pub(crate) fn new(hosts: Vec<HostRule>, origins: Vec<OriginRule>) -> Self {
         let written = hosts.iter().map(HostRule::to_text).collect();
         Self { hosts, written, origins }
     }
 
-    /// Whether a request may pass; logs that it may not.
+    /// Whether a request may pass; logs a refusal.
     fn check(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<(), Problem> {
-        let reached = extensions.get::<Reached>().copied();
+        let local_address = extensions.get::<LocalAddress>().copied();
         let checked =
-            self.check_host(uri, headers, reached).and_then(|()| self.check_origin(headers));
+            self.check_host(uri, headers, local_address).and_then(|()| self.check_origin(headers));
         checked.inspect_err(|_| {
             let shown = |name: &HeaderName| {
                 let value = headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Admission {
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-        reached: Option<Reached>,
+        local_address: Option<LocalAddress>,
     ) -> Result<(), Problem> {
         let host = only(headers, &HOST).map_err(|count| {
             let detail = format!("a request needs one Host header; this one has {count}");
@@ -95,12 +95,13 @@ impl Admission {
             return Ok(());
         }
         let named = host.to_str().ok().and_then(HostRule::parse);
-        // A request line may name a host too (`GET http://…/ HTTP/1.1`), which then counts.
+        // A request line may also contain a host (`GET http://…/ HTTP/1.1`), which then takes
+        // precedence.
         let in_line = uri.authority().map(|authority| HostRule::parse(authority.as_str()));
         let served = |asked: &Option<HostRule>| {
             asked.as_ref().is_some_and(|asked| {
                 self.hosts.iter().any(|rule| rule.admits(asked))
-                    || reached.is_some_and(|reached| reached.is(asked))
+                    || local_address.is_some_and(|local_address| local_address.is(asked))
             })
         };
         if served(&named) && in_line.iter().all(served) {
@@ -108,7 +109,7 @@ impl Admission {
         }
         Err(Problem::new(
             StatusCode::FORBIDDEN,
-            "this server is not served under that Host: use the address that the connection is made \
+            "this server does not accept that Host: use the address that the connection is made \
              to, or add the name to allowed_hosts",
         ))
     }
@@ -128,13 +129,13 @@ impl Admission {
         }
         Err(Problem::new(
             StatusCode::FORBIDDEN,
-            "pages of that Origin may not call this server: add the origin to allowed_origins if \
+            "web pages of that Origin may not call this server: add the origin to allowed_origins if \
              they should",
         ))
     }
 }
 
-/// A header that may be there once; otherwise how often it is there.
+/// A header that occurs once, or else the number of its occurrences.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a HeaderValue, usize> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.count()) {

@@ -1,4 +1,4 @@
-//! Who asks, and what they may do: tokens, rights, limits, Host and Origin.
+//! Authentication and authorization: tokens, rights, limits, Host and Origin.
 
 pub(crate) mod allowed_hosts;
 pub(crate) mod bearer;

@@ -1,4 +1,4 @@
-//! Bodies of answers that break off once their client may not have them any more.
+//! Response bodies that are aborted when their client loses its entitlement.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,18 +7,18 @@ use axum::BoxError;
 use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
 
-use crate::auth::entitlement::{Ended, Entered};
+use crate::auth::entitlement::{AdmittedRequest, EntitlementLost};
 
-/// A body that breaks off, and its connection with it, once the request may not go on.
+/// A body that is aborted, together with its connection, when the request may not continue.
 pub(crate) struct UntilRevoked<B> {
     body: B,
-    ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    ended: Pin<Box<dyn Future<Output = EntitlementLost> + Send>>,
     is_over: bool,
 }
 
 impl<B> UntilRevoked<B> {
-    pub(crate) fn new(body: B, entered: Entered) -> Self {
-        Self { body, ended: Box::pin(entered.ended()), is_over: false }
+    pub(crate) fn new(body: B, admitted: AdmittedRequest) -> Self {
+        Self { body, ended: Box::pin(admitted.ended()), is_over: false }
     }
 }
 

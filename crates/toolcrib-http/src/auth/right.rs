@@ -1,30 +1,31 @@
-//! What clients may do.
+//! The rights of clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One of the things that a client may do.
+/// A right of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Right {
-    /// List, search, describe and call tools, over MCP too, and hand in the outputs of client tools.
+    /// List, search, describe and call tools, also over MCP, and submit the outputs of client
+    /// tools.
     Call,
-    /// Approve and deny calls that wait, whoever made them, within its own tenant and toolset; be asked
-    /// for approval over MCP; and answer the questions of tools in runs of its own identity.
+    /// Approve and deny waiting calls of any client within its own tenant and toolset; be asked for
+    /// approval over MCP; and answer the questions of tools in runs of its own identity.
     Approve,
-    /// See metrics, statistics, the state of files and servers, and the audit log.
+    /// Read metrics, statistics, the status of files and servers, and the audit log.
     Observe,
-    /// Have the config and the declarations of tools read again, end reservations of names and pauses
-    /// of tools, and watch the events of everybody's calls, within its own tenant and toolset.
+    /// Reload the config and the manifests, end reservations of names and pauses of tools, and
+    /// watch the events of all calls within its own tenant and toolset.
     Operate,
 }
 
 impl Right {
-    /// All there are.
+    /// All rights.
     pub const ALL: [Self; 4] = [Self::Call, Self::Approve, Self::Observe, Self::Operate];
 
-    /// The word for it in a config.
+    /// The name of the right in a config.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -35,10 +36,10 @@ impl Right {
     }
 }
 
-/// Who may ask for a route.
+/// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Anybody who gets past Host and Origin.
+    /// Everybody who passes the checks of Host and Origin.
     Open,
     /// Clients with this right.
     With(Right),
@@ -47,7 +48,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The rights of which a client needs one; none where it is open.
+    /// The rights of which a client needs one; empty if the route is open.
     pub(crate) fn rights(&self) -> &[Right] {
         match self {
             Self::Open => &[],

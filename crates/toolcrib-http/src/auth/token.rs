@@ -1,4 +1,4 @@
-//! The secret a client has to show.
+//! Bearer tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::HttpError;
 
 /// A bearer token: 16 to 512 visible ASCII characters, no blanks.
 ///
-/// `Debug` and `Serialize` hide it, and comparing takes the same time wherever two tokens differ.
+/// `Debug` and `Serialize` hide it, and comparisons take constant time.
 ///
 /// ```
 /// use toolcrib_http::Token;
@@ -36,29 +36,29 @@ impl Token {
     pub fn new(token: impl Into<String>) -> Result<Self, InvalidToken> {
         let token = token.into();
         let fits = (Self::MIN_LEN..=Self::MAX_LEN).contains(&token.len());
-        // Anything else could not be sent in a header as it is.
+        // Other characters could not be sent in a header.
         let plain = token.bytes().all(|byte| byte.is_ascii_graphic());
         if fits && plain { Ok(Self(token)) } else { Err(InvalidToken(())) }
     }
 
-    /// Makes a token of 256 random bits, as 64 hexadecimal digits.
+    /// Generates a token of 256 random bits, as 64 hexadecimal digits.
     ///
-    /// Fails with [`HttpError::NoRandomness`] if the system has none to give.
+    /// Fails with [`HttpError::NoRandomness`] if the system provides no random bits.
     pub fn random() -> Result<Self, HttpError> {
         toolcrib_core::unguessable::<32>().map(Self).map_err(HttpError::NoRandomness)
     }
 
-    /// Whether `offered` is this token, in a time that tells nothing of where they differ.
+    /// Whether `offered` is this token, compared in constant time.
     pub fn matches(&self, offered: &str) -> bool {
         self.0.as_bytes().ct_eq(offered.as_bytes()).into()
     }
 
-    /// What is kept of it where it is not to be known: see [`TokenHash`].
+    /// The hash to store instead of the token: see [`TokenHash`].
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
 
-    /// The secret itself, to show it to its owner.
+    /// The token itself, to show it to its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -115,8 +115,8 @@ impl JsonSchema for Token {
 
 /// The hash of a token, written `blake3:` and 64 hexadecimal digits.
 ///
-/// It is quick to make, which is right for tokens that nobody can guess, such as those of
-/// [`Token::random`], and wrong for passwords.
+/// It is a fast hash, which is right for unguessable tokens such as those of [`Token::random`], and
+/// wrong for passwords.
 ///
 /// ```
 /// use toolcrib_http::{Token, TokenHash};
@@ -131,24 +131,24 @@ impl JsonSchema for Token {
 #[serde(try_from = "String", into = "String")]
 pub struct TokenHash([u8; 32]);
 
-/// Sets these hashes apart from all others that are made with the same function.
+/// Separates these hashes from other uses of the hash function.
 const HASH_CONTEXT: &str = "toolcrib 2026-11 bearer token";
 
-/// What a hash begins with, so that another function can take its place one day.
+/// The prefix of a hash, which would change with another hash function.
 const HASH_PREFIX: &str = "blake3:";
 
 impl TokenHash {
-    /// The hash of a token that somebody offers.
+    /// The hash of an offered token.
     pub(crate) fn of(token: &str) -> Self {
         Self(blake3::derive_key(HASH_CONTEXT, token.as_bytes()))
     }
 
-    /// Whether `offered` is the token that was hashed, in a time that tells nothing of either.
+    /// Whether `offered` is the hashed token, compared in constant time.
     pub fn matches(&self, offered: &str) -> bool {
         self.is_same(&Self::of(offered))
     }
 
-    /// Whether both are hashes of one token, in a time that tells nothing of either.
+    /// Whether both hashes are equal, compared in constant time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -207,12 +207,12 @@ impl JsonSchema for TokenHash {
     }
 }
 
-/// A text that is no hash of a token. It says why without repeating it: it may be the token itself.
+/// An invalid token hash. The error does not repeat the text, which may be the token itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a hash of a token is `blake3:` and 64 hexadecimal digits, as `toolcrib token` prints it")]
 pub struct InvalidTokenHash(());
 
-/// A token that cannot be used. It says why without repeating the secret.
+/// An invalid token. The error does not repeat the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the token must be {} to {} visible ASCII characters without blanks",

@@ -1,4 +1,4 @@
-//! Answers under keys, kept in memory: gone with the process.
+//! Answers to requests with idempotency keys, in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;
@@ -11,19 +11,20 @@ use crate::idempotency::store::{
     AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
 };
 
-/// Keeps answers in memory. Time is tokio's.
+/// Stores answers in memory, with expiry by tokio's clock.
 #[derive(Debug, Default)]
 pub struct MemoryAnswers {
     limits: AnswerLimits,
-    kept: Mutex<Kept>,
+    kept: Mutex<AnswerTable>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct AnswerTable {
     entries: HashMap<AnswerKey, Entry>,
-    /// The oldest first; some may be gone. All are kept equally long, so they expire in this order.
+    /// Oldest first; some may have been removed. All have the same lifetime, so they expire in this
+    /// order.
     claimed: VecDeque<(Instant, AnswerKey)>,
-    clients: HashMap<String, Share>,
+    clients: HashMap<String, ClientUsage>,
 }
 
 #[derive(Debug)]
@@ -33,20 +34,20 @@ struct Entry {
     answer: Option<KeptAnswer>,
 }
 
-/// What one client has.
+/// The share of one client.
 #[derive(Debug, Default)]
-struct Share {
+struct ClientUsage {
     keys: usize,
     bytes: usize,
 }
 
 impl MemoryAnswers {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn within(limits: AnswerLimits) -> Self {
         Self { limits, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, AnswerTable> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +57,8 @@ impl MemoryAnswers {
         kept.forget_old(&self.limits, now);
         if let Some(entry) = kept.entries.get(key) {
             let request = entry.request.clone();
-            // Whoever works on it in this process is asked first: one that is left has given up.
+            // Requests in progress in this process are handled before this; a claim without an
+            // answer was abandoned.
             return Ok(match entry.answer.clone() {
                 Some(answer) => Claim::Answered { request, answer },
                 None => Claim::Lost { request },
@@ -83,7 +85,7 @@ impl MemoryAnswers {
 
     fn settled(&self, key: &AnswerKey, answer: &KeptAnswer) {
         let mut kept = self.kept();
-        let Kept { entries, clients, .. } = &mut *kept;
+        let AnswerTable { entries, clients, .. } = &mut *kept;
         if let Some(entry) = entries.get_mut(key)
             && let Some(own) = clients.get_mut(key.client())
         {
@@ -93,13 +95,13 @@ impl MemoryAnswers {
     }
 }
 
-impl Kept {
+impl AnswerTable {
     fn forget_old(&mut self, limits: &AnswerLimits, now: Instant) {
         while let Some((claimed, _)) = self.claimed.front()
             && now.duration_since(*claimed) >= limits.kept
         {
             let Some((claimed, key)) = self.claimed.pop_front() else { return };
-            // Released and claimed again, it is another one.
+            // A key that was released and claimed again is another entry.
             if self.entries.get(&key).is_some_and(|entry| entry.claimed == claimed) {
                 self.forget(&key);
             }
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_at_its_bound_is_refused_until_its_oldest_key_expires_and_others_are_not() {
+    async fn a_client_at_its_key_limit_is_refused_until_its_oldest_key_expires() {
         let store = MemoryAnswers::within(AnswerLimits::default().with_keys(2));
         for name in ["a", "b"] {
             let key = key("ada", name);
@@ -172,7 +174,7 @@ mod tests {
         assert!(full.to_string().contains("this client has 2 Idempotency-Keys"), "{full}");
         assert_eq!(full.retry_after, Some(Duration::from_secs(24 * 3600 - 120)));
         assert_eq!(store.claim(&key("bob", "c"), "1").await.unwrap(), Claim::New);
-        // What she has is still hers.
+        // The other keys of the client are kept.
         let known = store.claim(&key("ada", "a"), "1").await.unwrap();
         assert!(matches!(known, Claim::Answered { .. }));
         tokio::time::advance(Duration::from_secs(24 * 3600 - 120)).await;
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_claim_that_was_given_up_is_lost_and_one_that_was_released_is_new() {
+    async fn an_abandoned_claim_is_lost_and_a_released_key_is_new() {
         let store = MemoryAnswers::default();
         let key = key("ada", "a");
         assert_eq!(store.claim(&key, "1").await.unwrap(), Claim::New);

@@ -1,4 +1,4 @@
-//! Requests that are sent again: one key is one piece of work and one answer.
+//! Idempotency keys: repeated requests with one key run once and get the same answer.
 
 pub(crate) mod memory;
 pub(crate) mod store;
@@ -19,21 +19,22 @@ use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, Claim, Kept
 
 /// The header that carries the key.
 const KEY: &str = "idempotency-key";
-/// Says that an answer had been given before.
+/// Marks an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in bytes.
 const KEY_MAX: usize = 256;
 
-/// A request that carries a key.
+/// A request with an idempotency key.
 #[derive(Debug)]
 pub(crate) struct Request {
     key: AnswerKey,
-    /// What is asked for, as hexadecimal digits, so that a key is not used for two things.
+    /// A digest of the request in hexadecimal, so that a key is not used for two different
+    /// requests.
     content: String,
 }
 
 impl Request {
-    /// The request's key, if it has one. `route` says what is done with the body.
+    /// The request's key, if it has one. `route` identifies the operation on the body.
     pub(crate) fn of(
         headers: &HeaderMap,
         client: &Arc<str>,
@@ -58,10 +59,10 @@ impl Request {
         Ok(Some(Self { key: AnswerKey::new(client.as_ref(), key), content }))
     }
 
-    /// Refuses a key where it could not be honoured.
+    /// Refuses a key where it cannot be honoured.
     pub(crate) fn none(headers: &HeaderMap) -> Result<(), Problem> {
         if headers.contains_key(KEY) {
-            let detail = "a stream of events cannot be given twice: leave Idempotency-Key out, or \
+            let detail = "an event stream cannot be replayed: omit Idempotency-Key, or \
                           ask for application/json";
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         }
@@ -69,59 +70,59 @@ impl Request {
     }
 }
 
-/// How a request ended, for all who sent it.
+/// The outcome of a request, for all who sent it.
 #[derive(Debug, Clone)]
-struct Settled {
+struct RequestOutcome {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
-    origin: Origin,
-    /// Whether the work was turned away before anything was done.
+    origin: OutcomeOrigin,
+    /// Whether the work was refused before anything was done.
     nothing_done: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// It was worked on now.
+enum OutcomeOrigin {
+    /// The work was done now.
     Now,
-    /// It was answered before this server was started, or by another one.
+    /// The answer is from before this server's start, or from another server.
     Before,
-    /// It was not worked on.
+    /// The work was not done.
     Refused,
 }
 
-/// Work under a key that this process is doing.
+/// A request in progress in this process.
 #[derive(Debug)]
-struct Flight {
+struct RequestInProgress {
     content: String,
-    /// The answer, once it is there; the channel closes if there will be none.
-    answer: watch::Receiver<Option<Settled>>,
+    /// The answer when it is ready; the channel closes if there will be none.
+    answer: watch::Receiver<Option<RequestOutcome>>,
 }
 
-/// Which keys this process works on; what became of the others is in the store.
+/// The requests in progress in this process; the outcomes of others are in the store.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
-    flights: Arc<Flights>,
+    in_progress: Arc<RequestsInProgress>,
     store: Arc<dyn AnswerStore>,
 }
 
 #[derive(Debug, Default)]
-struct Flights(Mutex<HashMap<AnswerKey, Flight>>);
+struct RequestsInProgress(Mutex<HashMap<AnswerKey, RequestInProgress>>);
 
-impl Flights {
-    fn open(&self) -> MutexGuard<'_, HashMap<AnswerKey, Flight>> {
+impl RequestsInProgress {
+    fn open(&self) -> MutexGuard<'_, HashMap<AnswerKey, RequestInProgress>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Idempotency {
     pub(crate) fn new(store: Arc<dyn AnswerStore>) -> Self {
-        Self { flights: Arc::default(), store }
+        Self { in_progress: Arc::default(), store }
     }
 
-    /// Does the work of a request that carries a key, once: if it is being done or has been, this gives
-    /// that answer. The work goes on if whoever asked for it leaves; they may come back for it. Without a
-    /// key it is simply done.
+    /// Does the work of a request with a key once: if it is in progress or done, this returns that
+    /// answer. The work continues if the client disconnects, which may repeat the request for the
+    /// answer. A request without a key just runs.
     pub(crate) async fn once_if(
         &self,
         api: &Api,
@@ -134,7 +135,7 @@ impl Idempotency {
         }
     }
 
-    /// The same of a request that does carry one.
+    /// The same for a request that has a key.
     pub(crate) async fn once(
         &self,
         api: &Api,
@@ -143,15 +144,19 @@ impl Idempotency {
     ) -> Result<Response, Problem> {
         let Request { key, content } = request;
         let (mut answer, first) = {
-            let mut flights = self.flights.open();
-            match flights.get(&key) {
+            let mut in_progress = self.in_progress.open();
+            match in_progress.get(&key) {
                 Some(known) if known.content != content => return Err(another_request()),
                 Some(known) => (known.answer.clone(), None),
                 None => {
                     let (sender, answer) = watch::channel(None);
-                    let flight = Flight { content: content.clone(), answer: answer.clone() };
-                    flights.insert(key.clone(), flight);
-                    let landing = Landing { flights: Arc::clone(&self.flights), key: key.clone() };
+                    let flight =
+                        RequestInProgress { content: content.clone(), answer: answer.clone() };
+                    in_progress.insert(key.clone(), flight);
+                    let landing = InProgressGuard {
+                        in_progress: Arc::clone(&self.in_progress),
+                        key: key.clone(),
+                    };
                     (answer, Some((sender, landing)))
                 }
             }
@@ -159,11 +164,11 @@ impl Idempotency {
         let is_first = first.is_some();
         if let Some((sender, landing)) = first {
             let store = Arc::clone(&self.store);
-            let answered = api.to_the_end(async move {
+            let answered = api.run_to_completion(async move {
                 let settled = once(&*store, &key, &content, work).await;
-                // Whoever comes from now on finds it in the store.
+                // From now on the answer comes from the store.
                 drop(landing);
-                // Nobody may be waiting any more.
+                // All receivers may be gone.
                 let _ = sender.send(Some(settled));
             });
             answered.await?;
@@ -174,31 +179,31 @@ impl Idempotency {
     }
 }
 
-/// Work under a key. However it ends, this process no longer works on it.
-struct Landing {
-    flights: Arc<Flights>,
+/// Removes a request in progress when dropped, however it ended.
+struct InProgressGuard {
+    in_progress: Arc<RequestsInProgress>,
     key: AnswerKey,
 }
 
-impl Drop for Landing {
+impl Drop for InProgressGuard {
     fn drop(&mut self) {
-        self.flights.open().remove(&self.key);
+        self.in_progress.open().remove(&self.key);
     }
 }
 
-/// Does the work if nobody has begun it, and keeps how it ended.
+/// Does the work if nobody has started it, and stores the outcome.
 async fn once(
     store: &dyn AnswerStore,
     key: &AnswerKey,
     content: &str,
     work: impl Future<Output = Response>,
-) -> Settled {
+) -> RequestOutcome {
     let refused = match store.claim(key, content).await {
         Ok(Claim::New) => None,
         Ok(
             Claim::Answered { request, .. } | Claim::Working { request } | Claim::Lost { request },
         ) if request != content => Some(another_request()),
-        Ok(Claim::Answered { answer, .. }) => return Settled::before(answer),
+        Ok(Claim::Answered { answer, .. }) => return RequestOutcome::before(answer),
         Ok(Claim::Working { .. }) => Some(busy()),
         Ok(Claim::Lost { .. }) => Some(outcome_unknown()),
         Err(AnswerError::Full(full)) => {
@@ -211,26 +216,26 @@ async fn once(
                 None => problem,
             })
         }
-        // Without it nobody could promise that it is done once.
-        Err(error) => Some(Problem::internal("the Idempotency-Key cannot be kept", &error)),
+        // Without the store, running it only once cannot be guaranteed.
+        Err(error) => Some(Problem::internal("the Idempotency-Key could not be stored", &error)),
     };
     if let Some(problem) = refused {
-        return Settled::of(problem.into_response(), Origin::Refused).await;
+        return RequestOutcome::of(problem.into_response(), OutcomeOrigin::Refused).await;
     }
-    let settled = Settled::of(work.await, Origin::Now).await;
+    let settled = RequestOutcome::of(work.await, OutcomeOrigin::Now).await;
     let kept = match settled.to_kept().filter(|_| !settled.nothing_done) {
         Some(answer) => store.settle(key, &answer).await,
         None => store.release(key).await,
     };
     if let Err(error) = kept {
-        // The claim stays: sent again, the request is answered with `outcome_unknown`.
-        tracing::warn!(%error, "an answer under an Idempotency-Key could not be kept");
+        // The claim stays: a repeated request gets `outcome_unknown`.
+        tracing::warn!(%error, "the answer to a request with an Idempotency-Key could not be stored");
     }
     settled
 }
 
 fn another_request() -> Problem {
-    Problem::unfit("this Idempotency-Key was used for another request: take a new one")
+    Problem::unprocessable("this Idempotency-Key was used for another request: use a new one")
 }
 
 fn busy() -> Problem {
@@ -246,11 +251,11 @@ fn outcome_unknown() -> Problem {
     Problem::new(StatusCode::FAILED_DEPENDENCY, detail).kind("outcome_unknown")
 }
 
-impl Settled {
-    async fn of(response: Response, origin: Origin) -> Self {
+impl RequestOutcome {
+    async fn of(response: Response, origin: OutcomeOrigin) -> Self {
         let (parts, body) = response.into_parts();
         let headers = parts.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
-        // Bodies of answers are made in memory: reading them cannot fail.
+        // Response bodies are in memory, so reading them cannot fail.
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
         let nothing_done = parts.extensions.get::<NothingDone>().is_some();
         Self { status: parts.status, headers: headers.collect(), body, origin, nothing_done }
@@ -264,7 +269,7 @@ impl Settled {
             status: StatusCode::from_u16(answer.status).unwrap_or_default(),
             headers: answer.headers.into_iter().filter_map(header).collect(),
             body: answer.body.into(),
-            origin: Origin::Before,
+            origin: OutcomeOrigin::Before,
             nothing_done: false,
         }
     }
@@ -285,9 +290,9 @@ impl Settled {
         let mut response = (self.status, Body::from(self.body)).into_response();
         response.headers_mut().extend(self.headers);
         let is_replayed = match self.origin {
-            Origin::Now => !is_first,
-            Origin::Before => true,
-            Origin::Refused => false,
+            OutcomeOrigin::Now => !is_first,
+            OutcomeOrigin::Before => true,
+            OutcomeOrigin::Refused => false,
         };
         if is_replayed {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

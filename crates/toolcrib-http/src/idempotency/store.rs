@@ -1,4 +1,4 @@
-//! Where answers to requests with an `Idempotency-Key` are kept.
+//! Storage of answers to requests with an `Idempotency-Key`.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 use toolcrib_core::bounds::{Bounds, Full};
 use toolcrib_tool::BoxFuture;
 
-/// Keeps what became of requests with an `Idempotency-Key`.
+/// Stores the outcomes of requests with an `Idempotency-Key`.
 ///
-/// A key is claimed before the work is begun, and settled after it. A claim whose server ended, or gave up,
-/// before it was settled is lost: nobody knows whether the work was done, so nobody does it again. Keys are
-/// kept for a day, within bounds for each client.
+/// A key is claimed before the work starts and settled after it. A claim is lost if its server
+/// ends, or gives up, before it is settled: nobody knows whether the work was done, so it is not
+/// repeated. Keys are kept for a day, within limits per client.
 pub trait AnswerStore: fmt::Debug + Send + Sync + 'static {
-    /// Claims a key for a request, which is told apart by its digest; or says what is known of the key.
-    /// Of all who claim a key at once, in all processes, one gets it.
+    /// Claims a key for a request, identified by its digest, or returns what is known about the
+    /// key. If several processes claim a key at once, one of them gets it.
     ///
-    /// Fails with [`AnswerError::Full`] where the client has too many keys.
+    /// Fails with [`AnswerError::Full`] if the client has too many keys.
     fn claim<'a>(
         &'a self,
         key: &'a AnswerKey,
         request: &'a str,
     ) -> BoxFuture<'a, Result<Claim, AnswerError>>;
 
-    /// Keeps the answer under a key that this store has claimed.
+    /// Stores the answer for a key that this store has claimed.
     fn settle<'a>(
         &'a self,
         key: &'a AnswerKey,
         answer: &'a KeptAnswer,
     ) -> BoxFuture<'a, Result<(), AnswerError>>;
 
-    /// Forgets a key that this store has claimed: nothing was done under it.
+    /// Forgets a key that this store has claimed, because nothing was done.
     fn release<'a>(&'a self, key: &'a AnswerKey) -> BoxFuture<'a, Result<(), AnswerError>>;
 }
 
-/// A key and whose it is: keys of one client say nothing to another.
+/// A key and its owner: clients have separate keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AnswerKey {
     client: String,
@@ -47,12 +47,12 @@ impl AnswerKey {
         Self { client: client.into(), key: key.into() }
     }
 
-    /// Whose it is.
+    /// The owner.
     pub fn client(&self) -> &str {
         &self.client
     }
 
-    /// Both as 64 hexadecimal digits.
+    /// A digest of both, as 64 hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut whose = blake3::Hasher::new();
         whose.update(&(self.client.len() as u64).to_le_bytes()).update(self.client.as_bytes());
@@ -60,62 +60,62 @@ impl AnswerKey {
     }
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Claim {
-    /// The key is new, and claimed now.
+    /// The key is new and now claimed.
     New,
-    /// The request under this key was answered.
+    /// The request with this key was answered.
     Answered {
-        /// The request that it was claimed for.
+        /// The digest of the request that claimed it.
         request: String,
         /// The answer.
         answer: KeptAnswer,
     },
-    /// Another server that is running works on the request under this key.
+    /// Another running server is working on the request with this key.
     Working {
-        /// The request that it was claimed for.
+        /// The digest of the request that claimed it.
         request: String,
     },
-    /// Whoever claimed the key has ended, or given up, without an answer.
+    /// The server that claimed the key has ended, or given up, without an answer.
     Lost {
-        /// The request that it was claimed for.
+        /// The digest of the request that claimed it.
         request: String,
     },
 }
 
-/// An answer of HTTP.
+/// A stored HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptAnswer {
     /// The status.
     pub status: u16,
-    /// The headers, by name and value.
+    /// The headers, as names and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }
 
 impl KeptAnswer {
-    /// Bytes that it takes, about.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
         self.body.len() + headers.sum::<usize>()
     }
 }
 
-/// The key in the settings that changes the bound on keys.
+/// The setting for the maximum number of keys.
 const SETTING: &str = "limits.per_client.keys";
 
-/// How much is kept under keys, and how long.
+/// Limits of stored answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerLimits {
-    /// Keys. Default 10,000 of one client, 100,000 of all.
+    /// The number of keys. Default 10,000 per client, 100,000 in total.
     pub keys: Bounds,
-    /// Bytes of the answers of one client. Default 64 MiB.
+    /// The total size of one client's answers in bytes. Default 64 MiB.
     pub bytes_per_client: usize,
-    /// How long a key is kept. Default a day.
+    /// The lifetime of a key. Default: one day.
     pub kept: Duration,
 }
 
@@ -130,15 +130,15 @@ impl Default for AnswerLimits {
 }
 
 impl AnswerLimits {
-    /// The same with another bound on the keys of one client, and ten times as many of all.
+    /// Sets another limit of keys per client, and ten times as many in total.
     #[must_use]
     pub fn with_keys(mut self, per_client: usize) -> Self {
         self.keys = Bounds::per_identity(per_client).named(SETTING);
         self
     }
 
-    /// Fails where there is no room for one key more, if a client has so many `keys` and `bytes` of
-    /// answers, and all clients have `all` keys.
+    /// Fails if there is no room for another key, given the client's `keys` and `bytes` of answers
+    /// and the total number of keys, `all`.
     pub fn admit(&self, keys: usize, bytes: usize, all: usize) -> Result<(), Full> {
         self.keys.admit("Idempotency-Keys", keys, all)?;
         if bytes >= self.bytes_per_client {
@@ -159,7 +159,7 @@ impl AnswerLimits {
 pub enum AnswerError {
     /// There are too many keys.
     Full(Full),
-    /// The store does not work; for the operator.
+    /// The store does not work; the text is for the operator.
     Failed(String),
 }
 

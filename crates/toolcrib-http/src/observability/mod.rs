@@ -1,4 +1,4 @@
-//! What operators learn of requests: a log line, counts, metrics.
+//! Observability of requests: log lines, counters, metrics.
 
 pub(crate) mod metrics;
 pub(crate) mod request_log;

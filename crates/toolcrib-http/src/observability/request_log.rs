@@ -1,4 +1,4 @@
-//! What is known of every request: its id, a line in the log, a count.
+//! The id, log line and counters of every request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -14,32 +14,32 @@ use tracing::Instrument as _;
 
 use crate::observability::traffic::Traffic;
 
-/// The header that carries the id of a request, both ways.
+/// The header with the id of a request, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The headers that name a trace, as the W3C has them.
+/// The W3C headers of a distributed trace.
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// What stands for the route where a request came to none.
+/// The route of a request that matched none.
 const NO_ROUTE: &str = "(other)";
 
-/// The longest id of a client's that is taken over.
+/// The longest client-supplied id that is accepted.
 const ID_MAX: usize = 128;
 
-/// The path of the endpoint that has answered, as the routes have it.
+/// The route's path, attached to a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route(pub(crate) &'static str);
 
-/// Who has asked.
+/// The client's name, attached to a response.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Arc<str>);
 
-/// The id of the request being answered.
+/// The id of the current request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) Arc<str>);
 
-/// Gives every request an id, counts it, logs how it was answered and puts the id on the answer.
+/// Gives every request an id, counts it, logs its answer and adds the id to the response.
 pub(crate) async fn observe(
     State(traffic): State<Arc<Traffic>>,
     mut request: Request<Body>,
@@ -78,7 +78,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// The client's own id, where it is one that a log can hold; else a new one.
+/// The client's own id if it is suitable for a log, else a new one.
 fn id_of(headers: &HeaderMap) -> Arc<str> {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
@@ -90,7 +90,7 @@ fn id_of(headers: &HeaderMap) -> Arc<str> {
     }
 }
 
-/// The trace that a request is part of, as its client says, if it says so once.
+/// The trace of a request, if its client names exactly one.
 fn trace_of(headers: &HeaderMap) -> Option<RemoteTrace<'_>> {
     let mut parents = headers.get_all(TRACE_PARENT).iter();
     let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;
@@ -98,15 +98,15 @@ fn trace_of(headers: &HeaderMap) -> Option<RemoteTrace<'_>> {
     Some(RemoteTrace { parent, state })
 }
 
-/// 64 bits, never twice the same in one process and hardly in two: ids of requests are told apart in a
-/// log, and protect nothing.
+/// 64 bits, unique within a process and very likely across processes. The ids distinguish requests
+/// in a log and protect nothing.
 fn fresh_id() -> Arc<str> {
     static FIRST: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
     static MADE: AtomicU64 = AtomicU64::new(0);
     named(mixed(FIRST.wrapping_add(MADE.fetch_add(1, Ordering::Relaxed))))
 }
 
-/// `req_` and a number as sixteen digits; without the machinery of formatting, since every request has one.
+/// `req_` and sixteen hexadecimal digits. Written without `format!`, since every request needs one.
 fn named(number: u64) -> Arc<str> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut name = *b"req_0000000000000000";
@@ -117,7 +117,7 @@ fn named(number: u64) -> Arc<str> {
     std::str::from_utf8(&name).unwrap_or_default().into()
 }
 
-/// Different numbers become different numbers that look unlike each other (the mixing of `SplitMix64`).
+/// A bijection that makes consecutive numbers look unrelated (the mixing of `SplitMix64`).
 fn mixed(number: u64) -> u64 {
     let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let once = (spread ^ (spread >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -125,7 +125,7 @@ fn mixed(number: u64) -> u64 {
     twice ^ (twice >> 31)
 }
 
-/// Methods that nobody has heard of are one label.
+/// Unknown methods share one label.
 fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

@@ -1,15 +1,15 @@
-//! How many requests there were, how they were answered, and how long that took.
+//! Counts requests, their responses and durations.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The upper ends of the ranges that durations are counted in, in seconds.
+/// The upper bounds of the histogram buckets, in seconds.
 pub(crate) const BUCKETS: [f64; 11] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// Counts requests. Labels come from fixed sets, so that nobody can make it grow.
+/// Counts requests. Labels come from fixed sets, so that clients cannot make it grow.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     in_flight: AtomicUsize,
@@ -17,31 +17,31 @@ pub(crate) struct Traffic {
     counts: Mutex<Counts>,
 }
 
-/// What was counted.
+/// The counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     /// Requests by method, route and status.
     pub(crate) answers: BTreeMap<(&'static str, &'static str, u16), u64>,
-    /// Durations until the head of an answer, by route.
+    /// Durations until the response headers, by route.
     pub(crate) durations: BTreeMap<&'static str, Durations>,
 }
 
-/// Durations in ranges.
+/// A histogram of durations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Durations {
-    /// How many were at most as long as each of [`BUCKETS`] says.
+    /// How many were at most as long as each of [`BUCKETS`].
     pub(crate) at_most: [u64; BUCKETS.len()],
     pub(crate) count: u64,
     pub(crate) seconds: f64,
 }
 
-/// A request under way; it is over when this is dropped.
-pub(crate) struct UnderWay<'a>(&'a AtomicUsize);
+/// A request in progress, until this is dropped.
+pub(crate) struct InFlightGuard<'a>(&'a AtomicUsize);
 
 impl Traffic {
-    pub(crate) fn begin(&self) -> UnderWay<'_> {
+    pub(crate) fn begin(&self) -> InFlightGuard<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        UnderWay(&self.in_flight)
+        InFlightGuard(&self.in_flight)
     }
 
     pub(crate) fn answered(
@@ -62,7 +62,7 @@ impl Traffic {
         durations.seconds += seconds;
     }
 
-    /// A connection was turned away because there were too many.
+    /// Counts a connection that was refused because there were too many.
     pub(crate) fn refused_connection(&self) {
         self.refused_connections.fetch_add(1, Ordering::Relaxed);
     }
@@ -80,7 +80,7 @@ impl Traffic {
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

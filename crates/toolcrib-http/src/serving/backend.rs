@@ -1,4 +1,4 @@
-//! What the listener is in front of.
+//! The interface to the program whose tools are served.
 
 use std::io;
 use std::sync::Arc;
@@ -15,66 +15,67 @@ use toolcrib_mcp::McpSessions;
 use crate::AnswerStore;
 use crate::api::reports::{NameStatus, Released, Reloaded, ServerStatus};
 
-/// A program whose tools are served: an executor, and what its host knows of it.
+/// A program whose tools are served: an executor, and what its host knows about it.
 ///
-/// The facade's `Toolcrib` is one. An [`Executor`] alone is one, too, without anything to operate.
+/// The facade's `Toolcrib` implements it. An [`Executor`] alone implements it as well, without
+/// operations.
 pub trait Backend: Send + Sync + 'static {
-    /// Who runs the calls.
+    /// The executor that runs the calls.
     fn executor(&self) -> &Executor;
 
-    /// What the turns of a client's requests are opened with: the host's own context under the
-    /// client's values, services, and whatever else the host attaches.
+    /// The options of a client's turns: the host's own context, overridden by the client's values,
+    /// and the host's services.
     fn turn_options(&self, client: ContextValues) -> TurnOptions {
         TurnOptions::default().values(client)
     }
 
-    /// A toolset by its name. Default: there is none.
+    /// Looks up a toolset by name. Default: there are none.
     fn toolset(&self, _name: &str) -> Option<Toolset> {
         None
     }
 
-    /// Where runs are kept, if anywhere. Default: nowhere; then calls that would wait fail.
+    /// The store of runs, if there is one. Default: none; calls that would wait fail instead.
     fn runs(&self) -> Option<Arc<dyn RunStore>> {
         None
     }
 
-    /// Where answers to requests with an `Idempotency-Key` outlive this program, if anywhere. Default:
-    /// nowhere; then they are kept in memory.
+    /// The persistent store of answers to requests with an `Idempotency-Key`, if there is one.
+    /// Default: none; answers are kept in memory.
     fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         None
     }
 
-    /// The bounds of each client's MCP sessions. Default: [those of the MCP server](McpSessions::default).
+    /// The limits of each client's MCP sessions. Default: [those of the MCP
+    /// server](McpSessions::default).
     fn mcp_sessions(&self) -> McpSessions {
         McpSessions::default()
     }
 
-    /// How it stands, in numbers. Asked for by anybody, so it should be cheap and name nothing.
+    /// Health in numbers. It is served to everybody, so it should be cheap and contain no names.
     fn health(&self) -> Health {
         Health { tools: self.executor().registry().snapshot().entries().len(), ..Health::default() }
     }
 
-    /// How it stands, for operators: files, upstream servers, what a restart would change.
+    /// The status for operators: files, upstream servers, what a restart would change.
     fn status(&self) -> ServerStatus {
         let generation = self.executor().registry().snapshot().generation();
         ServerStatus { pid: std::process::id(), generation, ..ServerStatus::default() }
     }
 
-    /// Reads the declarations of tools again, and says what has changed. May block. Fails with what
-    /// kept it from doing so.
+    /// Reloads the declarations of tools and returns the changes. May block. Fails with the reason.
     fn reload(&self) -> Result<Reloaded, String> {
-        Err("this server has nothing to read again".to_owned())
+        Err("this server has nothing to reload".to_owned())
     }
 
-    /// Who owns a tool's name here and now, who else declares it, and what a restart would change.
+    /// The owner of a tool name, its other declarations, and what a restart would change.
     fn name_status(&self, name: &str) -> NameStatus {
         let snapshot = self.executor().registry().snapshot();
         let owner = snapshot.get(name).map(|entry| entry.source.to_string());
         NameStatus { name: name.to_owned(), owner, ..NameStatus::default() }
     }
 
-    /// Ends the reservation of a name that its owner gave up, so that whoever declares it next gets it;
-    /// says whether there was one. Fails with what kept it from doing so.
+    /// Ends the reservation of a name that its owner gave up, so that the next declaration gets it.
+    /// Returns whether there was a reservation, and fails with the reason.
     fn release_name(&self, name: &str) -> Result<Released, String> {
         let registry = self.executor().registry();
         let released = registry.release(name).map_err(|error| error.to_string())?;
@@ -83,13 +84,13 @@ pub trait Backend: Send + Sync + 'static {
         Ok(Released { released, owner })
     }
 
-    /// The last records of the audit log, the oldest first, at most so many; `None` if there is no
+    /// The last records of the audit log, oldest first, at most this many; `None` if there is no
     /// log. May block.
     fn audit_tail(&self, _records: usize) -> Option<io::Result<Vec<Value>>> {
         None
     }
 
-    /// The other MCP servers behind it, each with whether it is connected.
+    /// The upstream MCP servers, each with whether it is connected.
     fn upstreams(&self) -> Vec<(String, bool)> {
         Vec::new()
     }
@@ -101,40 +102,40 @@ impl Backend for Executor {
     }
 }
 
-/// How a server stands, in numbers.
+/// The health of a server in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
-    /// The number of the registry's snapshot; it rises with every change.
+    /// The generation of the registry, which rises with every change.
     pub generation: u64,
-    /// Tools that own their name, those that cannot be called here included.
+    /// Tools that own their name, including those that cannot be called here.
     pub tools: usize,
-    /// Tools among them that cannot be called here.
+    /// Tools that cannot be called here.
     pub unavailable: usize,
-    /// Manifests that are in use as they stand.
+    /// Manifests that are in use in their current form.
     pub files_live: usize,
-    /// Manifests that cannot be used; what they said last still holds.
+    /// Invalid manifests whose last valid version is in use.
     pub files_stale: usize,
-    /// Manifests that never could be used.
+    /// Invalid manifests that were never valid.
     pub files_broken: usize,
-    /// Directories of manifests that cannot be read.
+    /// Manifest directories that cannot be read.
     pub directories_unreadable: usize,
-    /// MCP servers behind this one that are connected.
+    /// Upstream MCP servers that are connected.
     pub upstreams_connected: usize,
-    /// MCP servers behind this one that cannot be used now.
+    /// Upstream MCP servers that cannot be used now.
     pub upstreams_down: usize,
-    /// Names that a restart would give to others.
+    /// Names that would have another owner after a restart.
     pub names_after_restart: usize,
     /// Audit records that could not be written.
     pub audit_lost: u64,
-    /// 1 while the config that was read last cannot be used, so that the one before is in effect; else 0.
+    /// 1 if the latest configuration is invalid, so that the previous one is in effect; else 0.
     pub config_refused: usize,
-    /// Things that this machine cannot enforce of the profiles of programs, as far as that was looked
-    /// for at the start. What they are is in the server's log and status, and `toolcrib doctor` says it.
+    /// Parts of confinement profiles that this machine cannot enforce, as far as the start has
+    /// checked. The server's log and status and `toolcrib doctor` name them.
     pub not_enforced: usize,
 }
 
 impl Health {
-    /// Whether something needs an operator. Calls are answered all the same.
+    /// Whether something needs an operator's attention. Calls are answered anyway.
     pub fn is_degraded(&self) -> bool {
         let Self { files_stale, files_broken, directories_unreadable, .. } = self;
         let Self { upstreams_down, names_after_restart, audit_lost, config_refused, .. } = self;

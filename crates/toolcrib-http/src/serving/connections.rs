@@ -1,4 +1,4 @@
-//! Connections: taken, bounded in number and in how long a request may take to arrive, and ended.
+//! Accepts, bounds and closes connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,34 +18,34 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use crate::auth::host_check::Reached;
+use crate::auth::host_check::LocalAddress;
 use crate::observability::traffic::Traffic;
-use crate::serving::drained_body::Lingering;
+use crate::serving::drained_body::DrainedBody;
 use crate::serving::owner_socket::OwnerSocket;
 use crate::serving::routes::Routes;
 use crate::serving::unix_socket::SocketFile;
 
-/// The longest head of a request, in bytes, give or take one read of the socket.
+/// The maximum size of request headers in bytes, plus at most one socket read.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// What is said to a connection beyond the bound: nothing is read of it.
-const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+/// The response to a connection beyond the limit, sent without reading a request.
+const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\nretry-after: 1\r\ncontent-length: 135\r\n\
     connection: close\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
-    \"detail\":\"too many connections: come back later\",\"kind\":\"unavailable\"}";
+    \"detail\":\"too many connections: try again later\",\"kind\":\"unavailable\"}";
 
-/// How long whoever is turned away may take to hear it.
-const TURN_AWAY: Duration = Duration::from_secs(1);
+/// How long a refused client may take to read the response.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where connections come in.
+/// A listener.
 #[derive(Debug)]
-pub(crate) enum Door {
-    /// From the network, or from this machine only.
+pub(crate) enum Listener {
+    /// Clients on the network or on this machine.
     Tcp(TcpListener),
-    /// From programs that may write to the socket's file.
+    /// Programs that may write to the socket's file.
     Unix(UnixListener, SocketFile),
-    /// From the owner of the server.
+    /// The owner of the server.
     Owner(OwnerSocket),
 }
 
@@ -54,7 +54,7 @@ enum Connection {
     Unix(UnixStream),
 }
 
-impl Door {
+impl Listener {
     async fn accept(&self) -> io::Result<Connection> {
         match self {
             Self::Tcp(listener) => listener.accept().await.map(|(own, _)| Connection::Tcp(own)),
@@ -68,7 +68,7 @@ impl Door {
     fn close(self) {
         match self {
             Self::Tcp(listener) => drop(listener),
-            // The file first: whoever still finds it finds a server, too.
+            // Remove the file first: a client that still finds it finds a server, too.
             Self::Unix(listener, file) => {
                 drop(file);
                 drop(listener);
@@ -78,49 +78,49 @@ impl Door {
     }
 }
 
-/// The bounds of connections.
+/// Limits of connections.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// How many at once.
+pub(crate) struct ConnectionLimits {
+    /// The maximum number of connections.
     pub(crate) connections: usize,
-    /// How long the head of a request may take, and a connection be silent.
+    /// How long request headers may take to arrive, and how long a connection may be idle.
     pub(crate) head: Duration,
 }
 
-/// What every connection needs.
-struct Shared {
+/// State that all connections share.
+struct ConnectionContext {
     app: Routes,
     head: Duration,
 }
 
-/// Takes connections until it is told to stop, and then waits until those there are have ended.
-/// Dropping the future ends them at once.
+/// Accepts connections until it is told to stop, then waits until open ones have ended. Dropping
+/// the future ends them at once.
 pub(crate) async fn serve(
-    door: Door,
+    listener: Listener,
     app: Routes,
-    bounds: Bounds,
+    bounds: ConnectionLimits,
     traffic: Arc<Traffic>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let shared = Arc::new(Shared { app, head: bounds.head });
+    let shared = Arc::new(ConnectionContext { app, head: bounds.head });
     let slots = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = stopped(&mut stop) => break,
-            // Those that have ended are forgotten.
+            // Remove tasks that have ended.
             Some(_) = connections.join_next() => {}
-            accepted = door.accept() => match accepted {
-                Err(error) => resting(&error).await,
+            accepted = listener.accept() => match accepted {
+                Err(error) => pause_after_error(&error).await,
                 Ok(stream) => match Arc::clone(&slots).try_acquire_owned() {
                     Err(_) => {
                         traffic.refused_connection();
-                        connections.spawn(turn_away(stream));
+                        connections.spawn(refuse_connection(stream));
                     }
                     Ok(slot) => {
                         let (shared, stop) = (Arc::clone(&shared), stop.clone());
                         connections.spawn(async move {
-                            converse(stream, &shared, stop).await;
+                            handle_connection(stream, &shared, stop).await;
                             drop(slot);
                         });
                     }
@@ -128,26 +128,30 @@ pub(crate) async fn serve(
             },
         }
     }
-    // From here on nobody is let in.
-    door.close();
+    // From now on no connection is accepted.
+    listener.close();
     while connections.join_next().await.is_some() {}
 }
 
 /// Completes when the server is told to stop.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that whoever could say so is gone, which is the same.
+    // An error means that the sender is gone, which also means to stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn converse(connection: Connection, shared: &Shared, stop: watch::Receiver<bool>) {
+async fn handle_connection(
+    connection: Connection,
+    shared: &ConnectionContext,
+    stop: watch::Receiver<bool>,
+) {
     match connection {
         Connection::Tcp(stream) => {
-            // Answers are small and written once: waiting to fill a packet only delays them.
+            // Responses are small and written at once: Nagle's algorithm would only delay them.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY was not set");
             }
-            let reached = stream.local_addr().ok().map(Reached);
-            serve_connection(stream, reached, shared, stop).await;
+            let local_address = stream.local_addr().ok().map(LocalAddress);
+            serve_connection(stream, local_address, shared, stop).await;
         }
         Connection::Unix(stream) => serve_connection(stream, None, shared, stop).await,
     }
@@ -155,13 +159,13 @@ async fn converse(connection: Connection, shared: &Shared, stop: watch::Receiver
 
 async fn serve_connection<S>(
     stream: S,
-    reached: Option<Reached>,
-    shared: &Shared,
+    local_address: Option<LocalAddress>,
+    shared: &ConnectionContext,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| answer(&shared.app, request, reached));
+    let service = service_fn(|request| answer(&shared.app, request, local_address));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.head)
@@ -169,65 +173,65 @@ async fn serve_connection<S>(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
-        ended = connection.as_mut() => return said(ended),
+        ended = connection.as_mut() => return log_end(ended),
         () = stopped(&mut stop) => connection.as_mut().graceful_shutdown(),
     }
-    said(connection.await);
+    log_end(connection.await);
 }
 
-/// Answers a request by its route. Whatever the route leaves unread of the body is read and thrown away.
+/// Answers a request by its route. The rest of an unread body is read and discarded.
 fn answer(
     app: &Routes,
     request: Request<Incoming>,
-    reached: Option<Reached>,
+    local_address: Option<LocalAddress>,
 ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
     let (mut head, body) = request.into_parts();
-    if let Some(reached) = reached {
-        head.extensions.insert(reached);
+    if let Some(local_address) = local_address {
+        head.extensions.insert(local_address);
     }
-    let body = Body::new(Lingering::new(&head.headers, body));
+    let body = Body::new(DrainedBody::new(&head.headers, body));
     app.clone().oneshot(Request::from_parts(head, body))
 }
 
-/// How a connection ends is its client's matter.
-fn said(ended: hyper::Result<()>) {
+/// Logs how a connection has ended.
+fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 
-async fn turn_away(connection: Connection) {
+async fn refuse_connection(connection: Connection) {
     let told = async {
         match connection {
-            Connection::Tcp(stream) => tell_too_many(stream).await,
-            Connection::Unix(stream) => tell_too_many(stream).await,
+            Connection::Tcp(stream) => write_refusal(stream).await,
+            Connection::Unix(stream) => write_refusal(stream).await,
         }
     };
-    let _ = tokio::time::timeout(TURN_AWAY, told).await;
+    let _ = tokio::time::timeout(REFUSAL_TIMEOUT, told).await;
 }
 
-async fn tell_too_many(mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
-    stream.write_all(TOO_MANY).await?;
+async fn write_refusal(mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+    stream.write_all(TOO_MANY_CONNECTIONS).await?;
     stream.shutdown().await
 }
 
-/// A connection that was not taken. Where the process is short of something, others may end meanwhile.
-async fn resting(error: &io::Error) {
+/// Handles a failed accept. If the process lacks resources, connections may end in the meantime.
+async fn pause_after_error(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
 
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        tracing::warn!(%error, "a connection could not be taken");
+        tracing::warn!(%error, "a connection could not be accepted");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::TOO_MANY;
+    use super::TOO_MANY_CONNECTIONS;
 
     #[test]
-    fn what_is_said_to_those_turned_away_is_as_long_as_it_says() {
-        let text = std::str::from_utf8(TOO_MANY).unwrap();
+    fn the_refusal_of_a_connection_has_the_right_content_length() {
+        let text = std::str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
         let problem: serde_json::Value = serde_json::from_str(body).unwrap();

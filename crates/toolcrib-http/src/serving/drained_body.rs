@@ -1,7 +1,8 @@
-//! Bodies that are read on, and thrown away, after their request was answered.
+//! Request bodies that are drained after their request was answered.
 //!
-//! A client that is still writing when its connection is closed is told of a broken pipe, and may never
-//! read the answer that says why (413, 401 and the like). So what is left of a body is read for a moment.
+//! If the connection is closed while a client is still writing, the client gets a broken pipe and
+//! may never read the answer (413, 401 and the like). Therefore the rest of a body is read for a
+//! moment.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,28 +15,28 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
-/// The most that is thrown away of a body, in bytes. After that the connection is closed.
+/// The number of bytes to discard before the connection is closed.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
-/// How long that may take.
+/// The time limit for that.
 const LINGER_TIME: Duration = Duration::from_secs(10);
 
-/// The body of a request.
-pub(crate) struct Lingering {
-    /// `None` once it has ended or broken off.
+/// A request body.
+pub(crate) struct DrainedBody {
+    /// `None` when it has ended or failed.
     inner: Option<Incoming>,
-    /// Whether the client waits to be asked for it. Reading asks.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     waits_to_be_asked: bool,
 }
 
-impl Lingering {
-    /// The body of a request with this head.
+impl DrainedBody {
+    /// Creates the body of a request with these headers.
     pub(crate) fn new(head: &HeaderMap, body: Incoming) -> Self {
         let inner = (!body.is_end_stream()).then_some(body);
         Self { inner, waits_to_be_asked: head.contains_key(EXPECT) }
     }
 }
 
-impl Body for Lingering {
+impl Body for DrainedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -61,7 +62,7 @@ impl Body for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for DrainedBody {
     fn drop(&mut self) {
         let Some(rest) = self.inner.take() else { return };
         if rest.is_end_stream() || self.waits_to_be_asked {

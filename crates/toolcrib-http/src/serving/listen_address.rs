@@ -1,4 +1,4 @@
-//! Where a server listens: an address of the network, or a socket in the file system.
+//! The address of a listener: a network address or a Unix socket.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,21 +14,22 @@ use crate::HttpError;
 use crate::serving::unix_socket;
 use crate::settings::DEFAULT_PORT;
 
-/// What a socket's path is written after.
+/// The prefix of a socket path.
 const UNIX: &str = "unix:";
 
-/// Where a server listens: `127.0.0.1:7777`, `[::1]:7777`, or `unix:` and the absolute path of a socket.
+/// The address of a listener: `127.0.0.1:7777`, `[::1]:7777`, or `unix:` and the absolute path of a
+/// socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// An address and a port; port 0 takes a free one.
+    /// An address and a port; port 0 picks a free one.
     Tcp(SocketAddr),
-    /// A socket that is a file, for programs of this user on this machine. Made at the start with mode
-    /// 0600, removed at the end.
+    /// A Unix socket, for programs of this user on this machine. It is created at the start with
+    /// mode 0600 and removed at the end.
     Unix(PathBuf),
 }
 
 impl Listen {
-    /// Whether only programs of this machine reach it.
+    /// Whether only programs on this machine can reach it.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => address.ip().is_loopback(),
@@ -36,7 +37,7 @@ impl Listen {
         }
     }
 
-    /// Whether a server could listen there now. Nothing is left behind.
+    /// Checks that a server could listen there now. Leaves nothing behind.
     pub fn try_out(&self) -> Result<(), HttpError> {
         match self {
             Self::Tcp(address) => TcpListener::bind(address)
@@ -69,11 +70,11 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A text that is no place to listen on.
+/// An invalid listen address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidListen {
-    /// It is no address with a port.
+    /// It is not an address with a port.
     #[error(
         "{text:?} is not an address with a port: write it like 127.0.0.1:{DEFAULT_PORT}, \
          [::1]:{DEFAULT_PORT} or unix:/run/user/1000/toolcrib.sock"
@@ -82,7 +83,7 @@ pub enum InvalidListen {
         /// The text.
         text: String,
     },
-    /// The path of a socket does not begin at the root.
+    /// The path of a socket is not absolute.
     #[error("{text:?}: the path of a socket is absolute, as in unix:/run/user/1000/toolcrib.sock")]
     Relative {
         /// The text.
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_listened_on() {
+    fn a_listen_address_round_trips() {
         for (text, is_local) in [
             ("127.0.0.1:7777", true),
             ("[::1]:0", true),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused_with_what_to_write() {
+    fn an_invalid_listen_address_is_refused_with_a_correction() {
         for (text, said) in [
             ("localhost", "127.0.0.1:7777"),
             ("/run/crib.sock", "unix:/run"),

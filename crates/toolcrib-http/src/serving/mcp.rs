@@ -1,4 +1,4 @@
-//! MCP, for whoever the token says is asking.
+//! The MCP endpoint, which serves each client through its own MCP service.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use toolcrib_tool::visible;
 use tower::Service as _;
 
 use crate::api::problem::Problem;
-use crate::auth::client::{Client, NoToolset};
+use crate::auth::client::{Client, ToolsetError};
 
-/// A JSON-RPC message of MCP.
+/// An MCP message in JSON-RPC.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "read by the MCP service; here it is only described")]
 pub(crate) struct Message {
     /// Always `2.0`.
     jsonrpc: String,
-    /// The method; absent in answers.
+    /// The method; absent in responses.
     method: Option<String>,
 }
 
@@ -32,18 +32,18 @@ pub(crate) async fn serve(
     answer(client.mcp().clone(), request).await
 }
 
-/// The same over one toolset: nothing beyond it is listed, found, described or called.
+/// The same, limited to one toolset: nothing else is listed, found, described or called.
 pub(crate) async fn serve_within(
     Extension(client): Extension<Arc<Client>>,
     Path(toolset): Path<String>,
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let service = client.mcp_within(&toolset).map_err(|none| match none {
-        NoToolset::Unknown => Problem::not_found(format!(
-            "no toolset is called `{}`: they stand under `toolsets` in the server's config",
+        ToolsetError::Unknown => Problem::not_found(format!(
+            "there is no toolset named `{}`: toolsets are defined under `toolsets` in the server's config",
             visible(&toolset)
         )),
-        NoToolset::Bound(bound) => Problem::new(
+        ToolsetError::Bound(bound) => Problem::new(
             StatusCode::FORBIDDEN,
             format!("the token of `{}` is for the toolset `{bound}`: use /mcp", client.name),
         ),

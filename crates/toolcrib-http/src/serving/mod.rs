@@ -1,4 +1,4 @@
-//! Connections and requests: bound, read, answered, drained.
+//! Listeners, connections, requests and shutdown.
 
 pub(crate) mod backend;
 pub(crate) mod connections;

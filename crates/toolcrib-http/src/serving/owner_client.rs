@@ -1,4 +1,4 @@
-//! Asking a running server as its owner, over its private socket.
+//! A client for the private socket of a running server.
 
 use std::fmt::Write as _;
 use std::io;
@@ -19,10 +19,10 @@ use crate::serving::owner_socket::may_operate;
 
 /// How long an answer may take; a reload may read thousands of files.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest answer that is read, in bytes.
+/// The longest answer, in bytes.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// A text as one segment of a path: everything but unreserved characters is escaped.
+/// Escapes a text as one path segment; only unreserved characters are left unescaped.
 ///
 /// ```
 /// assert_eq!(toolcrib_http::path_segment("a/b c"), "a%2Fb%20c");
@@ -33,22 +33,22 @@ pub fn path_segment(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             segment.push(byte.into());
         } else {
-            // Writing to a text does not fail.
+            // Writing to a String does not fail.
             let _ = write!(segment, "%{byte:02X}");
         }
     }
     segment
 }
 
-/// A client of one server's [`OwnerSocket`](crate::OwnerSocket). A connection is made for each request.
+/// A client of a server's [`OwnerSocket`](crate::OwnerSocket). Each request uses a new connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerClient {
     socket: PathBuf,
-    /// Another user than this one and root whose server may answer.
+    /// Another user, beside this one and root, whose server is accepted.
     owner: Option<u32>,
 }
 
-/// Why a server did not do what its owner asked for.
+/// Why a request to a server failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerError {
@@ -57,24 +57,24 @@ pub enum OwnerError {
     Refused {
         /// The status of the answer.
         status: u16,
-        /// The stable word for why, such as `not_found` or `already_resolved`.
+        /// The problem kind, such as `not_found` or `already_resolved`.
         kind: String,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// No answer came within 60 seconds.
     #[error("the server did not answer within {} seconds", ANSWER_TIMEOUT.as_secs())]
     TimedOut,
-    /// The socket could not be connected to, or the connection broke.
+    /// The socket could not be connected to, or the connection was lost.
     #[error("the server cannot be reached at {}: {source}", socket.display())]
     Connection {
         /// The socket.
         socket: PathBuf,
-        /// What went wrong.
+        /// The error.
         source: io::Error,
     },
-    /// The process that listens at the socket belongs to a user who has no part in this config. Nothing
-    /// was sent to it.
+    /// The process that listens at the socket belongs to an unexpected user. Nothing was sent to
+    /// it.
     #[error(
         "{} belongs to a process of user {user}, who owns neither this config's state folder nor this \
          command: nothing was sent to it. Remove the socket if no server of yours made it",
@@ -86,7 +86,7 @@ pub enum OwnerError {
         /// The user of the process that listens.
         user: u32,
     },
-    /// What answers at the socket does not speak this protocol.
+    /// The answer from the socket is not valid.
     #[error("the server at {} gave an answer that cannot be read: {reason}", socket.display())]
     Answer {
         /// The socket.
@@ -97,7 +97,7 @@ pub enum OwnerError {
 }
 
 impl OwnerError {
-    /// The status with which the server refused, if it did.
+    /// The HTTP status of the refusal, if the server refused.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -105,7 +105,7 @@ impl OwnerError {
         }
     }
 
-    /// The stable word for why the server refused, if it did.
+    /// The problem kind of the refusal, if the server refused.
     pub fn kind(&self) -> Option<&str> {
         match self {
             Self::Refused { kind, .. } => Some(kind),
@@ -115,13 +115,13 @@ impl OwnerError {
 }
 
 impl OwnerClient {
-    /// A client of the server that listens at `socket`. Nothing is connected yet.
+    /// Creates a client of the server that listens at `socket`. No connection is made yet.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
         Self { socket: socket.into(), owner: None }
     }
 
-    /// Also accepts a server of this user. By default only servers of the own user and of root are
-    /// asked: anybody else could have put a socket in the place.
+    /// Also accepts a server of this user. By default only servers of the current user and of root
+    /// are accepted: anybody else could have placed a socket there.
     #[must_use]
     pub fn owner(mut self, user: u32) -> Self {
         self.owner = Some(user);
@@ -133,15 +133,15 @@ impl OwnerClient {
         &self.socket
     }
 
-    /// Asks for a path with GET and gives the JSON of the answer.
+    /// Sends a GET request and returns the JSON of the answer.
     ///
-    /// Fails with what the server says where it refuses, and after 60 seconds. Must be called on a
+    /// Fails with the server's message if it refuses, and after 60 seconds. Must be called on a
     /// runtime with I/O and time enabled.
     pub async fn get(&self, path: &str) -> Result<Value, OwnerError> {
         self.ask(Method::GET, path, None).await
     }
 
-    /// Sends a path a POST, with a body of JSON if there is one, and gives the JSON of the answer.
+    /// Sends a POST request, with a JSON body if there is one, and returns the JSON of the answer.
     ///
     /// Fails as [`get`](Self::get) does.
     pub async fn post(&self, path: &str, body: Option<&Value>) -> Result<Value, OwnerError> {
@@ -157,7 +157,7 @@ impl OwnerClient {
         let answered = timeout(ANSWER_TIMEOUT, self.exchange(method, path, body)).await;
         let (status, body) = answered.map_err(|_| OwnerError::TimedOut)??;
         let body: Value = serde_json::from_slice(&body)
-            .map_err(|error| self.unreadable(format!("{status}, and no JSON: {error}")))?;
+            .map_err(|error| self.unreadable(format!("{status} without valid JSON: {error}")))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -167,7 +167,7 @@ impl OwnerClient {
         Err(OwnerError::Refused { status: status.as_u16(), kind, detail })
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     async fn exchange(
         &self,
         method: Method,
@@ -200,7 +200,7 @@ impl OwnerClient {
         };
         tokio::pin!(connection);
         tokio::pin!(exchange);
-        // The connection has to be driven while the answer is waited for, and may end before it.
+        // Drive the connection while waiting for the answer; it may end first.
         tokio::select! {
             answer = &mut exchange => answer,
             ended = &mut connection => match ended {

@@ -1,4 +1,5 @@
-//! The private socket of a server: its owner has every right there without a token, nobody else gets in.
+//! The private socket of a server: its owner has every right there without a token, and nobody else
+//! is admitted.
 
 use std::io;
 use std::path::Path;
@@ -12,12 +13,12 @@ use crate::serving::unix_socket::SocketFile;
 /// The user id of root.
 const ROOT: u32 = 0;
 
-/// A socket in the file system at which the owner of a server operates it.
+/// A Unix socket at which the owner of a server operates it.
 ///
-/// It answers the same routes as the public listener, without a token and with every right, to
-/// processes of this user and of root. The kernel says who the peer is (`SO_PEERCRED`); a connection
-/// of anybody else is closed before a byte of it is read. The socket has mode 0600 and is removed
-/// when the server ends.
+/// It serves the same routes as the public listener to processes of this user and of root, without
+/// a token and with every right. The kernel reports the peer's user (`SO_PEERCRED`); connections of
+/// others are closed before a byte is read. The socket has mode 0600 and is removed when the server
+/// ends.
 #[derive(Debug)]
 pub struct OwnerSocket {
     listener: UnixListener,
@@ -25,23 +26,23 @@ pub struct OwnerSocket {
 }
 
 impl OwnerSocket {
-    /// Makes the socket at `path` and listens. A socket that a server left behind is replaced.
+    /// Creates the socket at `path` and listens. A stale socket of an earlier server is replaced.
     ///
-    /// Fails where somebody else could write to the directory, where another server answers at the path
-    /// ([`HttpError::is_taken`]), and where the path is longer than 107 bytes. Must be called on a
+    /// Fails if others can write to the directory, if another server answers at the path
+    /// ([`HttpError::is_taken`]), or if the path is longer than 107 bytes. Must be called on a
     /// runtime with I/O and time enabled.
     pub async fn bind(path: &Path) -> Result<Self, HttpError> {
         let (listener, file) = unix_socket::bind(path).await?;
         Ok(Self { listener, file })
     }
 
-    /// Removes the sockets that servers which are gone have left in a directory: those among `names` on which
-    /// nobody listens, and links to them. Servers that start at the same time keep theirs.
+    /// Removes stale sockets from a directory: those among `names` without a listener, and links to
+    /// them. Sockets of servers that start at the same time are kept.
     pub async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> std::io::Result<()> {
         unix_socket::sweep(directory, names).await
     }
 
-    /// Where it is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -64,7 +65,7 @@ impl OwnerSocket {
         }
     }
 
-    /// Stops listening: the file goes first, so that whoever still finds it finds a server.
+    /// Stops listening. The file is removed first: a client that still finds it finds a server.
     pub(crate) fn close(self) {
         drop(self.file);
         drop(self.listener);

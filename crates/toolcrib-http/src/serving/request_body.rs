@@ -1,4 +1,4 @@
-//! Bodies of requests: read whole, within a size and a time, and as JSON that means one thing.
+//! Reads request bodies within a size and time limit, and parses unambiguous JSON.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,14 +20,14 @@ use toolcrib_json::{Cursor, Kind, Tape};
 
 use crate::api::problem::Problem;
 
-/// How much may come, and how slowly.
+/// Limits of request bodies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
     pub(crate) bytes: usize,
     pub(crate) time: Duration,
 }
 
-/// Reads the body before anybody works on the request.
+/// Reads the body before the request is handled.
 pub(crate) async fn collect(
     State(limits): State<BodyLimits>,
     request: Request,
@@ -40,17 +40,17 @@ pub(crate) async fn collect(
     }
 }
 
-/// Reads a body whole.
+/// Reads a whole body.
 async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Problem>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
 {
-    // One that announces its length is refused before it is sent.
+    // A body that announces its length is refused before it is sent.
     if body.size_hint().lower() > limits.bytes as u64 {
         return Err(too_large(limits));
     }
     let mut whole = pin!(Limited::new(body, limits.bytes).collect());
-    // Most come with their head: for them no clock is set.
+    // Most bodies arrive with the headers and need no timer.
     let collected = match poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
         Poll::Ready(collected) => collected,
         Poll::Pending => tokio::time::timeout(limits.time, whole).await.map_err(|_| {
@@ -61,9 +61,10 @@ where
     match collected {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits)),
-        Err(error) => {
-            Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
-        }
+        Err(error) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the request body ended early: {error}"),
+        )),
     }
 }
 
@@ -73,11 +74,11 @@ fn too_large(limits: BodyLimits) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
-/// A body of JSON, parsed once and strictly: no duplicate keys, no lone surrogates, bounded depth.
+/// A JSON body, parsed once and strictly: no duplicate keys, no lone surrogates, bounded depth.
 pub(crate) struct JsonBody(Tape<'static>);
 
 impl JsonBody {
-    /// Reads a body. An empty one is an empty object.
+    /// Parses a body. An empty one is an empty object.
     pub(crate) fn parse(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
         let text = if body.is_empty() { "{}" } else { text(headers, body)? };
         match toolcrib_json::parse_owned(text.to_owned()) {
@@ -86,32 +87,32 @@ impl JsonBody {
                 Ok(Self(tape))
             }
             Err((error, _)) => {
-                let detail = format!("the body is not JSON that means one thing: {error}");
+                let detail = format!("the body is not unambiguous JSON: {error}");
                 Err(Problem::new(StatusCode::BAD_REQUEST, detail).kind("invalid_json"))
             }
         }
     }
 
-    /// The body as a type of its own.
+    /// Deserializes the body.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         T::deserialize(self.0.root()).map_err(|error| {
             let place = if error.pointer().is_empty() { "the body" } else { error.pointer() };
-            Problem::unfit(format!("{place}: {}", error.message()))
+            Problem::unprocessable(format!("{place}: {}", error.message()))
         })
     }
 
-    /// The outermost value.
+    /// The root value.
     pub(crate) fn root(&self) -> Cursor<'_> {
         self.0.root()
     }
 }
 
-/// Refuses what is no object: a type would be read from a list, too, item by item.
+/// Refuses anything but an object: serde would also read a struct from a list.
 pub(crate) fn object(place: &str, value: Cursor<'_>) -> Result<(), Problem> {
     if value.kind() == Kind::Object {
         return Ok(());
     }
-    Err(Problem::unfit(format!("{place}: an object is expected")))
+    Err(Problem::unprocessable(format!("{place}: an object is expected")))
 }
 
 fn text<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<&'a str, Problem> {
@@ -122,23 +123,23 @@ fn text<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<&'a str, Problem> {
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     std::str::from_utf8(body).map_err(|error| {
-        let detail = format!("the body is no UTF-8 text: {error}");
+        let detail = format!("the body is not UTF-8 text: {error}");
         Problem::new(StatusCode::BAD_REQUEST, detail).kind("invalid_json")
     })
 }
 
-/// The arguments of a call, whose text is taken from the body as it stands ([`arguments_at`]): what
-/// was sent is what is checked.
+/// The arguments of a call, whose text is taken from the body unchanged ([`arguments_at`]), so that
+/// validation sees exactly what was sent.
 #[derive(Debug, Default)]
-pub(crate) struct InPlace;
+pub(crate) struct RawArguments;
 
-impl<'de> Deserialize<'de> for InPlace {
+impl<'de> Deserialize<'de> for RawArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for InPlace {
+impl<'de> Visitor<'de> for RawArguments {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,8 +156,8 @@ impl<'de> Visitor<'de> for InPlace {
     }
 }
 
-/// The text of `arguments` beside the other keys of a call. A string is taken for the text of the
-/// arguments, as models write them; where there are none they are empty.
+/// The text of `arguments` in a call. A string is used as the text of the arguments, as models
+/// write them; missing arguments are empty.
 pub(crate) fn arguments_at(call: Cursor<'_>) -> String {
     call.get("arguments").map_or_else(String::new, |value| match value.as_str() {
         Some(text) => text.into_owned(),

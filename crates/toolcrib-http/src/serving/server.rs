@@ -1,4 +1,4 @@
-//! The listener's life: bound, serving, drained, closed.
+//! The listener from bind to shutdown.
 
 use std::fmt;
 use std::future::Future;
@@ -14,31 +14,31 @@ use toolcrib_mcp::{McpHttpOptions, McpServer};
 
 use crate::api::Api;
 use crate::auth::allowed_hosts::OriginRule;
-use crate::auth::client::Roster;
+use crate::auth::client::ClientFactory;
 use crate::auth::clients::LiveClients;
-use crate::auth::host_check::Admission;
+use crate::auth::host_check::HostCheck;
 use crate::observability::traffic::Traffic;
 use crate::serving::connections;
-use crate::serving::connections::{Bounds, Door};
+use crate::serving::connections::{ConnectionLimits, Listener};
 use crate::serving::request_body::BodyLimits;
 use crate::serving::{routes, unix_socket};
 use crate::{Backend, HttpError, Listen, OwnerSocket, ServerConfig, ServerSettings, Token};
 
-/// How long requests that are being answered may take to finish after a shutdown was asked for.
+/// How long running requests may take after a shutdown was requested.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// How long connections may take to notice that their requests were ended.
+/// How long connections may take to close after their requests were ended.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// Connections of the owner at once, beside those of the public listener.
+/// The connection limit of the owner's socket, separate from the public listener's.
 const OWNER_CONNECTIONS: usize = 64;
 
-/// A bound listener. It holds its port, or its socket, from [`bind`](Self::bind) on and answers from
+/// A bound listener. It holds its port or socket from [`bind`](Self::bind) on, and answers from
 /// [`serve`](Self::serve) on; connections made in between wait.
 pub struct HttpServer {
-    /// The public one first, if there is one, and then the owner's.
-    entrances: Vec<Entrance>,
-    /// Where the public one is, with the real port.
+    /// The public listener first, if there is one, then the owner's.
+    listeners: Vec<BoundListener>,
+    /// The public address with the actual port.
     address: Option<SocketAddr>,
     config: ServerConfig,
     token: Option<Token>,
@@ -47,20 +47,20 @@ pub struct HttpServer {
     mcp: McpServer,
 }
 
-/// One place at which requests come in, and who may send them.
-struct Entrance {
-    door: Door,
-    admission: Admission,
+/// A listener with its host rules and clients.
+struct BoundListener {
+    listener: Listener,
+    host_check: HostCheck,
     clients: Arc<LiveClients>,
     connections: usize,
 }
 
 impl HttpServer {
-    /// Checks the settings and takes the port, or makes the socket.
+    /// Checks the settings and binds the port or socket.
     ///
-    /// `mcp` says what MCP clients are told about the server; which tools they see, and whose calls
-    /// theirs are, is decided by their token. Where the settings name no token, one is made;
-    /// [`token`](Self::token) tells it.
+    /// `mcp` describes the server to MCP clients; their token decides which tools they see and
+    /// whose calls they make. If the settings contain no token, one is generated;
+    /// [`token`](Self::token) returns it.
     pub async fn bind(
         config: ServerConfig,
         backend: impl Backend,
@@ -72,97 +72,98 @@ impl HttpServer {
             None if config.no_auth || !config.tokens.is_empty() => None,
             None => Some(Token::random()?),
         };
-        let (door, address) = match &config.listen {
+        let (listener, address) = match &config.listen {
             Listen::Tcp(address) => {
                 let bind_error =
                     |source| HttpError::Bind { listen: config.listen.clone(), error: source };
                 let listener = TcpListener::bind(address).await.map_err(bind_error)?;
                 let address = listener.local_addr().map_err(bind_error)?;
-                (Door::Tcp(listener), Some(address))
+                (Listener::Tcp(listener), Some(address))
             }
             Listen::Unix(path) => {
                 let (listener, file) = unix_socket::bind(path).await?;
-                (Door::Unix(listener, file), None)
+                (Listener::Unix(listener, file), None)
             }
         };
         let hosts = config.host_rules(address)?;
         let origins = config.origin_rules(address)?;
         let backend: Arc<dyn Backend> = Arc::new(backend);
         if let Some(token) = &token {
-            // No call hands it out, whatever a tool finds it in.
+            // Masks the token in outputs, whatever a tool finds it in.
             let secret = [token.reveal().to_owned()];
             backend.executor().mask_also(secret).map_err(|_| HttpError::TokenUnmasked)?;
         }
-        let roster = Roster::new(&backend, &mcp, mcp_options(&config, &origins));
+        let client_factory = ClientFactory::new(&backend, &mcp, mcp_options(&config, &origins));
         let clients = {
             let toolsets = |name: &str| backend.toolset(name);
-            roster.clients(&config, token.as_ref(), &toolsets, None)?
+            client_factory.clients(&config, token.as_ref(), &toolsets, None)?
         };
         let clients = Arc::new(LiveClients::new(clients));
         backend.executor().add_caller_rights(&clients);
         let made = token.clone().filter(|_| config.token.is_none());
-        let settings = ServerSettings::new(roster, Arc::clone(&clients), made, &config);
-        let admission = Admission::new(hosts, origins);
-        let public = Entrance { door, admission, clients, connections: config.connections };
-        let (entrances, settings) = (vec![public], Some(settings));
-        Ok(Self { entrances, address, config, token, settings, backend, mcp })
+        let settings = ServerSettings::new(client_factory, Arc::clone(&clients), made, &config);
+        let host_check = HostCheck::new(hosts, origins);
+        let public =
+            BoundListener { listener, host_check, clients, connections: config.connections };
+        let (listeners, settings) = (vec![public], Some(settings));
+        Ok(Self { listeners, address, config, token, settings, backend, mcp })
     }
 
-    /// A server without a public listener, for programs that serve in another way: its owner alone
-    /// reaches it, over the socket. `mcp` is what it serves at `/mcp`, and is closed with the server.
+    /// Creates a server without a public listener, for programs that serve in another way: only its
+    /// owner can reach it, over the socket. `mcp` is served at `/mcp` and closed together with the
+    /// server.
     pub fn for_owner(
         socket: OwnerSocket,
         backend: impl Backend,
         mcp: McpServer,
     ) -> Result<Self, HttpError> {
-        let (entrances, config) = (Vec::new(), ServerConfig::default());
+        let (listeners, config) = (Vec::new(), ServerConfig::default());
         let (address, token, settings) = (None, None, None);
         let backend: Arc<dyn Backend> = Arc::new(backend);
-        let server = Self { entrances, address, config, token, settings, backend, mcp };
+        let server = Self { listeners, address, config, token, settings, backend, mcp };
         server.with_owner_socket(socket)
     }
 
-    /// Lets the owner of this process operate the server over a socket of their own, too: the same
-    /// routes, with every right and without a token.
+    /// Adds the owner's socket: the same routes, with every right and without a token.
     pub fn with_owner_socket(mut self, socket: OwnerSocket) -> Result<Self, HttpError> {
-        // A browser reaches no such socket, so that no page has an origin to call from.
+        // A browser cannot connect to a Unix socket, so no origin is allowed.
         let (hosts, origins) = (ServerConfig::default().host_rules(None)?, Vec::new());
         let options = mcp_options(&self.config, &origins);
-        let clients = Roster::new(&self.backend, &self.mcp, options).owner();
-        self.entrances.push(Entrance {
-            door: Door::Owner(socket),
-            admission: Admission::new(hosts, origins),
+        let clients = ClientFactory::new(&self.backend, &self.mcp, options).owner();
+        self.listeners.push(BoundListener {
+            listener: Listener::Owner(socket),
+            host_check: HostCheck::new(hosts, origins),
             clients: Arc::new(LiveClients::new(clients)),
             connections: OWNER_CONNECTIONS,
         });
         Ok(self)
     }
 
-    /// The settings that can change while the public listener runs; none where there is no such
+    /// The settings that can change while the public listener runs; `None` without a public
     /// listener.
     pub fn settings(&self) -> Option<ServerSettings> {
         self.settings.clone()
     }
 
-    /// The address that is listened on, with the real port; none where it is a socket in the file system.
+    /// The address with the actual port; `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The socket in the file system that is listened on, if it is one.
+    /// The path of the Unix socket, if the server listens on one.
     pub fn socket(&self) -> Option<&Path> {
-        self.entrances.iter().find_map(|entrance| match &entrance.door {
-            Door::Unix(_, file) => Some(file.path()),
-            Door::Tcp(_) | Door::Owner(_) => None,
+        self.listeners.iter().find_map(|bound| match &bound.listener {
+            Listener::Unix(_, file) => Some(file.path()),
+            Listener::Tcp(_) | Listener::Owner(_) => None,
         })
     }
 
-    /// The URL the server is reached at from this machine, without a slash at its end. Over a
-    /// [socket](Self::socket) it is `http://localhost`.
+    /// The URL for clients on this machine, without a trailing slash. For a [Unix
+    /// socket](Self::socket) it is `http://localhost`.
     pub fn url(&self) -> String {
         let Some(mut address) = self.address else { return "http://localhost".to_owned() };
         if address.ip().is_unspecified() {
-            // Nothing can connect to "any address".
+            // Clients cannot connect to an unspecified address.
             address.set_ip(match address {
                 SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -171,43 +172,43 @@ impl HttpServer {
         format!("http://{address}")
     }
 
-    /// The URL an MCP client on this machine connects to.
+    /// The URL for MCP clients on this machine.
     pub fn mcp_url(&self) -> String {
         format!("{}/mcp", self.url())
     }
 
-    /// The operator's own token; none with `no_auth`, and where only named clients have one.
+    /// The operator's token; `None` with `no_auth`, or if only named clients have tokens.
     pub fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
 
-    /// Whether a token is asked for at all.
+    /// Whether the server requires tokens.
     pub fn asks_for_tokens(&self) -> bool {
         !self.config.no_auth
     }
 
-    /// Whether the token was made at this start, so that nobody knows it yet.
+    /// Whether the token was generated at this start, so that nobody knows it yet.
     pub fn token_is_new(&self) -> bool {
         self.token.is_some() && self.config.token.is_none()
     }
 
     /// Answers requests until `shutdown` completes.
     ///
-    /// Then no connection is taken any more, streams that only tell MCP clients of changes end at once,
-    /// and requests that are being answered have 10 s to finish; after that their calls are dropped and
-    /// the MCP server is closed.
+    /// Then no connection is accepted any more, MCP streams that only carry notifications end at
+    /// once, and running requests have 10 s to finish; after that their calls are dropped and the
+    /// MCP server is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), HttpError> {
         let head = self.config.read_timeout.0;
         let limits = BodyLimits { bytes: self.config.body_bytes(), time: head };
         let traffic = Arc::<Traffic>::default();
         let api = Api::new(self.backend, Arc::clone(&traffic));
         let (stop, stopped) = watch::channel(false);
-        let serving = self.entrances.into_iter().map(|entrance| {
-            let Entrance { door, admission, clients, connections } = entrance;
+        let serving = self.listeners.into_iter().map(|bound| {
+            let BoundListener { listener, host_check, clients, connections } = bound;
             let traffic = Arc::clone(&traffic);
-            let app = routes::app(api.clone(), &clients, admission, limits, Arc::clone(&traffic));
-            let bounds = Bounds { connections, head };
-            connections::serve(door, app, bounds, traffic, stopped.clone())
+            let app = routes::app(api.clone(), &clients, host_check, limits, Arc::clone(&traffic));
+            let bounds = ConnectionLimits { connections, head };
+            connections::serve(listener, app, bounds, traffic, stopped.clone())
         });
         let mut serving = Box::pin(join_all(serving));
         tokio::select! {
@@ -215,15 +216,15 @@ impl HttpServer {
             () = shutdown => {}
         }
         let _ = stop.send(true);
-        // Before anybody waits for them: they have no end of their own.
+        // End these streams first: they have no end of their own.
         self.mcp.end_streams();
         api.closing().cancel();
         let drained = async {
             serving.as_mut().await;
-            api.settled().await;
+            api.wait_for_tasks().await;
         };
         if tokio::time::timeout(DRAIN, drained).await.is_err() {
-            tracing::warn!("requests were still being answered after {DRAIN:?}; they are ended");
+            tracing::warn!("requests were still running after {DRAIN:?} and are cancelled");
             self.mcp.close();
             let _ = tokio::time::timeout(CLOSE, serving).await;
         }
@@ -234,7 +235,7 @@ impl HttpServer {
 
 fn mcp_options(config: &ServerConfig, origins: &[OriginRule]) -> McpHttpOptions {
     let options = McpHttpOptions::default()
-        // Checked in front of all routes, where the address of the connection is known.
+        // The host check in front of all routes knows the connection's address.
         .any_host()
         .allowed_origins(origins.iter().map(OriginRule::to_text))
         .retry(config.retry_after.0)

@@ -1,4 +1,4 @@
-//! A socket that is a file: for its owner alone, one server's at a time, gone with it.
+//! Unix sockets that only their owner can use, held by one server at a time and removed with it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, sleep};
 
 use crate::{HttpError, Listen};
 
-/// The longest path of a socket, in bytes, that every system here takes.
+/// The longest socket path in bytes that all supported systems accept.
 const PATH_MAX: usize = 107;
-/// Connections that wait to be taken.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// How long another server may take to make its socket in the same directory.
-const TURN: Duration = Duration::from_secs(5);
+/// How long to wait while another server creates its socket in the same directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The file of a socket. It is removed when this is dropped, unless it is another's by then.
+/// The file of a socket. Dropping it removes the file, unless another server has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -40,25 +40,26 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens at `path`. What a server that is gone has left there is replaced.
+/// Listens at `path`. A stale socket of an earlier server is replaced.
 pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), HttpError> {
     let directory = directory(path)?;
     let system = |source| HttpError::Bind { listen: Listen::Unix(path.to_owned()), error: source };
-    // Of two servers that start at the same time neither takes the other's for one that was left.
-    let _turn = turn(directory).await.map_err(system)?;
-    make_way(path)?;
+    // Held so that servers that start at the same time do not mistake each other's socket for a
+    // stale one.
+    let _turn = lock_directory(directory).await.map_err(system)?;
+    remove_stale(path)?;
     let socket = UnixSocket::new_stream().map_err(system)?;
     socket.bind(path).map_err(system)?;
     let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(system)? };
-    // Nobody can connect before somebody listens: by then it is its owner's alone.
+    // Nobody can connect before `listen`, and by then the mode is set.
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
     Ok((socket.listen(BACKLOG).map_err(system)?, file))
 }
 
-/// Removes the sockets of a directory, and links to sockets, that a server which is gone has left there:
-/// those among `names` on which nobody listens. Others that are just being made are not touched.
+/// Removes the stale sockets of a directory, and links to sockets: those among `names` without a
+/// listener. Sockets that are being created are not touched.
 pub(crate) async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> io::Result<()> {
-    let _turn = turn(directory).await?;
+    let _turn = lock_directory(directory).await?;
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if !names(&path) {
@@ -70,7 +71,7 @@ pub(crate) async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> io
                     && std::os::unix::net::UnixStream::connect(&path)
                         .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
             }
-            // A link that leads nowhere.
+            // A dangling link.
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         if is_left {
@@ -80,12 +81,12 @@ pub(crate) async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> io
     Ok(())
 }
 
-/// The directory of a socket, if nobody else can put another socket in its place.
+/// The directory of a socket, if nobody else can replace the socket in it.
 fn directory(path: &Path) -> Result<&Path, HttpError> {
     let problem = |problem: String| HttpError::Socket { path: path.to_owned(), problem };
     if path.as_os_str().len() > PATH_MAX {
         return Err(problem(format!(
-            "the path of a socket has {PATH_MAX} bytes at most: choose a shorter one"
+            "the path of a socket may have at most {PATH_MAX} bytes: choose a shorter one"
         )));
     }
     let Some(directory) = path.parent().filter(|_| path.file_name().is_some()) else {
@@ -95,12 +96,12 @@ fn directory(path: &Path) -> Result<&Path, HttpError> {
         |error: io::Error| problem(format!("the directory {}: {error}", directory.display()));
     let found = fs::metadata(directory).map_err(said)?;
     if !found.is_dir() {
-        return Err(problem(format!("{} is no directory", directory.display())));
+        return Err(problem(format!("{} is not a directory", directory.display())));
     }
     let own = rustix::process::geteuid().as_raw();
     match weakness(found.permissions().mode(), found.uid(), own) {
         Some(weakness) => Err(problem(format!(
-            "the directory {} {weakness}, so others could put a socket of theirs there: use a \
+            "the directory {} {weakness}, so others could place their own socket there: use a \
              directory of your own, such as $XDG_RUNTIME_DIR, or one made with `mkdir -m 700`",
             directory.display(),
         ))),
@@ -108,25 +109,26 @@ fn directory(path: &Path) -> Result<&Path, HttpError> {
     }
 }
 
-/// What lets somebody beside the user `own` and root change a directory of that mode and owner.
+/// Why somebody other than the user `own` and root could change a directory with this mode and
+/// owner.
 fn weakness(mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != 0 {
         return Some(format!("belongs to the user {owner}"));
     }
-    // Those with a sticky bit, too: others could be there first.
+    // The sticky bit does not help: others could create the socket first.
     (mode & 0o022 != 0).then(|| format!("has mode {:03o}", mode & 0o7777))
 }
 
-/// Held while a socket is made; another server that makes one in the same directory waits.
-async fn turn(directory: &Path) -> io::Result<File> {
+/// A lock held while a socket is created; other servers that create one in the same directory wait.
+async fn lock_directory(directory: &Path) -> io::Result<File> {
     let directory = File::open(directory)?;
-    let deadline = Instant::now() + TURN;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match directory.try_lock() {
             Ok(()) => return Ok(directory),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
-                let message = "somebody holds a lock on its directory";
+                let message = "another process holds a lock on its directory";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
             }
             Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(20)).await,
@@ -134,48 +136,50 @@ async fn turn(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// What is at the path of a socket that is to be.
-enum Found {
-    Nothing,
-    /// The socket of a server that is gone.
-    Left,
+/// What exists at the path of a new socket.
+enum PathState {
+    Free,
+    /// The stale socket of an earlier server.
+    StaleSocket,
 }
 
-/// Whether there could be a socket now.
+/// Checks that a socket could be created now.
 pub(crate) fn try_out(path: &Path) -> Result<(), HttpError> {
     directory(path)?;
-    look(path).map(|_| ())
+    inspect(path).map(|_| ())
 }
 
-/// Removes a socket at which nobody answers. Anything else stays.
-fn make_way(path: &Path) -> Result<(), HttpError> {
-    match look(path)? {
-        Found::Nothing => Ok(()),
-        Found::Left => fs::remove_file(path).map_err(|error| HttpError::Socket {
+/// Removes a stale socket. Anything else stays.
+fn remove_stale(path: &Path) -> Result<(), HttpError> {
+    match inspect(path)? {
+        PathState::Free => Ok(()),
+        PathState::StaleSocket => fs::remove_file(path).map_err(|error| HttpError::Socket {
             path: path.to_owned(),
-            problem: format!("the socket of a server that is gone cannot be removed: {error}"),
+            problem: format!("the stale socket of an earlier server cannot be removed: {error}"),
         }),
     }
 }
 
-fn look(path: &Path) -> Result<Found, HttpError> {
+fn inspect(path: &Path) -> Result<PathState, HttpError> {
     let problem = |problem: String| HttpError::Socket { path: path.to_owned(), problem };
     let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathState::Free),
         found => found.map_err(|error| problem(error.to_string()))?,
     };
     if !found.file_type().is_socket() {
-        let said = "there is something that is no socket: choose another path";
+        let said = "the path exists but is not a socket: choose another path";
         return Err(problem(said.to_owned()));
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found::Left),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Ok(PathState::StaleSocket)
+        }
         Ok(_) => {
             let source = io::Error::new(io::ErrorKind::AddrInUse, "a server answers there");
             Err(HttpError::Bind { listen: Listen::Unix(path.to_owned()), error: source })
         }
         Err(error) => Err(problem(format!(
-            "there is a socket, and whether a server listens there cannot be told: {error}"
+            "the path is a socket, but it is unknown whether a server listens there: {error}"
         ))),
     }
 }
@@ -203,7 +207,7 @@ mod tests {
             let weakness = weakness(0o40_000 | mode, owner, 7).unwrap();
             assert!(weakness.contains(why), "{weakness}");
         }
-        // Root trusts no directory of a user's.
+        // Root trusts no directory of another user.
         assert!(weakness(0o40_700, 7, 0).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of one client.
+//! The settings of one client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,34 +13,34 @@ use toolcrib_tool::{Identity, RateLimit};
 
 use crate::{Right, TokenHash};
 
-/// A client that has a token of its own (`server.tokens.<name>` in the configuration file).
+/// A client with its own token (`server.tokens.<name>` in the configuration file).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientConfig {
-    /// The hash of its token, as `toolcrib token` prints it. The token itself is kept nowhere.
+    /// The hash of its token, as `toolcrib token` prints it. The token itself is not stored.
     pub hash: TokenHash,
-    /// What it may do: `call`, `approve`, `observe`, `operate`. Default: `[call]`.
+    /// Its rights: `call`, `approve`, `observe`, `operate`. Default: `[call]`.
     #[serde(default = "call_only")]
     pub rights: Vec<Right>,
-    /// The toolset beyond which it sees and calls nothing. Default: `server.toolset`.
+    /// The toolset that it is limited to. Default: `server.toolset`.
     #[serde(default)]
     pub toolset: Option<String>,
-    /// Rules for its calls, in addition to the server's `policy`. The stricter decision holds: they can
-    /// narrow what it may call, and never widen it. Only the rules count: what happens to calls that need
-    /// approval is the server's `policy.on_ask`. Default: none.
+    /// Rules for its calls, in addition to the server's `policy`. The stricter decision applies, so
+    /// these rules can restrict calls but not allow more. A client's policy has rules only: the
+    /// server's `policy.on_ask` decides what happens to calls that need approval. Default: none.
     #[serde(default, with = "rules_only")]
-    #[schemars(with = "rules_only::Written")]
+    #[schemars(with = "rules_only::RulesOnly")]
     pub policy: Policy,
-    /// Values of its calls' context, over those of the server's `context`. Without a `user` here, the
-    /// client's name is the user, so that what is kept for one client never serves another. `user` and
-    /// `tenant` cannot be null.
+    /// Context values of its calls, which override those of the server's `context`. Without a
+    /// `user` here, the client's name is the user, so that stored data of one client is never used
+    /// for another. `user` and `tenant` must not be null.
     #[serde(default, deserialize_with = "with_stated_identity")]
     pub context: BTreeMap<String, Value>,
-    /// Requests it may make in a time, such as `600/min`. Default: `server.rate`.
+    /// The request rate limit, such as `600/min`. Default: `server.rate`.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// How many of its requests are answered at the same time; an event stream counts until it ends.
-    /// Default: `server.concurrent`.
+    /// The maximum number of concurrent requests; an event stream counts until it ends. Default:
+    /// `server.concurrent`.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub concurrent: Option<usize>,
@@ -51,7 +51,7 @@ fn call_only() -> Vec<Right> {
 }
 
 impl ClientConfig {
-    /// A client with this token that may call all tools, without limits of its own.
+    /// Creates a client with this token that may call all tools, without limits of its own.
     pub fn new(hash: TokenHash) -> Self {
         Self {
             hash,
@@ -65,8 +65,8 @@ impl ClientConfig {
     }
 }
 
-/// A context whose `user` and `tenant`, where it has them, state somebody: clients with a null `user` would
-/// be one identity.
+/// Deserializes a context in which `user` and `tenant` are not null: clients with a null `user`
+/// would share one identity.
 fn with_stated_identity<'de, D: Deserializer<'de>>(
     config: D,
 ) -> Result<BTreeMap<String, Value>, D::Error> {
@@ -75,15 +75,15 @@ fn with_stated_identity<'de, D: Deserializer<'de>>(
     match [Identity::USER, Identity::TENANT].iter().copied().find(is_null) {
         None => Ok(context),
         Some(Identity::USER) => Err(D::Error::custom(
-            "`user` is null, which is nobody: leave it out, and the client's name is the user",
+            "`user` must not be null: omit it to use the client's name as the user",
         )),
-        Some(key) => Err(D::Error::custom(format!(
-            "`{key}` is null, which is nobody: name one, or leave it out"
-        ))),
+        Some(key) => {
+            Err(D::Error::custom(format!("`{key}` must not be null: set it to a name, or omit it")))
+        }
     }
 }
 
-/// The policy of a client in a configuration file, which has rules and nothing else.
+/// The policy of a client in a configuration file, which contains only rules.
 mod rules_only {
     use schemars::JsonSchema;
     use serde::de::Error as _;
@@ -101,22 +101,22 @@ mod rules_only {
                  `action: deny`"
     }))]
     #[serde(default, deny_unknown_fields)]
-    pub(super) struct Written {
-        /// The rules; the first that matches a call decides it.
+    pub(super) struct RulesOnly {
+        /// The rules; the first one that matches a call decides.
         rules: Vec<PolicyRule>,
     }
 
     pub(super) fn serialize<S: Serializer>(policy: &Policy, to: S) -> Result<S::Ok, S::Error> {
-        Written { rules: policy.rules().cloned().collect() }.serialize(to)
+        RulesOnly { rules: policy.rules().cloned().collect() }.serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Policy, D::Error> {
-        let Written { rules } = Written::deserialize(from)?;
+        let RulesOnly { rules } = RulesOnly::deserialize(from)?;
         Policy::new(OnAsk::default(), rules).map_err(D::Error::custom)
     }
 }
 
-/// So many requests in a time, written like `600/min`.
+/// A request rate, written like `600/min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rate(pub RateLimit);

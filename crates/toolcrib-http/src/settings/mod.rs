@@ -1,4 +1,4 @@
-//! What the listener is told.
+//! The settings of the listener.
 
 mod client;
 pub(crate) mod reloadable;
@@ -18,7 +18,7 @@ use crate::{HttpError, Listen, Token};
 
 pub use client::{ClientConfig, Rate};
 
-/// The port that is listened on unless something else is said.
+/// The default port.
 pub const DEFAULT_PORT: u16 = 7777;
 
 /// Settings of the HTTP listener (`server:` in the configuration file).
@@ -30,21 +30,22 @@ pub const DEFAULT_PORT: u16 = 7777;
 }))]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The address and port to listen on, where port 0 takes a free one; or `unix:` and the absolute path
-    /// of a socket, which this user's programs alone can connect to. Default `127.0.0.1:7777`.
+    /// The address and port to listen on, where port 0 picks a free one; or `unix:` and the
+    /// absolute path of a socket, to which only programs of this user can connect. Default
+    /// `127.0.0.1:7777`.
     pub listen: Listen,
-    /// The operator's own bearer token, which may do everything. Default: none; where there are no
-    /// `tokens` either, a random one is made at every start.
+    /// The operator's bearer token, which has every right. Default: none; if there are no `tokens`
+    /// either, a random token is generated at every start.
     pub token: Option<Token>,
     /// Clients with tokens of their own, by name. Default: none.
     #[serde(deserialize_with = "named")]
     #[schemars(extend("writeOnly" = true))]
     pub tokens: BTreeMap<String, ClientConfig>,
-    /// Asks for no token: whoever reaches the server may call tools and observe. Refused unless the
-    /// listener is on a loopback address or a socket. Default `false`.
+    /// Requires no token: everybody who can reach the server may call tools and observe. Refused
+    /// unless the listener is on a loopback address or a Unix socket. Default `false`.
     pub no_auth: bool,
-    /// The toolset of clients that name none of their own: they see and call nothing beyond it.
-    /// Default: all tools.
+    /// The toolset of clients that name none of their own: they are limited to it. Default: all
+    /// tools.
     pub toolset: Option<String>,
     /// How many requests a client may make in a period, such as `600/min`, unless its own entry says
     /// otherwise. Default `none`: no limit.
@@ -57,7 +58,8 @@ pub struct ServerConfig {
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub concurrent: Option<NonZeroUsize>,
-    /// How many connections are open at the same time. Further clients are told to come back. Default 1,024.
+    /// The maximum number of open connections. Further clients are told to retry later. Default
+    /// 1,024.
     #[schemars(range(min = 1))]
     pub connections: usize,
     /// How long a request may take to arrive: first its head, then its body. An idle connection is closed
@@ -72,22 +74,24 @@ pub struct ServerConfig {
     pub retry_after: Timeout,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
-    /// port, and the address that a connection is made to, always may; over a socket `localhost` may.
-    /// `/health` and `/ready` are served under any name. Default: no others.
+    /// port are always allowed, and so is the address that a connection is made to; on a Unix
+    /// socket `localhost` is allowed. `/health` and `/ready` are served under any name. Default: no
+    /// others.
     pub allowed_hosts: Vec<String>,
     /// Web pages that may call the server, as `scheme://name[:port]`: the values of the `Origin`
-    /// header. The listener's own address always may; programs that are no browsers send none and are
-    /// not concerned. Default: no others.
+    /// header. The listener's own address is always allowed. Only browsers send this header.
+    /// Default: no others.
     pub allowed_origins: Vec<String>,
     /// The size of the largest request body. Default `4MiB`.
     pub body_limit: SizeLimit,
 }
 
-/// Names that the server's own clients have in logs and approvals. No client in
-/// [`ServerConfig::tokens`] can have one.
+/// Names of the server's own clients in logs and approvals. No client in [`ServerConfig::tokens`]
+/// can have one of them.
 pub const RESERVED_NAMES: [&str; 3] = ["operator", "owner", "anyone"];
 
-/// Clients by name. Reserved names are refused where a config is read, so that checks tell it too.
+/// Deserializes clients by name. Refuses reserved names here, so that configuration checks report
+/// them, too.
 fn named<'de, D: Deserializer<'de>>(config: D) -> Result<BTreeMap<String, ClientConfig>, D::Error> {
     let tokens = BTreeMap::<String, ClientConfig>::deserialize(config)?;
     match tokens.keys().find(|name| RESERVED_NAMES.contains(&name.as_str())) {
@@ -118,12 +122,12 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The largest request body, in bytes.
+    /// The size of the largest request body in bytes.
     pub(crate) fn body_bytes(&self) -> usize {
         usize::try_from(self.body_limit.0).unwrap_or(usize::MAX)
     }
 
-    /// Refuses settings that contradict each other or would leave the door open.
+    /// Refuses settings that contradict each other or are unsafe.
     pub(crate) fn check(&self) -> Result<(), HttpError> {
         if self.no_auth && !self.listen.is_local() {
             return Err(HttpError::OpenToTheNetwork { listen: self.listen.clone() });
@@ -144,7 +148,7 @@ impl ServerConfig {
         Ok(())
     }
 
-    /// Who may be asked for, once the port is known.
+    /// The allowed hosts, once the port is known.
     pub(crate) fn host_rules(&self, bound: Option<SocketAddr>) -> Result<Vec<HostRule>, HttpError> {
         own_names(bound)
             .into_iter()
@@ -153,7 +157,7 @@ impl ServerConfig {
             .collect()
     }
 
-    /// Which pages may ask, once the port is known: this server's own, and those that are named.
+    /// The allowed origins, once the port is known: the server's own, and the configured ones.
     pub(crate) fn origin_rules(
         &self,
         bound: Option<SocketAddr>,
@@ -167,8 +171,8 @@ impl ServerConfig {
     }
 }
 
-/// The names a listener is reached under on its own machine, and the address it is bound to. A socket has
-/// no address; its clients name this machine.
+/// The local names of a listener, and the address it is bound to. A Unix socket has no address; its
+/// clients use `localhost`.
 fn own_names(bound: Option<SocketAddr>) -> Vec<String> {
     let Some(bound) = bound else { return vec!["localhost".to_owned()] };
     let port = bound.port();
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_key_and_a_bare_host_are_refused_with_what_to_write() {
+    fn a_misspelt_key_and_a_bare_host_are_refused_with_a_correction() {
         let unknown = config(json!({"tokan": "x"})).unwrap_err().to_string();
         assert!(unknown.contains("`tokan`") && unknown.contains("`token`"), "{unknown}");
         let address = config(json!({"listen": "localhost"})).unwrap_err().to_string();
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_nobody_asks_for_is_a_contradiction() {
+    fn a_token_with_no_auth_is_refused() {
         let both = config(json!({"token": "0123456789abcdef", "no_auth": true})).unwrap();
         assert!(matches!(both.check(), Err(HttpError::TokenAndNoAuth)));
     }

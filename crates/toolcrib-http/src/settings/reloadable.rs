@@ -1,4 +1,4 @@
-//! Settings that a running server takes over: who its clients are and what they may do.
+//! Settings that a running server can change: its clients and their rights.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use tokio::runtime::Handle;
 use toolcrib_core::Toolset;
 use toolcrib_tool::ContextValues;
 
-use crate::auth::client::{Clients, Roster};
+use crate::auth::client::{ClientFactory, Clients};
 use crate::auth::clients::LiveClients;
 use crate::{Backend, HttpError, Listen, ServerConfig, Token};
 
-/// The part of a running server's settings that can change: its tokens, and the rights, toolsets and
-/// limits of their clients. Cloning it is cheap.
+/// The settings of a running server that can change: its tokens, and the rights, toolsets and
+/// limits of their clients. Clones are cheap.
 ///
-/// Made by [`HttpServer::settings`](crate::HttpServer::settings).
+/// Created by [`HttpServer::settings`](crate::HttpServer::settings).
 #[derive(Clone)]
-pub struct ServerSettings(Arc<Parts>);
+pub struct ServerSettings(Arc<SettingsState>);
 
-struct Parts {
-    roster: Roster,
+struct SettingsState {
+    client_factory: ClientFactory,
     clients: Arc<LiveClients>,
-    /// The operator's token where the server made one at its start.
-    made: Option<Token>,
+    /// The operator's token, if the server generated one at its start.
+    generated_token: Option<Token>,
     listen: Listen,
     no_auth: bool,
 }
 
-/// Settings that were found usable and wait to be [applied](Self::apply).
+/// Validated settings that wait to be [applied](Self::apply).
 #[must_use = "nothing changes before it is applied"]
 pub struct ChangedSettings {
     clients: Arc<LiveClients>,
@@ -37,21 +37,21 @@ pub struct ChangedSettings {
 
 impl ServerSettings {
     pub(crate) fn new(
-        roster: Roster,
+        client_factory: ClientFactory,
         clients: Arc<LiveClients>,
-        made: Option<Token>,
+        generated_token: Option<Token>,
         config: &ServerConfig,
     ) -> Self {
         let (listen, no_auth) = (config.listen.clone(), config.no_auth);
-        Self(Arc::new(Parts { roster, clients, made, listen, no_auth }))
+        Self(Arc::new(SettingsState { client_factory, clients, generated_token, listen, no_auth }))
     }
 
-    /// Checks settings and makes the clients they name, with the toolsets that `toolsets` finds. Nothing
-    /// changes yet.
+    /// Validates settings and creates the clients they name, looking up toolsets with `toolsets`.
+    /// Nothing changes yet.
     ///
-    /// `listen`, `no_auth`, `connections` and the other settings of the listener itself stay as they
-    /// were at the start. A token that the server made at its start stays good as long as the settings
-    /// name no other; settings that would leave nobody a token are refused.
+    /// `listen`, `no_auth`, `connections` and the other settings of the listener itself stay as
+    /// they were at the start. A token generated at the start stays valid as long as the settings
+    /// name no other; settings without any valid token are refused.
     pub fn prepare(
         &self,
         config: &ServerConfig,
@@ -63,31 +63,31 @@ impl ServerSettings {
         config.host_rules(None)?;
         config.origin_rules(None)?;
         let clients = Arc::clone(&own.clients);
-        let backend = Arc::clone(own.roster.backend());
+        let backend = Arc::clone(own.client_factory.backend());
         if config.no_auth || own.no_auth {
-            // Whether tokens are asked for is decided at the start.
+            // Whether tokens are required is decided at the start.
             return Ok(ChangedSettings { clients, backend, next: None });
         }
-        let token = config.token.as_ref().or(own.made.as_ref());
+        let token = config.token.as_ref().or(own.generated_token.as_ref());
         if token.is_none() && config.tokens.is_empty() {
             return Err(HttpError::NoTokenLeft);
         }
         let effective = ServerConfig { listen: own.listen.clone(), ..config.clone() };
-        let next = own.roster.clients(&effective, token, toolsets, Some(&clients.now()))?;
+        let next = own.client_factory.clients(&effective, token, toolsets, Some(&clients.now()))?;
         Ok(ChangedSettings { clients, backend, next: Some(next) })
     }
 }
 
 impl ChangedSettings {
-    /// Puts the settings into effect and gives the names of the clients whose tokens are no longer good
-    /// or whose rights, tools, rules or context have changed.
+    /// Puts the settings into effect. Returns the names of the clients that were revoked or whose
+    /// rights, tools, rules or context have changed.
     ///
-    /// Everything ends that a token let in which is no longer good: requests with 401, streams and MCP
-    /// sessions. Where a client may do less than before, its requests end with 403 that may need what it
-    /// lost, and the others go on; its MCP sessions end where it calls with other tools, rules or values.
-    /// Calls that wait for approval and that their client may no longer make are denied, now where there
-    /// is a tokio runtime, else when somebody approves them. Clients of which nothing or only limits have
-    /// changed keep everything that runs.
+    /// Everything that a revoked token has started ends: requests with 401, streams, and MCP
+    /// sessions. If a client's rights shrink, requests that may need the lost rights end with 403
+    /// and the others continue; its MCP sessions end if its tools, rules or values have changed.
+    /// Calls that wait for approval and that their client may no longer make are denied:
+    /// immediately within a tokio runtime, else when somebody approves them. Clients whose entry is
+    /// unchanged, or changed only in its limits, keep everything that runs.
     pub fn apply(self) -> Vec<Arc<str>> {
         let ended = self.next.map(|next| self.clients.replace(next)).unwrap_or_default();
         if let (false, Ok(runtime)) = (ended.is_empty(), Handle::try_current()) {
@@ -96,7 +96,7 @@ impl ChangedSettings {
                 let options = backend.turn_options(ContextValues::new());
                 let approvals = backend.executor().approvals(options);
                 if let Err(error) = approvals.end_revoked(&clients).await {
-                    tracing::warn!(%error, "the calls of revoked clients that wait could not be denied");
+                    tracing::warn!(%error, "waiting calls of revoked clients could not be denied");
                 }
             });
         }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_one_part_and_never_empty() {
+    fn a_variable_matches_one_nonempty_segment() {
         let one = |name: &str, value: &str| Some(vec![(name.to_owned(), value.to_owned())]);
         assert_eq!(values("t://{id}/data", "t://123/data"), one("id", "123"));
         assert_eq!(values("t://{id}", "t://a%20b%2Fc"), one("id", "a b/c"));

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_servers_with_one_address_the_first_has_it() {
+    fn an_address_of_two_servers_belongs_to_the_first() {
         let links = GivenLinks::default();
         links.note("demo://1", "a_list", "a");
         links.note("demo://1", "b_list", "b");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_bounded_and_those_that_were_given_last_stay() {
+    fn links_are_bounded_and_the_latest_are_kept() {
         let links = GivenLinks::default();
         links.note(&"x".repeat(ADDRESS_MAX + 1), "t", "a");
         for number in 0..LINKS_MAX {

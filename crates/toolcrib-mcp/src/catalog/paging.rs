@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_put_together_are_the_list() {
+    fn pages_together_form_the_list() {
         let all = list("a b c d e");
         for size in 0..7 {
             let (mut seen, mut next) = names(&all, size, None);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_outlives_changes_of_the_list() {
+    fn a_cursor_stays_valid_when_the_list_changes() {
         let (_, next) = names(&list("a b c d"), 2, None);
         // The entry it names was removed, and others were added.
         let (rest, end) = names(&list("aa bb c d e"), 9, next.clone());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn an_invalid_cursor_is_refused() {
         for cursor in ["", "x", "2", "YQ", "%%", &URL_SAFE_NO_PAD.encode([0xff])] {
             let request = at(Some(cursor.to_owned()));
             let refused =

@@ -115,7 +115,7 @@ fn lent<'h>(head: &'h [(&'static str, String)]) -> Vec<(&'static str, &'h str)> 
 }
 
 #[tokio::test]
-async fn what_comes_of_a_call_is_the_same_in_both_revisions() {
+async fn calls_have_the_same_outcome_in_both_revisions() {
     let both = BothPaths::of(&server());
     for (name, arguments, plain) in [
         ("echo", r#"{"a":[1,-2,2.5,1e3,"x\n",null,true,{"b":{}}],"z":"\ud83e\udd80"}"#, true),
@@ -158,7 +158,7 @@ async fn what_comes_of_a_call_is_the_same_in_both_revisions() {
 }
 
 #[tokio::test]
-async fn messages_that_are_more_or_less_than_plain_are_answered_the_same() {
+async fn messages_that_are_not_plain_are_answered_the_same() {
     let both = BothPaths::of(&server());
     let deep =
         format!(r#"{{"name":"echo","arguments":{{"a":{}1{}}}}}"#, "[".repeat(140), "]".repeat(140));
@@ -218,7 +218,7 @@ async fn messages_that_are_more_or_less_than_plain_are_answered_the_same() {
 }
 
 #[tokio::test]
-async fn heads_that_say_something_else_are_answered_the_same() {
+async fn requests_with_unusual_headers_are_answered_the_same() {
     let both = BothPaths::of(&server());
     let (text, head) = new("echo", "");
     let list = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
@@ -253,7 +253,7 @@ fn head_pair<'h>(head: &'h [(&'static str, String)], at: usize) -> (&'static str
 }
 
 #[tokio::test]
-async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
+async fn a_list_is_written_once_per_set_of_tools() {
     let executor = executor();
     let server = McpServer::new(executor.clone(), McpOptions::default());
     let both = BothPaths::of(&server);
@@ -291,7 +291,7 @@ async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
 }
 
 #[tokio::test]
-async fn a_session_gives_the_answers_that_requests_without_one_get() {
+async fn requests_get_the_same_answers_with_and_without_a_session() {
     let service = server().http_service(McpHttpOptions::default());
     let send = async |request: http::request::Builder, body: String| {
         let request = request
@@ -356,7 +356,7 @@ impl Drop for DropWitness {
 }
 
 #[tokio::test]
-async fn whoever_leaves_withdraws_the_call_and_a_server_that_ends_ends_it() {
+async fn disconnecting_or_closing_the_server_cancels_the_call() {
     let (events, mut seen) = mpsc::unbounded_channel();
     let registry = Registry::scratch()
         .tool("wait", move |_, _| {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_the_allowed_ones_and_no_others() {
+    fn only_allowed_hosts_pass() {
         let allowed = ["localhost".to_owned(), "[::1]:7".to_owned(), " ".to_owned()];
         let admits = |pairs: &[_]| is_for_one_of(&allowed, &headers(pairs));
         for host in ["localhost", "localhost:80", "localhost:65535", "[::1]:7"] {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_answer_have_to_be_accepted() {
+    fn a_client_has_to_accept_both_media_types() {
         let accepts = |value| accepts_answers(&headers(&[("accept", value)]));
         assert!(accepts("application/json, text/event-stream"));
         assert!(accepts("*/*,Text/Event-Stream , application/JSON"));

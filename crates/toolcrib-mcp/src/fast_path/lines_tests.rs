@@ -118,7 +118,7 @@ async fn clients_without_a_handshake_are_answered_the_same() {
 }
 
 #[tokio::test]
-async fn lines_may_come_in_pieces_and_many_at_once() {
+async fn lines_may_arrive_in_pieces_or_in_batches() {
     let mut client = Client::after_handshake(server()).await;
     let line = call(1, "strict", r#"{"path":"a"}"#, "");
     for byte in format!("{line}\r\n").bytes() {
@@ -173,7 +173,7 @@ async fn a_long_line_is_answered_and_so_is_the_next() {
 }
 
 #[tokio::test]
-async fn the_last_line_needs_no_end() {
+async fn the_last_line_needs_no_line_feed() {
     let mut client = Client::after_handshake(server()).await;
     let line = call(1, "strict", r#"{"path":"a"}"#, "");
     client.writer.write_all(line.as_bytes()).await.unwrap();
@@ -183,7 +183,7 @@ async fn the_last_line_needs_no_end() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_holds_up_no_line_behind_it() {
+async fn a_waiting_call_does_not_block_later_lines() {
     let (release, released) = tokio::sync::watch::channel(false);
     let registry = Registry::scratch()
         .tool("wait", move |_, _| {
@@ -256,7 +256,7 @@ async fn until_plain(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_is_cancelled_by_its_id_however_that_is_written() {
+async fn a_waiting_call_is_cancelled_by_an_equal_id_in_any_spelling() {
     let (server, _release, mut seen) = waiting();
     let mut client = Client::after_handshake(server).await;
     until_plain(&mut client).await;
@@ -311,7 +311,7 @@ async fn a_call_that_runs_at_the_end_of_input_is_answered() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_drops_the_calls_that_run_and_says_so() {
+async fn closing_the_server_drops_running_calls_and_answers_them() {
     let (server, _release, mut seen) = waiting();
     let mut client = Client::after_handshake(server.clone()).await;
     until_plain(&mut client).await;
@@ -346,7 +346,7 @@ async fn a_client_may_send_much_before_it_reads_anything() {
 }
 
 #[tokio::test]
-async fn a_tool_that_keeps_its_thread_is_called_in_a_task_of_its_own() {
+async fn a_tool_that_blocks_its_thread_runs_in_a_separate_task() {
     let registry = Registry::scratch()
         .tool("heavy", |_, _| async {
             let began = std::time::Instant::now();
@@ -371,7 +371,7 @@ async fn a_tool_that_keeps_its_thread_is_called_in_a_task_of_its_own() {
 }
 
 #[tokio::test]
-async fn plain_lines_are_worked_on_where_they_are_read() {
+async fn plain_lines_are_handled_by_the_reading_task() {
     let registry = Registry::scratch()
         .tool("task", |_, _| async { format!("{:?}", tokio::task::try_id()) })
         .build()
@@ -392,7 +392,7 @@ async fn plain_lines_are_worked_on_where_they_are_read() {
 }
 
 #[tokio::test]
-async fn no_answer_comes_in_the_middle_of_a_long_one() {
+async fn answers_are_not_interleaved() {
     let registry = (0..200).fold(Registry::scratch(), |registry, number| {
         let tool = define(&format!("tool_{number}")).description("x".repeat(2_000));
         registry.tool_as(tool.build().unwrap(), |_, _| async { "quick" })
@@ -428,7 +428,7 @@ async fn no_answer_comes_in_the_middle_of_a_long_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_the_stream_of_answers_ends_the_connection() {
+async fn closing_the_output_stream_ends_the_connection() {
     let server = server();
     let (mut to_server, read) = tokio::io::duplex(4 * 1024);
     let (write, from_server) = tokio::io::duplex(4 * 1024);

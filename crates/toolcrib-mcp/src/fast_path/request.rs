@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_could_be_doubted_is_not() {
+    fn ambiguous_messages_are_not_plain() {
         for text in [
             call_with(r#"{"name":"a","arguments":[]}"#),
             call_with(r#"{"name":"a","arguments":"{}"}"#),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_known_where_all_is_said_of_it() {
+    fn a_request_identifies_its_client_only_with_all_required_members() {
         let client = |meta: &str| {
             let text = call_with(&format!(r#"{{"name":"a","_meta":{meta}}}"#));
             let tape = toolcrib_json::parse(&text).unwrap();

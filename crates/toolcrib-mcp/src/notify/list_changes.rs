@@ -59,7 +59,7 @@ mod tests {
     use crate::McpOptions;
 
     #[tokio::test]
-    async fn a_change_that_is_not_shown_is_not_told_of() {
+    async fn an_invisible_change_sends_no_notification() {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();
         let server = McpServer::new(executor.clone(), McpOptions::default());

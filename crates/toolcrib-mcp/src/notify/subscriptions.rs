@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changes_before_a_subscription_is_acknowledged_is_told_to_it_and_to_no_later_one()
+    async fn changes_before_the_acknowledgement_go_to_that_subscription_only()
     {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();

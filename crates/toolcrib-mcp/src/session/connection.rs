@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changes_before_it_is_known_that_a_client_is_ready_is_told_then() {
+    async fn changes_before_initialized_are_reported_afterwards() {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();
         let server = McpServer::new(executor.clone(), McpOptions::default());

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_back_gets_what_it_missed_and_what_comes_until_the_answer() {
+    async fn a_reconnecting_client_gets_missed_and_new_events_up_to_the_answer() {
         let log = EventLog::default();
         let first = log.store_event("a", &notice()).await.unwrap();
         let second = log.store_event("a", &notice()).await.unwrap();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_is_bounded_and_what_has_ended_goes_first() {
+    async fn the_log_is_bounded_and_ended_streams_are_evicted_first() {
         let log = EventLog::default();
         let open = log.store_event("open", &notice()).await.unwrap();
         for number in 0..3 * STREAMS_MAX {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_event_more_of_a_stream_takes_no_other_streams_place() {
+    async fn another_event_of_a_stream_does_not_evict_other_streams() {
         let log = EventLog::default();
         for number in 0..STREAMS_MAX {
             log.store_event(&number.to_string(), &notice()).await.unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_answers_push_out_earlier_ones_and_are_counted_down() {
+    async fn long_answers_evict_earlier_ones_and_sizes_are_tracked() {
         let log = EventLog::default();
         let answer = |number: usize| {
             let error = ErrorData::internal_error("x".repeat(BYTES_MAX / 4), None);

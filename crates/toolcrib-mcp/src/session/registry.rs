@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_counts_from_the_beginning_to_the_end_of_its_session() {
+    fn a_handshake_is_known_until_its_session_ends() {
         let (manager, sessions) = (manager(), McpSessions::default());
         let known = sessions.known();
         assert!(known.handshake_completed("unknown").is_none());
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_not_used_ends_and_one_that_is_read_does_not() {
+    fn an_unused_session_ends_unless_it_is_being_read() {
         let manager = manager();
         let sessions = McpSessions::default().idle(Duration::ZERO);
         let known = sessions.known();

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_protected_and_restored_however_they_are_cut() {
+    async fn lines_are_protected_and_restored_across_any_split() {
         let answer = format!("{{\"result\":{{\"structuredContent\":[{WIDE}]}}}}\n");
         let text = format!("{answer}{{}}\n{}", answer.trim_end());
         for piece in [1, 7, 1_000] {

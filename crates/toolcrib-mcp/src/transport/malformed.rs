@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_can_read_is_said_to_be_so_and_where() {
+    fn unreadable_input_is_reported_with_its_position() {
         for (bytes, why) in [
             (&b"{"[..], "the text ends"),
             (b"", "the text ends"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_a_key_twice_is_refused_under_its_id() {
+    fn a_request_with_a_duplicate_key_is_refused_under_its_id() {
         for (text, id) in [
             (r#"{"id":7,"method":"tools/call","params":{"arguments":{"a":1,"a":2}}}"#, json!(7)),
             (r#"{"id":"x","method":"ping","method":"ping"}"#, json!("x")),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_is_readable_though_it_may_be_no_message() {
+    fn any_json_is_readable_even_if_it_is_not_a_message() {
         let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
         let wide = "[{}]".repeat(200).replace("][", ",");
         for bytes in [deep.as_bytes(), wide.as_bytes(), b"7", b" [] ", b"\xef\xbb\xbf{}", b"{}\r\n"]
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_one_line_for_no_request() {
+    fn an_error_without_an_id_is_one_line() {
         let answer: Value = serde_json::from_slice(&too_long(7).answer()).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&().into(), &(-32700).into()));
     }

@@ -361,7 +361,7 @@ mod tests {
     use crate::upstream::MemoryPins;
 
     #[tokio::test]
-    async fn what_is_set_again_unchanged_is_no_new_snapshot() {
+    async fn setting_the_same_upstreams_publishes_no_snapshot() {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();
         let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));

@@ -140,7 +140,7 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_with_the_answers_to_its_questions_round_by_round() {
+async fn a_call_continues_with_the_answers_of_each_round() {
     let mut client = Stateless::new(json!({"elicitation": {}}));
     let first = client.call("greet", json!({})).await["result"].clone();
     assert_eq!(first["resultType"], "input_required");
@@ -168,7 +168,7 @@ async fn a_call_goes_on_with_the_answers_to_its_questions_round_by_round() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_asked_for_again_and_what_does_not_fit_is_refused() {
+async fn missing_answers_are_asked_for_again_and_invalid_ones_are_refused() {
     let mut client = Stateless::new(json!({"elicitation": {}}));
     let first = client.call("greet", json!({})).await["result"].clone();
     let state = &first["requestState"];
@@ -202,7 +202,7 @@ async fn an_approver_over_mcp_is_shown_long_arguments_in_whole() {
 }
 
 #[tokio::test]
-async fn consent_is_asked_for_and_never_taken_from_an_answer_ahead_of_the_question() {
+async fn consent_has_to_be_asked_for_and_cannot_be_sent_in_advance() {
     let mut client = Stateless::new(json!({"elicitation": {"form": {}}}));
     let yes = json!({"answer": accept(&json!({"approve": true}))});
     let asked = client.call("remove", json!({"inputResponses": yes})).await["result"].clone();
@@ -227,7 +227,7 @@ async fn consent_is_asked_for_and_never_taken_from_an_answer_ahead_of_the_questi
 }
 
 #[tokio::test]
-async fn a_client_runs_its_own_tools_and_is_asked_in_words_where_a_form_cannot_say_it() {
+async fn a_client_runs_its_own_tools_and_gets_a_text_question_where_a_form_is_impossible() {
     let mut client = Stateless::new(json!({"elicitation": {}}));
     let asked = client.call("pick", json!({})).await["result"].clone();
     assert_eq!(
@@ -248,7 +248,7 @@ async fn a_client_runs_its_own_tools_and_is_asked_in_words_where_a_form_cannot_s
 }
 
 #[tokio::test]
-async fn a_number_in_an_answer_is_refused_where_it_would_become_another_one() {
+async fn a_number_in_an_answer_that_would_be_rounded_is_refused() {
     for wide in ["18446744073709551617", "0.1000000000000000055", "-9223372036854775809"] {
         let mut client = Stateless::new(json!({"elicitation": {}}));
         let asked = client.call("count", json!({})).await["result"].clone();
@@ -274,7 +274,7 @@ async fn a_number_in_an_answer_is_refused_where_it_would_become_another_one() {
 }
 
 #[tokio::test]
-async fn a_client_tool_hands_its_numbers_on_as_they_were_written() {
+async fn numbers_from_a_client_tool_stay_exact() {
     let mut client = Stateless::new(json!({"elicitation": {}}));
     let asked = client.call("measure", json!({})).await["result"].clone();
     let answers = json!({"answer": accept(&json!({"n": "WIDE"}))});
@@ -284,7 +284,7 @@ async fn a_client_tool_hands_its_numbers_on_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_what_it_would_need() {
+async fn a_client_that_cannot_be_asked_learns_which_capability_it_lacks() {
     let mut client = Stateless::new(json!({}));
     let refused = client.call("greet", json!({})).await;
     assert_eq!(refused["error"]["code"], -32021);
@@ -401,7 +401,7 @@ async fn log_messages_are_for_clients_that_set_a_level() {
 }
 
 #[tokio::test]
-async fn a_call_that_others_approve_is_answered_when_it_is_made_again() {
+async fn repeating_a_call_returns_its_answer_after_others_approve_it() {
     let (server, executor) = server_and_executor(false);
     let approvals = executor.approvals(TurnOptions::default());
     let mut client = Stateless::of(server, json!({}));
@@ -429,7 +429,7 @@ async fn a_call_that_others_approve_is_answered_when_it_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_tasks_gets_the_answer_of_an_approved_call_without_calling_again() {
+async fn a_client_with_tasks_gets_an_approved_calls_answer_without_repeating_it() {
     let (server, executor) = server_and_executor(false);
     let approvals = executor.approvals(TurnOptions::default());
     let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});

@@ -7,7 +7,7 @@ use crate::fixture;
 use crate::wire::Wire;
 
 #[tokio::test]
-async fn the_server_introduces_itself_and_declares_what_it_has() {
+async fn the_server_describes_itself_and_its_capabilities() {
     let (_wire, hello) = Wire::initialized(fixture::server()).await;
     assert_eq!(
         hello,
@@ -25,7 +25,7 @@ async fn the_server_introduces_itself_and_declares_what_it_has() {
 }
 
 #[tokio::test]
-async fn tools_are_listed_by_name_in_one_page_without_the_unavailable() {
+async fn available_tools_are_listed_by_name_on_one_page() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     let answer = wire.request("tools/list", json!({})).await;
     let tools = answer["result"]["tools"].as_array().unwrap();
@@ -66,7 +66,7 @@ async fn tools_are_listed_by_name_in_one_page_without_the_unavailable() {
 }
 
 #[tokio::test]
-async fn output_schemas_that_admit_no_object_are_wrapped() {
+async fn output_schemas_that_do_not_allow_objects_are_wrapped() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     let answer = wire.request("tools/list", json!({})).await;
     let schema = |name: &str| output_schema(&answer, name);
@@ -134,7 +134,7 @@ async fn a_failure_is_a_result_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_failure_does_not_pretend_to_fit_the_output_schema() {
+async fn a_failure_contains_no_structured_content() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     let result = &wire.call("fail_promised", json!({})).await["result"];
     assert_eq!(result["isError"], true);
@@ -183,7 +183,7 @@ async fn the_host_s_values_reach_the_tool_and_no_client_can_set_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_declared_is_refused() {
+async fn undeclared_features_are_refused() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     for (method, params) in [
         ("prompts/list", json!({})),
@@ -204,7 +204,7 @@ async fn what_is_not_declared_is_refused() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_message_does_not_end_the_connection() {
+async fn an_invalid_line_does_not_end_the_connection() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     wire.send_text("{not json").await;
     let complaint = wire.receive().await;

@@ -58,7 +58,7 @@ async fn each_request_stands_alone_and_is_answered_with_json() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_message_is_a_json_rpc_error() {
+async fn an_invalid_body_gets_a_json_rpc_error() {
     for (body, code) in [("{broken", -32700), ("", -32700), ("[]", -32600), ("{\"a\":1}", -32600)] {
         let response = answer(service(), post(body)).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{body}");
@@ -85,7 +85,7 @@ async fn a_body_over_the_limit_is_refused_announced_or_not() {
 }
 
 #[tokio::test]
-async fn strange_hosts_and_any_page_are_refused_by_default() {
+async fn foreign_hosts_and_all_origins_are_refused_by_default() {
     let list = message("tools/list", &json!({}));
     let mut strange = post(list.clone());
     strange.headers_mut().insert("host", "evil.example".parse().unwrap());
@@ -111,7 +111,7 @@ async fn other_methods_and_media_types_are_refused() {
 }
 
 #[tokio::test]
-async fn an_argument_that_a_header_repeats_has_to_be_the_same_in_both() {
+async fn a_header_that_repeats_an_argument_has_to_match_it() {
     let ask = |region: &str| {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -167,7 +167,7 @@ fn numbered() -> McpHttpService {
 }
 
 #[tokio::test]
-async fn a_wide_number_that_a_header_repeats_has_to_be_the_same_in_both() {
+async fn a_header_that_repeats_a_wide_number_has_to_match_it() {
     let ask = |number: &str, header: &str| {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -200,7 +200,7 @@ async fn a_wide_number_that_a_header_repeats_has_to_be_the_same_in_both() {
 }
 
 #[tokio::test]
-async fn a_handshake_opens_a_session_in_which_the_client_can_be_told_things() {
+async fn a_handshake_opens_a_session_with_notifications() {
     let service = service();
     let hello = json!({
         "protocolVersion": "2025-11-25",

@@ -47,7 +47,7 @@ fn listen() -> Value {
 }
 
 #[tokio::test]
-async fn a_client_with_a_handshake_is_told_of_what_it_can_see() {
+async fn a_client_with_a_handshake_is_notified_of_visible_changes() {
     let (server, executor) = server();
     let (mut wire, hello) = Wire::initialized(server).await;
     assert_eq!(hello["capabilities"]["tools"]["listChanged"], true);
@@ -64,7 +64,7 @@ async fn a_client_with_a_handshake_is_told_of_what_it_can_see() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_stateless_revision_asks_to_be_told() {
+async fn a_client_of_the_stateless_revision_subscribes() {
     let (server, executor) = server();
     let mut wire = Wire::connect(server);
     wire.send(&json!({
@@ -80,7 +80,7 @@ async fn a_client_of_the_stateless_revision_asks_to_be_told() {
 }
 
 #[tokio::test]
-async fn over_http_the_answer_to_listening_is_a_stream() {
+async fn over_http_a_subscription_is_a_stream() {
     let (server, executor) = server();
     let mut service = server.http_service(McpHttpOptions::default());
     let message =

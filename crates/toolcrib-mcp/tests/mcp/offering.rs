@@ -128,7 +128,7 @@ async fn a_prompt_is_listed_and_filled_in() {
 }
 
 #[tokio::test]
-async fn what_a_prompt_is_not_told_is_an_error_where_nobody_can_be_asked() {
+async fn missing_prompt_arguments_are_an_error_if_nobody_can_be_asked() {
     let (mut wire, _) = Wire::initialized(server().0).await;
     let answer = wire.request("prompts/get", json!({"name": "review"})).await;
     assert_eq!(answer["error"]["code"], -32602);
@@ -175,7 +175,7 @@ async fn resources_are_listed_by_kind_and_read_by_address() {
 }
 
 #[tokio::test]
-async fn what_is_secret_is_masked_in_files_and_texts_of_resources_and_prompts() {
+async fn secrets_are_masked_in_resources_and_prompts() {
     let registry: Registry = Registry::scratch().build().unwrap();
     let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();
     let executor = Executor::builder(registry).mask(mask).build();
@@ -220,7 +220,7 @@ async fn what_is_secret_is_masked_in_files_and_texts_of_resources_and_prompts() 
 }
 
 #[tokio::test]
-async fn within_a_toolset_there_is_nothing_but_its_tools() {
+async fn a_toolset_without_offers_has_only_tools() {
     let turn = TurnOptions::default().toolset(Toolset::new());
     let (mut wire, hello) = Wire::initialized(server().0.for_client(turn)).await;
     assert!(hello["capabilities"].get("prompts").is_none(), "{hello}");
@@ -269,7 +269,7 @@ async fn a_toolset_offers_the_prompts_and_resources_that_it_names_and_no_others(
 }
 
 #[tokio::test]
-async fn what_is_being_written_is_completed_from_the_suggestions() {
+async fn values_are_completed_from_the_suggestions() {
     let (mut wire, _) = Wire::initialized(server().0).await;
     let complete = |reference: Value, name: &str, value: &str| json!({"ref": reference, "argument": {"name": name, "value": value}});
     let prompt = json!({"type": "ref/prompt", "name": "review"});
@@ -290,7 +290,7 @@ async fn what_is_being_written_is_completed_from_the_suggestions() {
 }
 
 #[tokio::test]
-async fn clients_hear_of_other_lists_and_of_what_they_follow() {
+async fn clients_are_notified_of_changed_lists_and_subscribed_resources() {
     let (server, catalog) = server();
     let (mut wire, hello) = Wire::initialized(server).await;
     assert_eq!(hello["capabilities"]["resources"], json!({"subscribe": true, "listChanged": true}));

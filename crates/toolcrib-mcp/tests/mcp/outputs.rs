@@ -36,7 +36,7 @@ async fn read(wire: &mut Wire, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_output_that_was_cut_is_linked_and_read_whole_or_in_pages() {
+async fn a_truncated_output_is_linked_and_readable_whole_or_in_pages() {
     let (mut wire, hello) = Wire::initialized(server()).await;
     assert_eq!(hello["capabilities"]["resources"], json!({}));
     let answer = wire.call("long", json!({})).await;
@@ -64,7 +64,7 @@ async fn an_output_that_was_cut_is_linked_and_read_whole_or_in_pages() {
 }
 
 #[tokio::test]
-async fn an_output_is_there_for_the_identity_that_made_the_call_and_for_no_other() {
+async fn an_output_is_readable_only_by_the_identity_that_made_the_call() {
     let server = server();
     let (mut ada, _) = Wire::initialized(server.for_client(user("ada"))).await;
     let (mut bob, _) = Wire::initialized(server.for_client(user("bob"))).await;

@@ -27,7 +27,7 @@ async fn page(wire: &mut Wire, cursor: &Value) -> (Vec<String>, Value) {
 }
 
 #[tokio::test]
-async fn pages_go_on_where_the_last_one_ended_whatever_is_reloaded_in_between() {
+async fn paging_continues_across_reloads() {
     let registry: Registry = Registry::scratch().build().unwrap();
     let executor = Executor::builder(registry).build();
     declare(&executor, &["a", "b", "c", "d"]);

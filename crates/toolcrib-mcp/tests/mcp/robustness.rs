@@ -78,7 +78,7 @@ fn deep(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_are_answered_with_an_error_each() {
+async fn each_invalid_line_gets_an_error() {
     let server = fixture::server();
     for (broken, code) in [
         (&b"\xff\xfe\x00"[..], -32700),
@@ -167,7 +167,7 @@ async fn arguments_that_are_too_deep_are_refused() {
 }
 
 #[tokio::test]
-async fn half_a_message_before_the_end_of_input_ends_serving_cleanly() {
+async fn input_that_ends_within_a_message_ends_serving_cleanly() {
     let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
     let serving = tokio::spawn(async move {
@@ -262,7 +262,7 @@ fn unreadable(sent: &[u8]) -> usize {
 }
 
 #[test]
-fn whatever_lines_come_those_that_cannot_be_read_get_an_error_and_the_next_call_an_answer() {
+fn unreadable_lines_get_errors_and_the_next_call_is_answered() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = fixture::server();
     let line = prop_oneof![
@@ -305,7 +305,7 @@ async fn posted(mut service: McpHttpService, revision: &str, body: String) -> (u
 }
 
 #[test]
-fn whatever_message_is_posted_is_answered_and_no_fault_of_the_server() {
+fn any_posted_message_is_answered_without_a_server_error() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let service = fixture::server().http_service(McpHttpOptions::default());
     let revisions = prop::sample::select(vec!["2025-11-25", "2026-07-28", "2024-11-05", "x"]);

@@ -133,7 +133,7 @@ async fn broken_off(response: Response<McpBody>) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_ends_in_time_and_the_client_comes_back_for_the_answer() {
+async fn a_stream_ends_after_its_lifetime_and_the_client_reconnects_for_the_answer() {
     let options = McpHttpOptions::default();
     let options = options.open_for(Duration::from_millis(50)).retry(Duration::from_millis(700));
     let mut client = Client::new(options, "2025-11-25").await;
@@ -151,7 +151,7 @@ async fn a_stream_ends_in_time_and_the_client_comes_back_for_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_came_while_nobody_listened_is_not_lost() {
+async fn an_answer_without_a_listener_is_not_lost() {
     let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
     let last = broken_off(client.call().await).await;
     client.gate.add_permits(1);
@@ -160,7 +160,7 @@ async fn an_answer_that_came_while_nobody_listened_is_not_lost() {
 }
 
 #[tokio::test]
-async fn nobody_gets_events_by_an_id_that_was_not_given_out() {
+async fn an_unknown_event_id_gives_no_events() {
     let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
     let last = broken_off(client.call().await).await;
     client.gate.add_permits(1);
@@ -172,7 +172,7 @@ async fn nobody_gets_events_by_an_id_that_was_not_given_out() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_come_back_are_not_sent_away() {
+async fn streams_stay_open_for_clients_of_older_revisions() {
     let options = McpHttpOptions::default().open_for(Duration::ZERO);
     let mut client = Client::new(options, "2025-06-18").await;
     client.gate.add_permits(1);
@@ -194,7 +194,7 @@ async fn next_message(body: &mut McpBody) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_told_before_a_client_listens_is_told_when_it_does_and_once() {
+async fn notifications_before_a_client_listens_are_delivered_once_afterwards() {
     let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
     client.add("one");
     // By then it has been told, to nobody.
@@ -212,7 +212,7 @@ async fn what_is_told_before_a_client_listens_is_told_when_it_does_and_once() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_used_ends_although_the_server_has_news_and_its_client_begins_anew() {
+async fn an_unused_session_ends_despite_notifications_and_its_client_starts_over() {
     let idle = Duration::from_millis(200);
     let options = McpHttpOptions::default().sessions(McpSessions::default().idle(idle));
     let mut client = Client::new(options, "2025-11-25").await;
@@ -235,7 +235,7 @@ async fn a_session_that_is_not_used_ends_although_the_server_has_news_and_its_cl
 }
 
 #[tokio::test]
-async fn a_client_that_begins_too_many_sessions_loses_its_own_oldest_and_gets_404_for_it() {
+async fn a_client_with_too_many_sessions_loses_its_own_oldest_one() {
     let sessions = McpSessions::of_at_most(2);
     let options = McpHttpOptions::default().sessions(sessions.clone());
     let mut first = Client::new(options.clone(), "2025-11-25").await;

@@ -35,7 +35,7 @@ async fn the_server_can_be_discovered() {
 }
 
 #[tokio::test]
-async fn a_list_says_how_long_and_for_whom_it_may_be_kept() {
+async fn a_list_states_its_cache_lifetime_and_scope() {
     let mut wire = Wire::connect(fixture::server());
     let answer = wire.request("tools/list", with_meta(json!({}))).await;
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), fixture::TOOLS);
@@ -45,7 +45,7 @@ async fn a_list_says_how_long_and_for_whom_it_may_be_kept() {
 }
 
 #[tokio::test]
-async fn structured_content_of_any_type_goes_as_it_is() {
+async fn structured_content_may_be_of_any_type() {
     let mut wire = Wire::connect(fixture::server());
     let list = wire.request("tools/list", with_meta(json!({}))).await;
     assert_eq!(output_schema(&list, "words")["type"], "array");
@@ -69,7 +69,7 @@ async fn failures_read_as_in_any_revision() {
 }
 
 #[tokio::test]
-async fn a_request_without_its_meta_is_refused_and_the_next_one_served() {
+async fn a_request_without_meta_is_refused_and_the_next_one_is_served() {
     let mut wire = Wire::connect(fixture::server());
     let answer = wire.request("tools/list", json!({})).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");

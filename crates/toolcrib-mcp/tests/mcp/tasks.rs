@@ -187,7 +187,7 @@ fn text(result: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_long_is_a_task_whose_result_is_kept() {
+async fn a_long_call_becomes_a_task_whose_result_is_kept() {
     let mut fixture = Fixture::at_once();
     let answer = fixture.call("work").await["result"].clone();
     assert_eq!((&answer["status"], &answer["ttlMs"]), (&json!("working"), &json!(3_600_000)));
@@ -201,7 +201,7 @@ async fn a_call_that_takes_long_is_a_task_whose_result_is_kept() {
 }
 
 #[tokio::test]
-async fn the_result_of_a_task_has_its_numbers_as_they_were_written() {
+async fn numbers_in_the_result_of_a_task_stay_exact() {
     let mut fixture = Fixture::at_once();
     let id = fixture.task("wide").await;
     fixture.until(&id, "completed").await;
@@ -223,7 +223,7 @@ async fn a_tool_that_fails_completes_its_task_with_the_failure() {
 }
 
 #[tokio::test]
-async fn what_is_done_in_time_is_answered_and_what_is_always_a_task_is_one() {
+async fn short_calls_are_answered_and_task_only_tools_make_tasks() {
     let mut fixture = Fixture::new(TaskOptions::default());
     fixture.gate.add_permits(1);
     let answer = fixture.call("work").await;
@@ -234,7 +234,7 @@ async fn what_is_done_in_time_is_answered_and_what_is_always_a_task_is_one() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_know_tasks_get_none() {
+async fn clients_without_task_support_get_no_tasks() {
     let mut fixture = Fixture::at_once();
     fixture.gate.add_permits(1);
     let call = |name: &str| json!({"name": name, "arguments": {}});
@@ -254,14 +254,14 @@ async fn clients_that_do_not_know_tasks_get_none() {
 }
 
 #[tokio::test]
-async fn a_tool_that_wants_no_tasks_is_waited_for() {
+async fn a_tool_without_tasks_is_waited_for() {
     let mut fixture = Fixture::at_once();
     fixture.gate.add_permits(1);
     assert_eq!(text(&fixture.call("never").await["result"]), "worked");
 }
 
 #[tokio::test]
-async fn a_withdrawn_task_ends_its_work_and_stays_withdrawn() {
+async fn a_cancelled_task_ends_its_work_and_stays_cancelled() {
     let mut fixture = Fixture::at_once();
     let id = fixture.task("work").await;
     for _ in 0..2 {
@@ -301,7 +301,7 @@ async fn a_task_asks_its_client_and_asks_again_where_the_answer_does_not_fit() {
 }
 
 #[tokio::test]
-async fn nothing_waits_any_more_for_a_task_that_is_withdrawn_while_it_asks() {
+async fn cancelling_a_task_with_open_questions_ends_its_suspension() {
     let mut fixture = Fixture::at_once();
     let id = fixture.task("ask").await;
     fixture.gate.add_permits(1);
@@ -317,7 +317,7 @@ async fn nothing_waits_any_more_for_a_task_that_is_withdrawn_while_it_asks() {
 }
 
 #[tokio::test]
-async fn a_task_is_known_to_the_client_that_made_the_call_and_to_no_other() {
+async fn a_task_is_visible_only_to_the_client_that_made_the_call() {
     let mut fixture = Fixture::at_once();
     let id = fixture.task("work").await;
     let mut other = Wire::connect(fixture.server.for_client(TurnOptions::default()));
@@ -336,7 +336,7 @@ async fn a_task_is_known_to_the_client_that_made_the_call_and_to_no_other() {
 }
 
 #[tokio::test]
-async fn at_the_end_of_its_time_a_task_is_ended_and_forgotten() {
+async fn an_expired_task_is_ended_and_forgotten() {
     let mut fixture = Fixture::new(TaskOptions { ttl: Duration::from_millis(50), ..AT_ONCE });
     let id = fixture.task("work").await;
     fixture.is_dropped().await;
@@ -352,7 +352,7 @@ async fn at_the_end_of_its_time_a_task_is_ended_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_client_with_as_many_tasks_as_there_may_be_waits_for_its_answers() {
+async fn a_client_at_its_task_limit_waits_for_answers() {
     let mut fixture = Fixture::new(TaskOptions { max: 1, ..AT_ONCE });
     let id = fixture.task("work").await;
     fixture.gate.add_permits(2);

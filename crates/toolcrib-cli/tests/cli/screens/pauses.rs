@@ -105,5 +105,5 @@ fn reset_of_a_tool_that_does_not_exist_is_refused_and_names_it() {
     let _server = Http::start(&crib, "");
     let run = crib.run(&["reset", "nop"]);
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.stderr.contains("no tool is called `nop`"), "{run:?}");
+    assert!(run.stderr.contains("there is no tool named `nop`"), "{run:?}");
 }

@@ -97,7 +97,7 @@ fn the_policy_of_a_client_has_rules_only_and_its_user_is_somebody() {
         let refused = with(&format!("context: {{{key}: null}}"));
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused.stderr.contains(&format!("`{key}` is null, which is nobody")),
+            refused.stderr.contains(&format!("`{key}` must not be null")),
             "{refused:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! Counts and durations in the text format of Prometheus.
+//! Metrics in the Prometheus text format.
 
 mod text;
 
@@ -31,35 +31,39 @@ fn page(api: &Api) -> String {
 fn health(api: &Api, text: &mut Text) {
     let health = api.backend().health();
     let stopping = api.backend().executor().is_shutting_down();
-    text.family("toolcrib_ready", Kind::Gauge, "Whether calls are taken.")
+    text.family("toolcrib_ready", Kind::Gauge, "Whether the server accepts calls.")
         .sample(&[], u64::from(!stopping));
-    text.family("toolcrib_degraded", Kind::Gauge, "Whether something needs an operator.")
-        .sample(&[], u64::from(health.is_degraded()));
-    text.family("toolcrib_generation", Kind::Gauge, "The number of the registry's snapshot.")
+    text.family(
+        "toolcrib_degraded",
+        Kind::Gauge,
+        "Whether something needs an operator's attention.",
+    )
+    .sample(&[], u64::from(health.is_degraded()));
+    text.family("toolcrib_generation", Kind::Gauge, "The generation of the registry.")
         .sample(&[], health.generation);
     let mut tools = text.family("toolcrib_builtins", Kind::Gauge, "Tools that own their name.");
     tools.sample(&[("state", "callable")], health.tools.saturating_sub(health.unavailable));
     tools.sample(&[("state", "unavailable")], health.unavailable);
-    let mut files = text.family("toolcrib_files", Kind::Gauge, "Manifests by their state.");
+    let mut files = text.family("toolcrib_files", Kind::Gauge, "Manifests by state.");
     files.sample(&[("state", "live")], health.files_live);
     files.sample(&[("state", "stale")], health.files_stale);
     files.sample(&[("state", "broken")], health.files_broken);
     text.family(
         "toolcrib_directories_unreadable",
         Kind::Gauge,
-        "Directories of manifests that cannot be read.",
+        "Manifest directories that cannot be read.",
     )
     .sample(&[], health.directories_unreadable);
     text.family(
         "toolcrib_names_after_restart",
         Kind::Gauge,
-        "Names that a restart would give to others.",
+        "Names that would have another owner after a restart.",
     )
     .sample(&[], health.names_after_restart);
     let mut upstreams = text.family(
         "toolcrib_upstream_connected",
         Kind::Gauge,
-        "Whether an MCP server behind this one is connected.",
+        "Whether an upstream MCP server is connected.",
     );
     for (name, connected) in api.backend().upstreams() {
         upstreams.sample(&[("upstream", &name)], u64::from(connected));
@@ -83,17 +87,16 @@ fn tools(statistics: &[ToolStatistics], text: &mut Text) {
             calls.sample(&[("tool", name), ("outcome", kind)], *count);
         }
     }
-    let mut running = text.family("toolcrib_calls_in_flight", Kind::Gauge, "Calls under way.");
+    let mut running = text.family("toolcrib_calls_in_flight", Kind::Gauge, "Calls in progress.");
     for tool in statistics {
         running.sample(&[("tool", &tool.tool)], tool.in_flight);
     }
     let mut timeouts =
-        text.family("toolcrib_timeouts_total", Kind::Counter, "Calls that ran into a limit.");
+        text.family("toolcrib_timeouts_total", Kind::Counter, "Calls that reached a time limit.");
     for tool in statistics {
         timeouts.sample(&[("tool", &tool.tool)], tool.timeouts);
     }
-    let mut durations =
-        text.family("toolcrib_call_seconds", Kind::Summary, "How long runs of a tool took.");
+    let mut durations = text.family("toolcrib_call_seconds", Kind::Summary, "Duration of calls.");
     for tool in statistics {
         let name = tool.tool.as_str();
         for (quantile, seconds) in [("0.5", tool.p50_seconds), ("0.99", tool.p99_seconds)] {
@@ -110,17 +113,17 @@ fn cache(api: &Api, text: &mut Text) {
     let executor = api.backend().executor();
     let stats = executor.cache_stats();
     let mut looks =
-        text.family("toolcrib_cache_lookups_total", Kind::Counter, "Look-ups of kept answers.");
+        text.family("toolcrib_cache_lookups_total", Kind::Counter, "Lookups in the result cache.");
     looks.sample(&[("outcome", "hit")], stats.hits);
     looks.sample(&[("outcome", "miss")], stats.misses);
-    text.family("toolcrib_cache_entries", Kind::Gauge, "Answers that are kept.")
+    text.family("toolcrib_cache_entries", Kind::Gauge, "Entries in the result cache.")
         .sample(&[], stats.entries);
-    text.family("toolcrib_cache_bytes", Kind::Gauge, "Bytes of the answers that are kept.")
+    text.family("toolcrib_cache_bytes", Kind::Gauge, "Size of the result cache in bytes.")
         .sample(&[], stats.bytes);
     text.family(
         "toolcrib_long_polls_total",
         Kind::Counter,
-        "How often an async tool held its thread for 100 ms or more.",
+        "How often an async tool blocked its thread for 100 ms or more.",
     )
     .sample(&[], executor.long_polls());
 }
@@ -137,18 +140,18 @@ fn traffic(api: &Api, text: &mut Text) {
         answers
             .sample(&[("method", *method), ("route", *route), ("status", status.as_str())], *count);
     }
-    text.family("toolcrib_http_requests_in_flight", Kind::Gauge, "Requests under way.")
+    text.family("toolcrib_http_requests_in_flight", Kind::Gauge, "Requests in progress.")
         .sample(&[], api.traffic().in_flight());
     text.family(
         "toolcrib_http_connections_refused_total",
         Kind::Counter,
-        "Connections turned away because there were too many.",
+        "Connections refused because there were too many.",
     )
     .sample(&[], api.traffic().refused_connections());
     let mut durations = text.family(
         "toolcrib_http_request_seconds",
         Kind::Histogram,
-        "How long it took to the head of an answer.",
+        "Time until the response headers.",
     );
     for (route, counted) in &counts.durations {
         for (end, count) in BUCKETS.iter().zip(counted.at_most) {

@@ -1,8 +1,8 @@
-//! The text format itself: families of samples, with labels that may hold any text.
+//! The Prometheus text format: metric families with samples and escaped labels.
 
 use std::fmt::{Display, Write as _};
 
-/// What a family's numbers mean.
+/// The type of a metric family.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Counter,
@@ -22,11 +22,11 @@ impl Kind {
     }
 }
 
-/// A page in the making.
+/// A page of metrics that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Text(String);
 
-/// One family of it; its samples stand together.
+/// One metric family; its samples are written together.
 pub(super) struct Family<'t> {
     text: &'t mut String,
     name: &'static str,
@@ -34,7 +34,7 @@ pub(super) struct Family<'t> {
 
 impl Text {
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
-        // Writing into a String does not fail, here and below.
+        // Writing to a String does not fail, here and below.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {}", kind.as_str());
         Family { text: &mut self.0, name }
     }
@@ -49,7 +49,7 @@ impl Family<'_> {
         self.part("", labels, value);
     }
 
-    /// A sample of a summary or histogram, whose name goes on.
+    /// A sample of a summary or histogram, whose name has a suffix.
     pub(super) fn part(&mut self, rest: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.text, "{}{rest}", self.name);
         for (position, (label, text)) in labels.iter().enumerate() {

@@ -13,7 +13,7 @@ async fn call(server: &Running, tool: &str, body: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_call_that_succeeds_is_a_200_with_all_there_is_to_say() {
+async fn a_successful_call_is_a_complete_200() {
     let server = start(config()).await;
     let body = json!({"arguments": {"name": "Ada"}, "call_id": "c1"});
     let answer = call(&server, "greet", &body).await;
@@ -28,7 +28,7 @@ async fn a_call_that_succeeds_is_a_200_with_all_there_is_to_say() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_a_problem_of_its_kind_with_the_whole_answer_in_it() {
+async fn a_failed_call_is_a_problem_that_contains_the_whole_answer() {
     let server = start(config()).await;
     let wrong = call(&server, "greet", &json!({"arguments": {"nam": "Ada"}})).await;
     assert_eq!((wrong.status, wrong.kind().as_str()), (422, "invalid_args"));
@@ -45,7 +45,7 @@ async fn a_call_that_fails_is_a_problem_of_its_kind_with_the_whole_answer_in_it(
 }
 
 #[tokio::test]
-async fn arguments_may_be_the_text_a_model_wrote_and_are_mended_where_that_is_safe() {
+async fn arguments_may_be_model_text_and_are_repaired_where_safe() {
     let server = start(config()).await;
     let mended = call(&server, "greet", &json!({"arguments": "{\"name\": \"Ada\",}"})).await;
     assert_eq!(mended.json()["output"], "Hello, Ada!");
@@ -60,7 +60,7 @@ async fn arguments_may_be_the_text_a_model_wrote_and_are_mended_where_that_is_sa
 }
 
 #[tokio::test]
-async fn a_request_has_an_id_and_a_call_without_one_takes_it() {
+async fn a_call_without_an_id_uses_the_request_id() {
     let server = start(config()).await;
     let ask = Ask::api(server.address, "POST /v1/tools/echo/call");
     let given = ask.clone().with("x-request-id", "from-a-proxy-7").send().await;
@@ -76,7 +76,7 @@ async fn a_request_has_an_id_and_a_call_without_one_takes_it() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_in_order_whatever_becomes_of_each() {
+async fn a_batch_is_answered_in_order() {
     let server = start(config()).await;
     let body = json!({"calls": [
         {"tool": "greet", "arguments": {"name": "Ada"}},
@@ -94,7 +94,7 @@ async fn a_batch_is_answered_in_order_whatever_becomes_of_each() {
 }
 
 #[tokio::test]
-async fn bodies_that_make_no_sense_are_refused_with_the_place() {
+async fn invalid_bodies_are_refused_with_the_position() {
     let server = start(config()).await;
     let many: Vec<_> = (0..257).map(|_| json!({"tool": "echo"})).collect();
     for (line, body, says) in [
@@ -176,7 +176,7 @@ async fn a_refusal_reaches_a_client_that_is_still_writing() {
 }
 
 #[tokio::test]
-async fn a_path_asked_for_with_another_method_names_the_right_one() {
+async fn a_wrong_method_gets_the_allowed_one() {
     let server = start(config()).await;
     let refused = Ask::api(server.address, "GET /v1/batch").send().await;
     assert_eq!((refused.status, refused.kind().as_str()), (405, "method_not_allowed"));

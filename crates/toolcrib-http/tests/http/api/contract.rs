@@ -116,7 +116,7 @@ fn real(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn bodies_that_the_document_allows_are_accepted_and_others_refused() {
+async fn bodies_are_accepted_exactly_if_the_document_allows_them() {
     let server = start(config()).await;
     let document = document(&server).await;
     let mut asked = 0;
@@ -159,7 +159,7 @@ async fn bodies_that_the_document_allows_are_accepted_and_others_refused() {
 }
 
 #[tokio::test]
-async fn parameters_that_the_document_allows_are_accepted_and_others_refused() {
+async fn parameters_are_accepted_exactly_if_the_document_allows_them() {
     let server = start(config()).await;
     let document = document(&server).await;
     let texts = [

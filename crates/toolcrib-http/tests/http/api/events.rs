@@ -90,7 +90,7 @@ async fn call(server: &Running, name: &str, tool: &str, arguments: Value) -> u16
 }
 
 #[tokio::test]
-async fn clients_hear_of_their_own_calls_and_operators_of_all() {
+async fn clients_see_events_of_their_own_calls_and_operators_of_all() {
     let server = start(clients()).await;
     let mut ada = Watcher::of(&server, "ada").await;
     let mut ops = Watcher::of(&server, "ops").await;
@@ -115,7 +115,7 @@ async fn clients_hear_of_their_own_calls_and_operators_of_all() {
 }
 
 #[tokio::test]
-async fn a_tool_that_pauses_is_told_and_an_operator_ends_the_pause() {
+async fn a_pause_is_reported_and_an_operator_can_end_it() {
     let server = start(clients()).await;
     let mut ada = Watcher::of(&server, "ada").await;
     for _ in 0..3 {
@@ -141,7 +141,7 @@ async fn a_tool_that_pauses_is_told_and_an_operator_ends_the_pause() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_says_when_to_come_back() {
+async fn a_rate_limit_says_when_to_retry() {
     let server = start(clients()).await;
     assert_eq!(call(&server, "ada", "rated", json!({})).await, 200);
     let ask = Ask::api(server.address, "POST /v1/tools/rated/call").of("ada");
@@ -155,7 +155,7 @@ async fn a_rate_limit_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn the_event_streams_of_one_client_leave_connections_to_the_others() {
+async fn event_streams_of_one_client_leave_connections_for_others() {
     let tokens = [client("greedy", |_| {}), client("other", |_| {})];
     let server = start(ServerConfig { tokens: tokens.into(), connections: 16, ..config() }).await;
     let mut open = Vec::new();

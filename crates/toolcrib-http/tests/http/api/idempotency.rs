@@ -39,7 +39,7 @@ async fn requests_under_one_key_at_once_share_one_run() {
 }
 
 #[tokio::test]
-async fn work_under_a_key_goes_on_when_its_client_leaves() {
+async fn work_under_a_key_continues_when_its_client_disconnects() {
     let server = start(config()).await;
     let calls = json!({"calls": [{"tool": "count"}, {"tool": "speak"}]});
     let ask = Ask::api(server.address, "POST /v1/batch").json(&calls).with("idempotency-key", "k");
@@ -54,7 +54,7 @@ async fn work_under_a_key_goes_on_when_its_client_leaves() {
 }
 
 #[tokio::test]
-async fn a_failure_is_kept_too_and_a_key_that_cannot_be_kept_is_refused() {
+async fn a_failure_is_stored_and_a_key_that_cannot_be_stored_is_refused() {
     let server = start(config()).await;
     let ask = Ask::api(server.address, "POST /v1/tools/fail/call").with("idempotency-key", "k");
     assert_eq!(ask.clone().send().await.status, 424);
@@ -90,7 +90,7 @@ async fn what_may_have_happened_is_kept_under_its_key_and_never_done_again() {
 }
 
 #[tokio::test]
-async fn one_key_is_one_effect_whether_it_comes_as_a_call_a_batch_or_a_run() {
+async fn one_key_has_one_effect_across_calls_batches_and_runs() {
     let server = start(config()).await;
     let calls = json!({"calls": [{"tool": "count"}]});
     let call = Ask::api(server.address, "POST /v1/tools/count/call").with("idempotency-key", "k");
@@ -106,7 +106,7 @@ async fn one_key_is_one_effect_whether_it_comes_as_a_call_a_batch_or_a_run() {
 }
 
 #[tokio::test]
-async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_first() {
+async fn a_repeated_decision_gets_the_first_answer() {
     let server = start(config()).await;
     let make = Ask::api(server.address, "POST /v1/tools/remove/call");
     let make = make.json(&json!({"arguments": {}}));
@@ -132,7 +132,7 @@ async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_firs
 }
 
 #[tokio::test]
-async fn a_client_at_its_bound_of_keys_is_told_when_there_is_room_and_others_are_not_affected() {
+async fn a_client_at_its_key_limit_learns_when_to_retry() {
     let tokens = [client("ada", |_| {}), client("bob", |_| {})].into();
     let server = start(ServerConfig { tokens, ..config() }).await;
     let ask = |who: &str, key: usize| {

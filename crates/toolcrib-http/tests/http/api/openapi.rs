@@ -31,7 +31,7 @@ fn check(document: &Value, path: &str, method: &str, reply: &Reply) {
 }
 
 #[tokio::test]
-async fn every_answer_is_as_the_document_says() {
+async fn every_answer_matches_the_document() {
     let server = start(config()).await;
     let document = document(&server).await;
     let calls = json!({"calls": [{"tool": "greet", "arguments": {"name": "a"}}, {"tool": "fail"}]});
@@ -119,7 +119,7 @@ async fn every_answer_is_as_the_document_says() {
 }
 
 #[tokio::test]
-async fn the_document_is_whole() {
+async fn the_document_is_complete() {
     let server = start(config()).await;
     let document = document(&server).await;
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));

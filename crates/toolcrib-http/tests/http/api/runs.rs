@@ -58,7 +58,7 @@ async fn a_call_of_a_client_tool_waits_until_its_output_is_submitted() {
 }
 
 #[tokio::test]
-async fn a_call_that_needs_approval_is_a_202_and_goes_on_when_it_is_given() {
+async fn a_call_that_needs_approval_is_a_202_and_continues_once_approved() {
     let server = start(config()).await;
     let body = json!({"arguments": {"path": "a"}, "call_id": "r"});
     let waits = ask(&server, "POST /v1/tools/remove/call", &body).await;
@@ -107,7 +107,7 @@ pub(crate) fn cleaning() -> ToolEntry {
 }
 
 #[tokio::test]
-async fn a_tool_whose_own_call_needs_approval_waits_and_goes_on_where_it_was() {
+async fn a_tool_whose_nested_call_needs_approval_waits_and_continues() {
     let server = start_with(config(), [cleaning()]).await;
     let waits = ask(&server, "POST /v1/tools/clean/call", &json!({"call_id": "c"})).await;
     assert_eq!(waits.status, 202, "{}", waits.body);
@@ -193,7 +193,7 @@ async fn who_may_call_may_not_approve_and_nobody_sees_anothers_runs() {
     let listed = Ask::new(server.address, "GET /v1/approvals").of("agent").send().await;
     assert_eq!(listed.status, 403);
     assert!(listed.problem().ends_with(
-        "lacks the right `approve`: calls that wait are decided on by a person, not by the client that \
+        "lacks the right `approve`: a person decides on waiting calls, not the client that \
          made them"
     ));
     assert_eq!(ask("stranger", resolve.clone(), approve.clone()).await.status, 404);
@@ -339,7 +339,7 @@ async fn a_list_of_runs_comes_in_pages_and_shows_what_was_decided() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_removed_waits_no_more_and_is_gone() {
+async fn removing_a_run_cancels_it() {
     let tokens = [client("bob", |_| {})].into();
     let server = start(ServerConfig { tokens, ..config() }).await;
     let waits = ask(&server, "POST /v1/tools/remove/call", &json!({"arguments": {}})).await;
@@ -353,7 +353,7 @@ async fn a_run_that_is_removed_waits_no_more_and_is_gone() {
 }
 
 #[tokio::test]
-async fn a_client_at_its_bound_of_waiting_runs_is_told_so_and_others_are_not_affected() {
+async fn a_client_at_its_limit_of_waiting_runs_is_refused() {
     let tokens = [client("ada", |_| {}), client("bob", |_| {})].into();
     let server = start(ServerConfig { tokens, ..config() }).await;
     let wait = |who: &str| {

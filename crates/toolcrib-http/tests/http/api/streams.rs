@@ -10,7 +10,7 @@ fn names(events: &[(String, Value)]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_call_tells_what_it_says_and_ends_with_its_answer() {
+async fn a_call_streams_its_output_and_ends_with_its_answer() {
     let server = start(config()).await;
     let events = Ask::api(server.address, "POST /v1/tools/speak/call").events().await;
     assert_eq!(
@@ -34,7 +34,7 @@ async fn a_call_tells_what_it_says_and_ends_with_its_answer() {
 }
 
 #[tokio::test]
-async fn a_batch_is_told_one_call_after_the_other() {
+async fn a_batch_is_streamed_one_call_after_another() {
     let server = start(config()).await;
     let calls = json!({"calls": [{"tool": "speak"}, {"tool": "speak"}, {"tool": "nothing"}]});
     let events = Ask::api(server.address, "POST /v1/batch").json(&calls).events().await;
@@ -60,7 +60,7 @@ async fn a_stream_of_a_call_that_waits_ends_with_its_run() {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_any_more_takes_its_call_with_it() {
+async fn an_abandoned_stream_cancels_its_call() {
     let server = start(config()).await;
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let ask = Ask::api(server.address, "POST /v1/tools/wait/call");

@@ -4,7 +4,7 @@ use crate::fixture::{config, start};
 use crate::raw_client::Ask;
 
 #[tokio::test]
-async fn tools_are_listed_in_pages_that_miss_none() {
+async fn tools_are_listed_in_complete_pages() {
     let server = start(config()).await;
     let all = Ask::api(server.address, "GET /v1/tools").send().await.json();
     let names = |list: &serde_json::Value| -> Vec<String> {
@@ -39,7 +39,7 @@ async fn one_tool_is_described_and_an_unknown_one_is_a_problem() {
 }
 
 #[tokio::test]
-async fn words_find_tools_and_a_wrong_query_says_what_is_wrong() {
+async fn a_search_finds_tools_and_explains_invalid_queries() {
     let server = start(config()).await;
     let found =
         Ask::api(server.address, "GET /v1/search?q=greet+somebody&limit=1").send().await.json();

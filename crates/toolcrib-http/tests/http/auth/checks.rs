@@ -64,7 +64,7 @@ async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
 }
 
 #[tokio::test]
-async fn probes_may_name_the_server_as_they_like() {
+async fn probes_may_use_any_host() {
     let server = start(config()).await;
     for line in ["GET /health", "GET /ready", "GET http://pod-7.cluster.local/ready"] {
         let probed = Ask::new(server.address, line).with("host", "10.1.2.3:8414").send().await;
@@ -78,7 +78,7 @@ async fn probes_may_name_the_server_as_they_like() {
 }
 
 #[tokio::test]
-async fn the_address_of_the_connection_is_a_host_on_a_listener_of_all_addresses() {
+async fn a_wildcard_listener_accepts_the_connections_address_as_host() {
     let listen = ServerConfig { listen: "0.0.0.0:0".parse().unwrap(), ..config() };
     let server = start(listen).await;
     // Another address of this machine than the one that is always served.
@@ -94,7 +94,7 @@ async fn the_address_of_the_connection_is_a_host_on_a_listener_of_all_addresses(
 }
 
 #[tokio::test]
-async fn a_request_without_one_clear_host_is_refused() {
+async fn a_request_needs_one_unambiguous_host() {
     let server = start(config()).await;
     let none = Ask::mcp(server.address, list()).without("host").send().await;
     assert_eq!(none.status, 400);
@@ -157,7 +157,7 @@ async fn an_unknown_path_says_where_mcp_is() {
 }
 
 #[tokio::test]
-async fn without_authentication_the_other_checks_stay() {
+async fn without_authentication_the_other_checks_apply() {
     let server = start(ServerConfig { token: None, no_auth: true, ..config() }).await;
     let ask = Ask::mcp(server.address, list()).without("authorization");
     assert_eq!(ask.clone().send().await.status, 200);

@@ -124,7 +124,7 @@ async fn without_authentication_one_may_call_and_look_but_not_decide_or_operate(
 }
 
 #[tokio::test]
-async fn clients_that_cannot_be_are_refused_at_the_start() {
+async fn invalid_clients_are_refused_at_the_start() {
     let bind = async |config: ServerConfig| {
         let (crib, mcp) = served(std::sync::Arc::default());
         HttpServer::bind(config, crib, mcp).await

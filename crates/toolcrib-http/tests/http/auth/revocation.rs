@@ -66,7 +66,7 @@ async fn a_revoked_token_is_refused_and_its_requests_and_streams_end() {
 }
 
 #[tokio::test]
-async fn clients_of_which_nothing_changed_keep_their_sessions_and_limits() {
+async fn unchanged_clients_keep_their_sessions_and_limits() {
     let hasty = || client("hasty", |hasty| hasty.rate = Some("2/h".parse().unwrap()));
     let server = start(with([hasty(), client("ada", |_| {})])).await;
     let session = initialize(&server, "hasty").await.header("mcp-session-id").unwrap().to_owned();

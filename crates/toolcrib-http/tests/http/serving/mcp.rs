@@ -169,7 +169,7 @@ async fn each_toolset_has_an_endpoint_beyond_which_nothing_is_listed_or_called()
     assert_eq!(elsewhere.status, 404);
     let unknown = listed(&server, None, "/mcp/nowhere").await;
     assert_eq!(unknown.status, 404);
-    assert!(unknown.problem().contains("no toolset is called `nowhere`"));
+    assert!(unknown.problem().contains("there is no toolset named `nowhere`"));
     server.end().await;
 }
 
@@ -253,18 +253,19 @@ async fn over_mcp_a_tool_whose_own_call_needs_approval_asks_and_goes_on_where_it
     server.end().await;
 }
 
+/// Settings with a client that may only call, and one that may also approve.
+fn agent_and_approver() -> ServerConfig {
+    let with = |name, rights: &[Right]| {
+        let rights = rights.to_vec();
+        client(name, move |client: &mut toolcrib_http::ClientConfig| client.rights = rights)
+    };
+    let tokens = [with("agent", &[Right::Call]), with("person", &[Right::Call, Right::Approve])];
+    ServerConfig { tokens: tokens.into(), ..config() }
+}
+
 #[tokio::test]
 async fn over_mcp_a_tool_that_waits_is_not_begun_again_when_its_call_is_repeated() {
-    let rights = |rights: &[Right]| {
-        let rights = rights.to_vec();
-        move |client: &mut toolcrib_http::ClientConfig| client.rights = rights
-    };
-    let tokens = [
-        client("agent", rights(&[Right::Call])),
-        client("person", rights(&[Right::Call, Right::Approve])),
-    ];
-    let config = ServerConfig { tokens: tokens.into(), ..config() };
-    let server = start_with(config, [crate::api::runs::cleaning()]).await;
+    let server = start_with(agent_and_approver(), [crate::api::runs::cleaning()]).await;
     let refused = call_by_an_eager_client(&server, Some("agent"), "clean", json!({})).await;
     assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
     let list = Ask::api(server.address, "GET /v1/approvals").of("person").send().await.json();
@@ -279,15 +280,7 @@ async fn over_mcp_a_tool_that_waits_is_not_begun_again_when_its_call_is_repeated
 
 #[tokio::test]
 async fn over_mcp_only_clients_with_the_right_to_approve_are_asked_for_approval() {
-    let rights = |rights: &[Right]| {
-        let rights = rights.to_vec();
-        move |client: &mut toolcrib_http::ClientConfig| client.rights = rights
-    };
-    let tokens = [
-        client("agent", rights(&[Right::Call])),
-        client("person", rights(&[Right::Call, Right::Approve])),
-    ];
-    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    let server = start(agent_and_approver()).await;
     let refused = remove_by_an_eager_client(&server, Some("agent")).await;
     assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
     for allowed in [Some("person"), None] {

@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_asks_until_all_is_answered_and_takes_nothing_else_for_an_answer() {
+    async fn a_task_asks_until_all_questions_have_valid_answers() {
         let tasks = Tasks::new(TaskOptions::default(), None);
         let (task, seed) = tasks.open().await.unwrap().begin();
         assert_eq!((seed.task_id.as_str(), seed.ttl_ms), (task.id.as_str(), Some(3_600_000)));
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_never_more_than_may_be_and_whoever_ends_one_first_has_ended_it() {
+    async fn tasks_are_bounded_and_the_first_end_wins() {
         let tasks = Tasks::new(TaskOptions { max: 2, ..TaskOptions::default() }, None);
         let (one, _) = tasks.open().await.unwrap().begin();
         let (other, _) = tasks.open().await.unwrap().begin();

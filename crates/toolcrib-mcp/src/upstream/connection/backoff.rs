@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_to_a_limit_and_are_short_again_after_a_good_connection() {
+    fn delays_double_to_a_limit_and_reset_after_a_good_connection() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
         let expected = [100, 200, 400, 800, 1000, 1000];
         for whole in expected.map(Duration::from_millis) {
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_row_of_failures_does_not_overflow() {
+    fn many_failures_do_not_overflow_the_backoff() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
         assert!(
             (0..100).map(|_| backoff.next(Duration::ZERO)).all(|p| p <= Duration::from_secs(1))

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_bounded_and_a_stream_is_not() {
+    fn the_length_of_an_event_is_bounded_but_not_of_a_stream() {
         let event = b"data: 0123456789\r\n\r\n";
         let mut read = SseEventSize::default();
         assert!((0..100).all(|_| read.take(event, 30)));

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_says_what_went_wrong_is_told() {
+    fn the_error_line_is_reported() {
         let npm = "npm warn deprecated x@1: error prone\nnpm error code EACCES\nnpm error syscall mkdir\n\
                    npm error You can rerun the command with --loglevel=verbose to see the logs\n";
         let failure = Failure::new("it ended").detail(npm, &Confidential::default());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_told_without_controls_and_cut() {
+    fn a_reported_line_is_escaped_and_cut() {
         let failure = Failure::new("it ended")
             .detail("first\nbad token \u{1b}[1m\n\n", &Confidential::default());
         assert_eq!(failure.to_string(), "it ended: bad token \\u{1b}[1m");

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_lines_that_are_too_long_answer_nothing() {
+    async fn other_long_lines_cause_no_error() {
         for (before, after) in [
             ("", ""),
             (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"text":""#, r#""}}"#),

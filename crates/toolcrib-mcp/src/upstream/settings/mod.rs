@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_about_the_servers_own_names() {
+    fn patterns_match_the_servers_own_names() {
         let upstream = Upstream::stdio("git", StdioServer::new("x"))
             .include(["get_*", "list.issues"])
             .exclude(["get_secret*"]);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_variable_holds_is_in_no_debug_output() {
+    fn debug_output_omits_values_of_variables() {
         let upstream = Upstream::stdio("git", StdioServer::new("x").env("TOKEN", "hunter22"));
         let shown = format!("{upstream:?}");
         assert!(shown.contains("TOKEN") && !shown.contains("hunter22"), "{shown}");

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_definition_is_refused_with_the_reason() {
+    fn an_invalid_definition_is_refused_with_the_reason() {
         let long = tool(&"x".repeat(DESCRIPTION_MAX + 1));
         let mut list = tool("Get one.");
         list["inputSchema"] = json!({"type": "array"});
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_model_is_told_by_is_in_the_fingerprint_and_nothing_else() {
+    fn the_fingerprint_covers_exactly_what_models_see() {
         let of = |tool: &Value| {
             import(&upstream(), &no_secrets(), tool).expect("it has a name").fingerprint
         };

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_tells_before_its_call_is_followed_is_not_lost() {
+    fn early_progress_is_not_lost() {
         let progress = Arc::new(Progress::default());
         let token = |number| ProgressToken(NumberOrString::Number(number));
         progress.deliver(&told(&token(1), "early"));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_progress_does_not_overtake_what_came_before_the_call_was_followed() {
+    fn newer_progress_does_not_overtake_early_progress() {
         let progress = Arc::new(Progress::default());
         let token = ProgressToken(NumberOrString::Number(1));
         progress.deliver(&told(&token, "one"));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_of_a_flood_is_told_before_the_answer() {
+    async fn the_last_notification_of_a_flood_comes_before_the_answer() {
         let progress = Arc::new(Progress::default());
         let token = ProgressToken(NumberOrString::Number(1));
         let (following, heard) = tracked(&progress, &token);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_held_back_is_told_when_the_server_falls_silent() {
+    async fn held_progress_is_passed_on_when_the_server_falls_silent() {
         let progress = Arc::new(Progress::default());
         let token = ProgressToken(NumberOrString::Number(1));
         let (following, heard) = tracked(&progress, &token);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_is_data_and_alone_is_text_too() {
+    fn structured_content_becomes_data_and_without_content_also_text() {
         let both = done(json!({
             "content": [{"type": "text", "text": "3"}],
             "structuredContent": {"sum": 3},
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reported_failure_is_a_failed_execution_with_what_came_with_it() {
+    fn a_reported_failure_is_an_execution_error_with_its_parts() {
         let error = answer(json!({"isError": true, "content": [
             {"type": "text", "text": "no such issue"},
             {"type": "resource", "resource": {"uri": "log:1", "text": "404"}},

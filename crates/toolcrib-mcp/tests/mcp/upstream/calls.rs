@@ -12,7 +12,7 @@ use toolcrib_tool::{ErrorKind, ToolCall};
 use super::{PATIENCE, Room, Scripted, until};
 
 #[tokio::test]
-async fn a_call_goes_over_under_the_servers_own_name_and_comes_back_marked() {
+async fn a_call_uses_the_servers_own_name_and_its_output_is_marked() {
     let server = Scripted::new(&["notes.get"]);
     let room = Room::with([server.upstream("my")]).await;
     assert_eq!(room.listed(), ["my_notes_get"]);
@@ -45,7 +45,7 @@ async fn failures_that_a_server_reports_are_failed_calls() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_withdrawn_and_a_server_that_lives_is_kept() {
+async fn an_abandoned_call_is_cancelled_and_a_responsive_server_is_kept() {
     let server = Scripted::new(&["hang", "other"]);
     let upstream = server.upstream("my").timeout(Duration::from_millis(300));
     let room = Room::with([upstream]).await;
@@ -62,7 +62,7 @@ async fn a_call_that_nobody_waits_for_is_withdrawn_and_a_server_that_lives_is_ke
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_started_again() {
+async fn a_hanging_server_is_restarted() {
     let server = Scripted::new(&["stuck", "other"]);
     let upstream = server
         .upstream("my")

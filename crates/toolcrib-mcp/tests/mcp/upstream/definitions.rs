@@ -106,7 +106,7 @@ async fn a_definition_that_changes_over_a_restart_of_the_server_is_disabled_too(
 }
 
 #[tokio::test]
-async fn pins_outlive_the_program_in_a_store_that_does() {
+async fn pins_survive_in_a_persistent_store() {
     let server = Scripted::new(&["get"]);
     let pins = Arc::new(MemoryPins::default());
     let room = Room::pinned([server.upstream("my")], Arc::clone(&pins) as _).await;
@@ -215,7 +215,7 @@ async fn texts_with_characters_that_do_not_show_are_refused_and_say_nothing() {
 }
 
 #[tokio::test]
-async fn only_tools_that_are_asked_for_are_taken_from_all_pages() {
+async fn filters_apply_to_tools_of_all_pages() {
     let server = Scripted::new(&[]);
     let page = |names: &[&str]| names.iter().map(|name| tool(name)).collect::<Vec<_>>();
     server.says(&json!({"pages": [page(&["get_a", "put_a"]), page(&["get_b", "get_secret"])]}));
@@ -226,7 +226,7 @@ async fn only_tools_that_are_asked_for_are_taken_from_all_pages() {
 }
 
 #[tokio::test]
-async fn tools_that_come_and_go_are_listed_as_the_server_says() {
+async fn added_and_removed_tools_follow_the_server() {
     let server = Scripted::new(&["reload", "old"]);
     let room = Room::with([server.upstream("my")]).await;
     server.says(&json!({"tools": [tool("reload"), tool("new")]}));

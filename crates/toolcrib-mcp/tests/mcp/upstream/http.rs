@@ -40,7 +40,7 @@ async fn an_address_that_is_not_allowed_is_not_dialled() {
 }
 
 #[tokio::test]
-async fn the_token_and_the_headers_go_to_the_server_and_into_no_message() {
+async fn the_token_and_headers_are_sent_to_the_server_and_appear_in_no_message() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let asked = tokio::spawn(async move {

@@ -43,7 +43,7 @@ async fn a_slow_or_silent_server_delays_nobody() {
 }
 
 #[tokio::test]
-async fn why_a_server_cannot_be_used_is_told_to_people_and_not_to_models() {
+async fn the_reason_for_a_failed_server_is_shown_to_people_but_not_to_models() {
     let broken = Scripted::new(&[]);
     broken.says(&json!({"exit_at_start": "token hunter22 is wrong"}));
     let stdio = broken.server().env("TOKEN", "hunter22");
@@ -81,7 +81,7 @@ async fn a_crash_keeps_what_the_server_said_from_models() {
 }
 
 #[tokio::test]
-async fn only_what_changes_is_connected_to_again() {
+async fn only_changed_upstreams_reconnect() {
     let (one, two, three) = (Scripted::new(&["a"]), Scripted::new(&["b"]), Scripted::new(&["c"]));
     let room = Room::with([one.upstream("one"), two.upstream("two")]).await;
     assert_eq!(room.listed(), ["one_a", "two_b"]);
@@ -99,7 +99,7 @@ async fn only_what_changes_is_connected_to_again() {
 }
 
 #[tokio::test]
-async fn another_order_or_place_is_no_reason_to_connect_again() {
+async fn another_order_or_origin_causes_no_reconnect() {
     let (one, two) = (Scripted::new(&["a", "slow"]), Scripted::new(&["b"]));
     let at = |line| Origin { file: "servers.yaml".to_owned(), line, column: 5 };
     let place = |room: &Room| {
@@ -143,7 +143,7 @@ async fn other_limits_labels_and_choices_hold_without_another_connection() {
 }
 
 #[tokio::test]
-async fn one_that_is_down_is_found_at_its_new_place() {
+async fn an_upstream_that_is_down_connects_at_its_new_address() {
     let server = Scripted::new(&["a", "crash"]);
     let at = |line| Origin { file: "servers.yaml".to_owned(), line, column: 5 };
     let slow = Duration::from_secs(20);
@@ -166,7 +166,7 @@ async fn one_that_is_down_is_found_at_its_new_place() {
 }
 
 #[tokio::test]
-async fn until_a_changed_one_is_connected_what_is_known_of_it_is_unavailable() {
+async fn tools_of_a_changed_upstream_are_unavailable_until_it_is_connected() {
     let server = Scripted::new(&["a", "b"]);
     let room = Room::with([server.upstream("my")]).await;
     server.says(&json!({"tools": [tool("a"), tool("c")], "waits": true}));

@@ -36,7 +36,7 @@ fn progress(messages: &[Value]) -> Vec<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_progress_is_lost_on_the_way_in() {
+async fn no_progress_from_an_upstream_is_lost() {
     let (_server, room) = room().await;
     let mut incomplete = 0;
     for number in 0..CALLS {

@@ -1,4 +1,5 @@
-//! `key=value` on the command line → JSON arguments, by the tool's own schema.
+//! Converts `key=value` pairs of the command line to JSON arguments, according to the tool's
+//! schema.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,8 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value};
 use toolcrib::tool::{canonical_json, exact};
 
-/// Splits `key=value` for the context; the value is JSON if it reads as JSON, else text.
+/// Splits a `key=value` pair of the context; the value is parsed as JSON if possible, else it is
+/// text.
 pub(crate) fn context_pair(pair: &str) -> anyhow::Result<(String, Value)> {
     let (key, text) = split(pair, "--ctx")?;
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
@@ -19,11 +21,11 @@ pub(crate) fn context_pair(pair: &str) -> anyhow::Result<(String, Value)> {
     Ok((key.to_owned(), value))
 }
 
-/// Makes the JSON text of an arguments object from `key=value` pairs. Numbers stay as they are written.
+/// Builds the JSON text of an arguments object from `key=value` pairs. Numbers stay exact.
 ///
-/// A property that the schema says is a string takes the text as it stands. Any other takes JSON
-/// where the text is JSON (`lines=50`, `deep=true`), and the text otherwise, so that the validator
-/// can say what is wrong with it. A list property may be given several times.
+/// A property whose schema allows only strings gets the text as it is. Any other property gets JSON
+/// if the text is JSON (`lines=50`, `deep=true`), and else the text, so that validation reports
+/// what is wrong with it. A list property may be given several times.
 pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<String> {
     let mut arguments = Map::new();
     for pair in pairs {
@@ -51,9 +53,9 @@ pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<Str
 fn split<'p>(pair: &'p str, what: &str) -> anyhow::Result<(&'p str, &'p str)> {
     let (key, value) = pair
         .split_once('=')
-        .with_context(|| format!("{what} is written key=value, not {pair:?}"))?;
+        .with_context(|| format!("{what} has the form key=value, not {pair:?}"))?;
     if key.is_empty() {
-        bail!("{what} is written key=value, and {pair:?} has no key");
+        bail!("{what} has the form key=value, but {pair:?} has no key");
     }
     Ok((key, value))
 }
@@ -65,7 +67,7 @@ fn scalar(text: &str, schema: Option<&Value>) -> Value {
     serde_json::from_str(&exact::protect(text)).unwrap_or_else(|_| Value::from(text))
 }
 
-/// Whether a schema plainly says this type, alone or among others, or lists only such values.
+/// Whether a schema explicitly allows this type, alone or among others, or lists only values of it.
 fn accepts(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(own)) => own == kind,

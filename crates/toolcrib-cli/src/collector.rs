@@ -1,4 +1,4 @@
-//! The OpenTelemetry collector that the environment names, if it names one: told of servers only.
+//! Exports telemetry to the OpenTelemetry collector that the environment names, for servers only.
 
 use std::sync::OnceLock;
 
@@ -8,11 +8,11 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-/// The log is set up long before there is anything to tell of.
+/// Set up together with the log, before the server exists.
 static COLLECTOR: OnceLock<Otlp> = OnceLock::new();
 
-/// The log, and beside it the collector's view of it.
-pub(crate) fn beside(
+/// Adds the collector's layer to the log's.
+pub(crate) fn add_layer(
     log: impl Layer<Registry> + Send + Sync,
     is_server: bool,
 ) -> impl Subscriber + Send + Sync + for<'a> LookupSpan<'a> {
@@ -21,19 +21,18 @@ pub(crate) fn beside(
     Registry::default().with(log).with(collector.map(Otlp::layer))
 }
 
-/// As long as this is there, the collector is told. Not to be dropped on a runtime: it waits for what is
-/// still to be sent.
-pub(crate) struct Told(());
+/// Exports while this guard exists. Do not drop it on a runtime: it waits for the last export.
+pub(crate) struct ExportGuard(());
 
-/// Begins to tell of a server, once its threads may be started.
-pub(crate) fn tell(crib: &Toolcrib) -> Result<Told, OtlpError> {
+/// Starts to export a server's telemetry, once threads may be started.
+pub(crate) fn start_export(crib: &Toolcrib) -> Result<ExportGuard, OtlpError> {
     if let Some(collector) = COLLECTOR.get() {
         collector.start(crib.clone())?;
     }
-    Ok(Told(()))
+    Ok(ExportGuard(()))
 }
 
-impl Drop for Told {
+impl Drop for ExportGuard {
     fn drop(&mut self) {
         if let Some(collector) = COLLECTOR.get() {
             collector.finish();

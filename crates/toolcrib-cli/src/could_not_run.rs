@@ -1,5 +1,5 @@
-//! Exit code 2: says on standard error why a command could not run, and on standard output too, as JSON,
-//! if the command line asks for JSON.
+//! Exit code 2: reports why a command could not run on standard error, and as JSON on standard
+//! output if the command line asks for JSON.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,16 +9,16 @@ use serde_json::json;
 
 use crate::{Exit, screen};
 
-/// What `call` says to arguments in the place of an option's value.
+/// The tip of `call` for JSON arguments in the place of an option's value.
 pub(crate) const ARGUMENTS_ARE_INPUT: &str = "To give the arguments as JSON, use `--input FILE`, or `--input -` \
      for standard input; `--json` prints the result as JSON";
 
-/// Mistakes that standard error has shown already, each with its place.
+/// Errors that were already printed to standard error with their positions.
 #[derive(Debug)]
 pub(crate) struct ShownMistakes {
-    /// What cannot be used.
+    /// What is invalid.
     pub(crate) what: &'static str,
-    /// The mistakes as they were shown, without colors.
+    /// The errors as they were printed, without colors.
     pub(crate) mistakes: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for ShownMistakes {
 
 impl std::error::Error for ShownMistakes {}
 
-/// Whether the command line asks for output as JSON.
+/// Whether the command line asks for JSON output.
 pub(crate) fn asks_for_json(arguments: &[OsString]) -> bool {
     let mut options = arguments.iter().take_while(|argument| *argument != "--").peekable();
     while let Some(option) = options.next() {
@@ -47,7 +47,7 @@ pub(crate) fn asks_for_json(arguments: &[OsString]) -> bool {
     false
 }
 
-/// Reports a failure to run.
+/// Reports why a command could not run.
 pub(crate) fn report(error: &anyhow::Error, as_json: bool) -> Exit {
     screen::failure(error);
     if as_json {
@@ -58,7 +58,7 @@ pub(crate) fn report(error: &anyhow::Error, as_json: bool) -> Exit {
     Exit::Usage
 }
 
-/// Prints what the parser of the command line has to say: help and the version with success, or a mistake.
+/// Prints the output of the argument parser: help and version with success, or an error.
 pub(crate) fn report_parse(
     mut error: clap::Error,
     arguments: &[OsString],
@@ -67,11 +67,11 @@ pub(crate) fn report_parse(
     if !error.use_stderr() {
         return error.print().map_or(Exit::Usage, |()| Exit::Success);
     }
-    // Only built arguments know how they are written.
+    // Only built arguments have a display name.
     commands.build();
     add_tips(&mut error, arguments, &commands);
     let _ = error.print();
-    // Without any argument the help is what is printed.
+    // Without arguments, clap prints the help.
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if !is_help && asks_for_json(arguments) {
         let text = error.render().to_string();
@@ -84,7 +84,7 @@ pub(crate) fn report_parse(
     Exit::Usage
 }
 
-/// Adds what the parser does not say by itself: the choices of a missing argument, and the option that was
+/// Adds tips that clap does not give: the choices of a missing argument, and the option that was
 /// probably meant.
 fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Command) {
     let is_named = |command: &clap::Command| arguments.iter().any(|own| own == command.get_name());
@@ -124,7 +124,7 @@ fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Co
     }
 }
 
-/// The values that an argument takes, if it takes only some.
+/// The possible values of an argument, if they are limited.
 fn choices(argument: &clap::Arg) -> Option<String> {
     let values = argument.get_possible_values();
     let names: Vec<&str> = values
@@ -137,7 +137,7 @@ fn choices(argument: &clap::Arg) -> Option<String> {
 
 /// Prints the JSON form to standard output.
 fn print(message: &str, hints: &[String]) {
-    // Standard error has said the same: there is nothing more to do if nobody reads standard output.
+    // Standard error contains the same, so ignore a closed standard output.
     let _ = screen::json(&json!({"error": {"message": message, "hints": hints}}));
 }
 

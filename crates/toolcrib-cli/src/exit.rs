@@ -1,15 +1,15 @@
-//! Exit codes, which tell the truth.
+//! Exit codes.
 
 use std::process::ExitCode;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: it worked.
+    /// 0: success.
     Success,
-    /// 1: it ran, and the answer is bad: a failed call, a manifest with errors.
+    /// 1: the command ran, but with a bad result: a failed call, a manifest with errors.
     Failure,
-    /// 2: it could not run: a wrong command line, an unreadable config, an occupied port.
+    /// 2: the command could not run: invalid arguments, an unreadable config, an occupied port.
     Usage,
     /// 130: interrupted (Ctrl-C), as shells report it.
     Interrupted,

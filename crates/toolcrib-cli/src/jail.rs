@@ -1,4 +1,4 @@
-//! The `toolcrib-jail` binary: started by `toolcrib` in the place of a program that is to be confined.
+//! The `toolcrib-jail` binary, which `toolcrib` starts to confine a program.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

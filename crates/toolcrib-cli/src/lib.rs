@@ -1,5 +1,4 @@
-//! The command line of toolcrib, as a library: a distribution that links tools of its own is ten
-//! lines.
+//! The command line of toolcrib as a library: a distribution with its own tools takes ten lines.
 //!
 //! ```no_run
 //! #![deny(unused_crate_dependencies)]
@@ -31,14 +30,14 @@ mod upstream_wait;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-// The built-in native tools: a crate that nobody names registers nothing.
+// Links the built-in native tools: a crate that is not used registers nothing.
 use toolcrib_builtins as _;
 
 pub use exit::Exit;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    // Where no `toolcrib-jail` is beside this program, as with a distribution, it is its own.
+    // Without a `toolcrib-jail` beside this program, as in a distribution, this program is the helper.
     toolcrib_sandbox::jail::reexec_hook();
     main_with(std::env::args_os())
 }
@@ -55,16 +54,17 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
     let is_server = command.is_server();
     logging::start(options.log_format, options.verbose, is_server);
     if command.calls_tools() {
-        // Before any tool has run that could replace its file. Whoever needs it says if there is none.
+        // Before any tool runs that could replace the file. Whoever needs the helper reports if it
+        // is missing.
         toolcrib_sandbox::jail::open_helper();
     }
     let exit = match command::run(&options, &command) {
         Ok(exit) => exit,
-        // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.
+        // The reader of our output has closed the pipe, as `| head` does; this is not an error.
         Err(error) if screen::is_broken_pipe(&error) => Exit::Success,
         Err(error) => could_not_run::report(&error, could_not_run::asks_for_json(&arguments)),
     };
-    // What a command tool started must not outlive us.
+    // Programs that a command tool started must not outlive this process.
     toolcrib_sandbox::finish_kills(std::time::Duration::from_secs(2));
     logging::finish();
     exit.into()

@@ -1,10 +1,10 @@
-//! The `toolcrib` binary. A distribution with tools of its own is this file plus one `use`.
+//! The `toolcrib` binary. A distribution with its own tools is this file plus one `use`.
 #![forbid(unsafe_code)]
-// A crate of tools that nobody names is not linked, and registers nothing: forgetting its
-// `use x as _;` must not compile.
+// A crate of tools that is not used is not linked and registers nothing: make a forgotten `use x as
+// _;` a compile error.
 #![cfg_attr(not(test), deny(unused_crate_dependencies))]
 
-// The library beside this file uses these; the binary only starts it.
+// The library uses these crates; the binary only starts it.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
     comfy_table as _, serde_json as _, similar as _, terminal_size as _, tokio as _, toolcrib as _,

@@ -1,4 +1,4 @@
-//! From a command line to a crib: which config, which manifests, which context.
+//! Builds the crib for a command line: its config, manifests and context.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -28,44 +28,47 @@ use crate::options::Options;
 use crate::screen::WARNING;
 use crate::{arguments, screen};
 
-/// The names under which a config is read if none is named.
+/// The names under which a config file is found by default.
 const DEFAULT_CONFIGS: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
 
-/// A crib and what was found on the way to it.
+/// A crib and what was loaded for it.
 pub(crate) struct Started {
     pub(crate) crib: Toolcrib,
     pub(crate) config: Config,
     pub(crate) manifests: Manifests,
-    /// Where the servers of this config are found.
+    /// Where servers with this config can be found.
     pub(crate) control: Result<ControlPlace, NoControlPlace>,
 }
 
-/// Builds the crib for a server, which keeps what it knows to itself, and shows on standard error all that is wrong with manifests.
-/// A server that `listens` for requests is refused at once where another one with this config does.
+/// Builds the crib for a server, protects its process, and prints all problems of manifests to
+/// standard error. A server that `listens` is refused at once if another server with this config
+/// already listens.
 pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started> {
     match close_to_others() {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
-            tracing::warn!(%error, "what the server knows is open to its user's other programs");
+            tracing::warn!(%error, "other programs of this user can read the server's memory");
         }
-        closed => closed.context("this process cannot be closed to others of its user")?,
+        closed => {
+            closed.context("this process cannot be protected from other programs of its user")?
+        }
     }
-    // Kept for reloads, with the variables that are taken out of the environment below.
+    // Kept for reloads, including the variables that are removed from the environment below.
     let layers = layers(options)?;
     let loaded = load(layers.clone())?;
     if listens {
         refuse_second(&loaded)?;
     }
-    // Before the first thread is started: nobody else may be reading the environment.
+    // Before the first thread is started, since no other thread may be reading the environment.
     let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "variables that hold secrets stay in the environment");
+        tracing::warn!(%error, "variables that contain secrets could not be removed from the environment");
         BTreeMap::new()
     });
     let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
     let mut loaded = loaded;
-    for warning in settle_state(&mut loaded) {
+    for warning in create_state_folder(&mut loaded) {
         tracing::warn!("{warning}");
     }
-    // Where there is no place for it, what a client is asked is kept as long as the server runs.
+    // Without a state folder, what clients are asked is kept in memory.
     let open = ToolcribBuilder::resources;
     prepare(&loaded)?;
     let started = build_of(loaded.clone(), secrets, open)?;
@@ -73,21 +76,21 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
         Ok(loaded.into_config())
     });
-    say_that_nothing_is_pinned(&started);
-    say_what_is_unavailable(&started);
+    log_missing_lock(&started);
+    log_unavailable_tools(&started);
     let mut findings = started.crib.unmatched_names(&started.config);
     findings.extend(started.config.missing_secrets());
     for text in loaded.reports(&findings) {
         tracing::warn!("{text}");
     }
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
-    tell_shortfalls(started.config.sandbox.require);
-    // What servers of this user left behind that were killed; it may take a while.
+    log_unenforced_profiles(started.config.sandbox.require);
+    // Clean up after servers of this user that were killed; this may take a while.
     std::thread::spawn(sweep_scratch);
     Ok(started)
 }
 
-/// Fails if the address is taken by a server that runs with this config.
+/// Fails if a server with this config already uses the address.
 fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let listen = &loaded.config().server.listen;
     let is_taken = listen.try_out().is_err_and(|error| error.is_taken());
@@ -95,20 +98,20 @@ fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let servers = servers.and_then(|place| running_servers(&place).ok()).unwrap_or_default();
     match servers.first() {
         Some(server) => bail!(
-            "{listen} is taken: the server {} runs with this config already (`toolcrib status` shows it). \
+            "{listen} is in use: the server {} already runs with this config (`toolcrib status` shows it). \
              Stop it first, or give this one another address with `--listen`",
             server.pid
         ),
-        // Another program may have it: whoever listens says so.
+        // Another program may hold it; binding the address reports that.
         None => Ok(()),
     }
 }
 
-/// Unavailable tools that are named at the start.
+/// The number of unavailable tools that are named at the start.
 const NAMED_AT_START: usize = 5;
 
-/// Says in the log which tools cannot be called, and why.
-fn say_what_is_unavailable(started: &Started) {
+/// Logs which tools cannot be called, and why.
+fn log_unavailable_tools(started: &Started) {
     let snapshot = started.crib.executor().registry().snapshot();
     let reasons = snapshot.entries().filter_map(|entry| {
         let reason = fully_visible(entry.unavailable_reason()?);
@@ -130,8 +133,9 @@ fn say_what_is_unavailable(started: &Started) {
     );
 }
 
-/// A lock that only warns has nothing to say before it was written: this says it once per start.
-fn say_that_nothing_is_pinned(started: &Started) {
+/// Logs once per start that nothing is pinned: a lock in mode `warn` is otherwise silent until it
+/// is written.
+fn log_missing_lock(started: &Started) {
     let registry = &started.config.registry;
     let files = started.manifests.files();
     let declares = files.declarations().next().is_some() || files.upstreams().next().is_some();
@@ -145,20 +149,20 @@ fn say_that_nothing_is_pinned(started: &Started) {
     }
 }
 
-/// Makes the default state folder, for its owner alone. A program that cannot does without one. Returns
-/// what to say about it. A folder that somebody named has to be usable.
-fn settle_state(loaded: &mut LoadedConfig) -> Vec<String> {
+/// Creates the default state folder, for its owner alone. If that fails, the program works without
+/// one. Returns the messages about it. A folder that was named explicitly has to be usable.
+fn create_state_folder(loaded: &mut LoadedConfig) -> Vec<String> {
     let state = &mut loaded.config_mut().state;
     let mut said = Vec::new();
     if !state.is_default {
         return said;
     }
     let why = match &state.dir {
-        None => "there is no home folder to keep state in".to_owned(),
+        None => "there is no home folder for the state folder".to_owned(),
         Some(dir) => {
             if let Ok(Some(mode)) = StateDir::make_private(dir) {
                 said.push(format!(
-                    "the default state folder {} had mode {mode:03o}, so others could look into it: it has \
+                    "the default state folder {} had mode {mode:03o}, so others could read it: it has \
                      mode 700 now",
                     dir.display()
                 ));
@@ -181,12 +185,13 @@ fn settle_state(loaded: &mut LoadedConfig) -> Vec<String> {
     said
 }
 
-/// How long a start waits to know what this machine cannot enforce. Usually it takes some milliseconds.
+/// How long a start waits for the check of what this machine can enforce, which usually takes
+/// milliseconds.
 const PROBE_WAIT: Duration = Duration::from_millis(500);
 
-/// Says in the log what this machine cannot enforce of the profiles of programs. It does not wait for a
-/// helper that does not answer: clients are served meanwhile.
-fn tell_shortfalls(require: SandboxRequire) {
+/// Logs which parts of confinement profiles this machine cannot enforce. It does not wait for an
+/// unresponsive helper: clients are served in the meantime.
+fn log_unenforced_profiles(require: SandboxRequire) {
     let then = match require {
         SandboxRequire::Required => "programs that need it are refused",
         SandboxRequire::BestEffort => "programs run without it, because of `sandbox.require`",
@@ -202,14 +207,14 @@ fn tell_shortfalls(require: SandboxRequire) {
     let _ = probed.recv_timeout(PROBE_WAIT);
 }
 
-/// Builds the crib for one call, and names on standard error the files that are left out.
+/// Builds the crib for one call, and reports invalid files on standard error.
 pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     let mut loaded = config(options)?;
-    for warning in settle_state(&mut loaded) {
+    for warning in create_state_folder(&mut loaded) {
         screen::note(warning);
     }
     prepare(&loaded)?;
-    // This process is gone when somebody answers.
+    // This process ends before anybody could answer.
     let started = build_of(loaded, Secrets::read, |builder, config| {
         Ok(builder.resources(config)?.without_suspensions())
     })?;
@@ -217,30 +222,31 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     Ok(started)
 }
 
-/// Makes what a tool could make otherwise, where that would decide what runs.
+/// Creates paths that a tool could otherwise create to decide what runs.
 fn prepare(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let mut config = loaded.config().clone();
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     before_programs(&config)
 }
 
-/// The same, for a config that has been built with: before other MCP servers are started.
+/// The same for a config that was already used to build, before other MCP servers are started.
 ///
-/// Fails if this is root's process and the state folder another user's, who would decide what root runs.
+/// Fails if this is root's process and the state folder belongs to another user, who could then
+/// decide what root runs.
 pub(crate) fn before_programs(config: &Config) -> anyhow::Result<()> {
-    // The default folder is then done without: nothing is trusted for what is recorded there.
+    // Work without the default folder then: nothing recorded there is trusted.
     let named = config.state.dir.as_ref().filter(|dir| !config.state.is_default && dir.is_dir());
     if let Some(dir) = named {
         StateDir::check_owner(dir).context("state.dir")?;
     }
-    // Where it cannot be made, the program that is to work there says so.
+    // If it cannot be created, the program that needs it reports the error.
     let _ = config.make_workspace();
     config.make_placeholders();
     Ok(())
 }
 
-/// Builds the crib to see what a call of a tool would do: nothing is opened, and no command is asked for
-/// a secret, unless the tool may be another MCP server's, which gets what it needs.
+/// Builds the crib for a dry run: nothing is opened, and no command is run to get a secret, unless
+/// the tool may belong to another MCP server, which gets the secrets it needs.
 pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
     let is_known = started.crib.executor().registry().snapshot().get(tool).is_some();
@@ -256,12 +262,12 @@ pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
     Ok(started)
 }
 
-/// Builds the crib for the tests in manifests, those of `paths` instead of the config's if there are
-/// any. Nothing is opened: tests leave no trace in the audit log and no outputs behind. With `mock`
-/// no command is asked for a secret either.
+/// Builds the crib for the tests in manifests, those of `paths` if there are any, else those of the
+/// config. Nothing is opened: tests leave no audit records and no outputs behind. With `mock`, no
+/// command is run to get a secret either.
 pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::Result<Started> {
     let mut loaded = config(options)?;
-    // Without manifests nothing is started. Paths of the command line are the caller's to make.
+    // Without manifests nothing is started. The caller creates paths given on the command line.
     if !mock && loaded.config().manifests.absent().is_empty() {
         prepare(&loaded)?;
     }
@@ -271,15 +277,15 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
         manifests.may_be_missing = false;
     }
     if mock {
-        // Whoever checks argument vectors need not have the programs, the secrets and the trust.
+        // Checking argument vectors needs neither the programs, nor the secrets, nor the trust.
         return build_over(loaded, Secrets::look, RunnerHost::for_plans, |builder, _| Ok(builder));
     }
     build_of(loaded, Secrets::read, |builder, _| Ok(builder))
 }
 
-/// Builds the crib to look at: nothing is opened, nothing made, and no command is asked for a secret,
-/// except where `connect` says that other MCP servers will be started: they get what they need. What is
-/// pinned of their tools is read where there is a state folder.
+/// Builds the crib for inspection: nothing is opened or created, and no command is run to get a
+/// secret, unless other MCP servers are started (`connect`), which get the secrets they need. Pins
+/// are read if there is a state folder.
 pub(crate) fn look(options: &Options, connect: bool) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
     if connect && started.manifests.files().upstreams().any(needs_secrets) {
@@ -293,24 +299,24 @@ fn needs_secrets(upstream: &UpstreamDeclaration) -> bool {
     !upstream.needs.secrets.is_empty()
 }
 
-/// As [`look`], and says nothing of files that are left out.
+/// Like [`look`], without messages about invalid files.
 pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
     build(options, Secrets::look, |builder, config| Ok(pins(builder, config)))
 }
 
-/// As [`quietly`], for a command that shows what is wrong with the config elsewhere: fails without a word.
+/// Like [`quietly`], for a command that shows errors of the config itself: fails without a message.
 pub(crate) fn silently(options: &Options) -> anyhow::Result<Started> {
     let loaded = layers(options)?.load()?;
     build_of(loaded, Secrets::look, |builder, config| Ok(pins(builder, config)))
 }
 
-/// As [`quietly`], whatever the state directory is like: it is not looked into.
+/// Like [`quietly`], without reading the state folder.
 pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
     build_of(config(options)?, Secrets::look, |builder, _| Ok(builder))
 }
 
-/// Where there is a state directory, what is known of other MCP servers' tools is read from it. One that
-/// cannot be used keeps nobody from looking at what manifests declare.
+/// Reads pins of other MCP servers' tools, if there is a state folder. An unusable one does not
+/// prevent an inspection of the manifests.
 fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
     let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
         return builder;
@@ -328,8 +334,8 @@ fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
     }
 }
 
-/// Builds the crib as it is declared, whatever the lock and pins say of it. Where other MCP servers
-/// will be asked, they get the secrets they need.
+/// Builds the crib as it is declared, without applying the lock and pins. If other MCP servers will
+/// be asked, they get the secrets they need.
 pub(crate) fn declared(options: &Options, asks_servers: bool) -> anyhow::Result<Started> {
     let build = |secrets: fn(SecretSources) -> Secrets| {
         let mut loaded = config(options)?;
@@ -359,7 +365,7 @@ fn build_of(
     build_over(loaded, secrets, |host| host, open)
 }
 
-/// As [`build_of`], with another host for the tools of manifests.
+/// Like [`build_of`], with another host for the tools of manifests.
 fn build_over(
     loaded: LoadedConfig,
     secrets: impl FnOnce(SecretSources) -> Secrets,
@@ -368,7 +374,7 @@ fn build_over(
 ) -> anyhow::Result<Started> {
     let control = ControlPlace::of(&loaded);
     let mut config = loaded.config().clone();
-    // Found here at the next start, whoever wrote them.
+    // At the next start they are loaded from here, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     let secrets = secrets(config.secret_sources());
     let host = host(config.runner_host(secrets.clone()));
@@ -382,7 +388,8 @@ fn build_over(
     Ok(Started { crib, config, manifests, control })
 }
 
-/// Reads all layers of the config; the file is the named one, or one of [`DEFAULT_CONFIGS`] here.
+/// Reads all layers of the config; the file is the named one, or one of [`DEFAULT_CONFIGS`] in the
+/// current folder.
 pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
     load(layers(options)?)
 }
@@ -395,7 +402,7 @@ pub(crate) fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
     layers_over(options, options.config.as_deref().or(here))
 }
 
-/// The layers with this config file.
+/// The layers of the config with this config file.
 fn layers_over(options: &Options, config: Option<&Path>) -> anyhow::Result<ConfigLayers> {
     let mut layers = ConfigLayers::new().variables(std::env::vars_os());
     if let Some(path) = config {
@@ -408,7 +415,7 @@ fn layers_over(options: &Options, config: Option<&Path>) -> anyhow::Result<Confi
         let dirs = options.tools_dir.iter().map(|dir| {
             let text = dir.to_str();
             text.with_context(|| {
-                format!("--tools-dir {}: the name is no UTF-8 text", dir.display())
+                format!("--tools-dir {}: the name is not valid UTF-8", dir.display())
             })
         });
         let dirs = dirs.collect::<anyhow::Result<Value>>()?;
@@ -424,7 +431,7 @@ fn layers_over(options: &Options, config: Option<&Path>) -> anyhow::Result<Confi
     Ok(layers)
 }
 
-/// What is under this name, if anything is; a link counts as what it leads to.
+/// The kind of the file with this name, if it exists; symbolic links are followed.
 fn kind_of(path: &'static Path) -> Option<(&'static Path, &'static str)> {
     path.symlink_metadata().ok()?;
     let kind = match path.metadata().map(|found| found.file_type()) {
@@ -433,12 +440,13 @@ fn kind_of(path: &'static Path) -> Option<(&'static Path, &'static str)> {
         Ok(kind) if kind.is_fifo() => "FIFO",
         Ok(kind) if kind.is_socket() => "socket",
         Ok(_) => "device",
-        Err(_) => "link that leads nowhere",
+        Err(_) => "dangling symbolic link",
     };
     Some((path, kind))
 }
 
-/// The config file of the current folder. Two are a mistake: neither may take the other's place.
+/// The config file of the current folder. Two are an error, since it would be unclear which one
+/// applies.
 fn default_config() -> anyhow::Result<Option<&'static Path>> {
     let there: Vec<_> = DEFAULT_CONFIGS.map(Path::new).into_iter().filter_map(kind_of).collect();
     if let Some((path, kind)) = there.iter().find(|(_, kind)| *kind != "file") {
@@ -462,12 +470,12 @@ fn default_config() -> anyhow::Result<Option<&'static Path>> {
     }
 }
 
-/// Reads the layers, and shows every mistake in them.
+/// Reads the layers, and prints every error in them.
 fn load(layers: ConfigLayers) -> anyhow::Result<LoadedConfig> {
     layers.load().map_err(refused)
 }
 
-/// Shows every mistake, and says how many there are.
+/// Prints every error and counts them.
 fn refused(error: ConfigError) -> anyhow::Error {
     let problems = error.problems(screen::colour());
     if problems.is_empty() {
@@ -478,8 +486,9 @@ fn refused(error: ConfigError) -> anyhow::Error {
     ShownMistakes { what: "the settings cannot be used", mistakes }.into()
 }
 
-/// Where the servers of this config are found, even if the config is broken: its mistakes are shown, and
-/// the servers keep the settings they have. If there are two configs here, the one that servers run with counts.
+/// Where servers with this config can be found, even if the config is broken: its errors are
+/// printed, and the servers keep their settings. If there are two config files, the one that
+/// servers run with is used.
 pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
     let warn = |error: anyhow::Error| {
         screen::note(format!(

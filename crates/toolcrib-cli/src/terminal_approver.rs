@@ -1,4 +1,4 @@
-//! Who decides on a call that needs approval: the operator on the terminal, or an explicit flag.
+//! Approvers for `toolcrib call`: the operator at the terminal, or an explicit flag.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use toolcrib::tool::{BoxFuture, is_unseen};
 
 use crate::screen::{self, STRONG, WARNING};
 
-/// Ends the reason of a call that was denied because nobody could be asked.
+/// The end of the reason for a call that was denied because nobody could be asked.
 pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on: an operator approves this one \
                                       call with `toolcrib call --yes`";
 
 /// Who decides for `toolcrib call`. `approved` is set by `--yes` on the command line.
 pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
     if approved {
-        return Arc::new(Flag);
+        return Arc::new(YesFlag);
     }
-    // Whoever reads the question must be able to answer it.
+    // A person who sees the question must also be able to answer it.
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         Arc::new(Terminal)
     } else {
@@ -29,9 +29,9 @@ pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
 
 /// Approval on the command line: `--yes`.
 #[derive(Debug)]
-struct Flag;
+struct YesFlag;
 
-impl Approver for Flag {
+impl Approver for YesFlag {
     fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         Box::pin(async { Decision::approve() })
     }
@@ -41,7 +41,7 @@ impl Approver for Flag {
     }
 }
 
-/// Asks on standard error and reads the answer from standard input, both a terminal.
+/// Asks on standard error and reads the answer from standard input; both have to be terminals.
 #[derive(Debug)]
 struct Terminal;
 
@@ -49,8 +49,8 @@ impl Approver for Terminal {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             screen::ask(question(request));
-            // A terminal cannot be read without holding a thread. Where the question lapses, the
-            // thread stays behind until the process ends, which is soon.
+            // Reading a terminal blocks a thread. If the question expires, the thread stays until
+            // the process ends, soon after.
             let answer = tokio::task::spawn_blocking(|| is_yes(&mut io::stdin().lock())).await;
             match answer {
                 Ok(Ok(true)) => Decision::approve(),
@@ -66,25 +66,25 @@ impl Approver for Terminal {
     }
 }
 
-/// What is about to run, why it is asked about, and the question.
+/// The call, the reason for the approval, and the question.
 fn question(request: &ApprovalRequest) -> String {
     format!(
         "{WARNING}approval needed{WARNING:#} {STRONG}{}{STRONG:#}{}\nRun it? [y/N] ",
         request.tool,
-        // The text begins with the tool's name.
+        // The text starts with the tool's name.
         visible(&request.text()[request.tool.len()..])
     )
 }
 
-/// Only an explicit yes is one; the end of input is none.
+/// Only an explicit yes approves; the end of input does not.
 pub(crate) fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
     let mut line = String::new();
     input.read_line(&mut line)?;
     Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
-/// The text with nothing in it that a terminal obeys or a reader cannot see: a call must not be able
-/// to redraw the question about itself.
+/// Escapes control and invisible characters: a call must not be able to redraw the question about
+/// itself.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Other MCP servers, as commands that end by themselves use them: connected to, waited for a bounded
-//! time, and told of where they are not there.
+//! Connects to other MCP servers for commands that end by themselves: waits for a bounded time and
+//! reports servers that are down.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use toolcrib::tool::units::HumanDuration;
 use crate::screen::{FAINT, STRONG, WARNING, folded_note, note};
 use crate::startup::{self, Started};
 
-/// After how long it is said which servers are still waited for.
-const SAID_AFTER: Duration = Duration::from_secs(5);
-/// What starting a program and shutting it down may take beside the time that a server has to be ready.
+/// After how long to print which servers are still awaited.
+const NOTICE_DELAY: Duration = Duration::from_secs(5);
+/// Extra time for starting a program and shutting it down.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Connects to all, and waits for each as long as its manifest gives it to be ready.
+/// Connects to all servers, and waits for each within the limit of its manifest.
 pub(crate) async fn connect(started: &Started) -> anyhow::Result<()> {
     before_programs(started)?;
-    settle(started, started.crib.connect().await).await;
+    wait_for_all(started, started.crib.connect().await).await;
     Ok(())
 }
 
-/// Waits until every server is connected or is not there, and says which ones take long.
-async fn settle(started: &Started, upstreams: &Upstreams) {
-    if upstreams.settled(SAID_AFTER).await {
+/// Waits until every server is connected or down, and prints which ones take long.
+async fn wait_for_all(started: &Started, upstreams: &Upstreams) {
+    if upstreams.settled(NOTICE_DELAY).await {
         return;
     }
     let connecting: Vec<String> = upstreams
@@ -53,20 +53,20 @@ async fn settle(started: &Started, upstreams: &Upstreams) {
         ),
         4,
     ));
-    upstreams.settled(limit.saturating_sub(SAID_AFTER) + MARGIN).await;
+    upstreams.settled(limit.saturating_sub(NOTICE_DELAY) + MARGIN).await;
 }
 
 fn is_connecting(state: &UpstreamState) -> bool {
     !matches!(state, UpstreamState::Connected | UpstreamState::Down { .. })
 }
 
-/// Connects to those that may have a tool of this name, unless somebody else has it, and to no
-/// others.
+/// Connects only to servers that may have a tool of this name, unless the name belongs to another
+/// source.
 pub(crate) async fn connect_for(started: &Started, tool: &str) -> anyhow::Result<()> {
     if started.crib.executor().registry().snapshot().get(tool).is_some() {
         return Ok(());
     }
-    // As the crib has them: what the lock blocks is not started for a call either.
+    // Uses the crib's view: a server that the lock blocks is not started for a call either.
     let declared = started.crib.declared_upstreams().into_iter();
     let asked: Vec<_> = declared.filter(|upstream| upstream.may_offer(tool)).collect();
     if !asked.is_empty() {
@@ -74,11 +74,11 @@ pub(crate) async fn connect_for(started: &Started, tool: &str) -> anyhow::Result
     }
     let upstreams = started.crib.upstreams();
     upstreams.set(asked).await;
-    settle(started, upstreams).await;
+    wait_for_all(started, upstreams).await;
     Ok(())
 }
 
-/// Where servers are started, nothing is left to be made by them that decides what runs.
+/// Creates paths that decide what runs, before servers are started.
 fn before_programs(started: &Started) -> anyhow::Result<()> {
     if started.manifests.upstreams().next().is_some() {
         startup::before_programs(&started.config)?;
@@ -86,7 +86,7 @@ fn before_programs(started: &Started) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line for each server that lists more tools than are taken of one.
+/// A line for each server with more tools than are used.
 pub(crate) fn cut_lists(crib: &Toolcrib) -> Vec<String> {
     let statuses = crib.upstreams().status().into_iter().filter(|status| status.left_out > 0);
     let line = |status: UpstreamStatus| {
@@ -109,8 +109,8 @@ pub(crate) fn unmatched(crib: &Toolcrib) -> Vec<String> {
     told.collect()
 }
 
-/// The last lines that servers said which are not connected, where they said several.
-pub(crate) fn last_words(crib: &Toolcrib) -> Vec<String> {
+/// The last lines of output of servers that are down, if there are several.
+pub(crate) fn last_output(crib: &Toolcrib) -> Vec<String> {
     let mut lines = Vec::new();
     for status in crib.upstreams().status() {
         if let UpstreamState::Down { said, .. } = status.state
@@ -140,30 +140,30 @@ pub(crate) fn absent(crib: &Toolcrib) -> Vec<String> {
     crib.upstreams().status().into_iter().filter_map(line).collect()
 }
 
-/// All of them, for programs.
+/// All servers as JSON.
 pub(crate) fn records(crib: &Toolcrib) -> Value {
     crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
 }
 
-/// Tools of one server that are named in one line.
+/// The number of a server's tools that are named in one line.
 const NAMED_MAX: usize = 8;
 
-/// The tools of an MCP server that was not asked, as they are pinned.
-pub(crate) struct Pinned {
+/// The pinned tools of an MCP server that was not asked.
+pub(crate) struct UnaskedServer {
     pub(crate) upstream: String,
     pub(crate) tools: Vec<String>,
     age: String,
 }
 
-impl Pinned {
-    /// Names them on standard error, or the first few of many.
+impl UnaskedServer {
+    /// Prints their names to standard error, or the first few.
     pub(crate) fn say(&self) {
         let tools = self.tools.iter().take(NAMED_MAX).map(|tool| fully_visible(tool));
         let mut named = tools.collect::<Vec<_>>().join(", ");
         if self.tools.len() > NAMED_MAX {
             let _ = write!(named, " and {} more", self.tools.len() - NAMED_MAX);
         }
-        say_not_asked(&self.upstream, &format!("its tools, as pinned {} ago: {named}", self.age));
+        note_not_asked(&self.upstream, &format!("its tools, as pinned {} ago: {named}", self.age));
     }
 
     /// Whose tools these are, and how long ago the last was pinned, as a clause.
@@ -172,38 +172,38 @@ impl Pinned {
     }
 }
 
-fn say_not_asked(upstream: &str, line: &str) {
+fn note_not_asked(upstream: &str, line: &str) {
     let line = format!(
         "{FAINT}not asked{FAINT:#} upstream {STRONG}{upstream}{STRONG:#}: {line}; `--connect` asks it"
     );
     note(folded_note(&line, 4));
 }
 
-/// The pinned tools that are `wanted`, by the server that has them. A tool that the manifest leaves out, and
-/// that was pinned when it did not, is none of the server's.
-pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<Pinned> {
+/// The pinned tools that are `wanted`, by server. A pinned tool that the manifest now excludes is
+/// not included.
+pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<UnaskedServer> {
     let of = |upstream: Upstream| {
         let (mut tools, age) = pinned(started, &upstream)?;
         tools.retain(|tool| wanted(tool));
         let upstream = upstream.name().to_owned();
-        (!tools.is_empty()).then_some(Pinned { upstream, tools, age })
+        (!tools.is_empty()).then_some(UnaskedServer { upstream, tools, age })
     };
     started.manifests.upstreams().filter_map(of).collect()
 }
 
-/// Says of each server that was not asked which of its tools are pinned, and since when.
-pub(crate) fn say_what_is_pinned(started: &Started) {
+/// Prints for each server that was not asked which of its tools are pinned, and since when.
+pub(crate) fn note_pinned_tools(started: &Started) {
     let pinned = pinned_tools(started, |_| true);
     for upstream in started.manifests.files().upstreams() {
         match pinned.iter().find(|own| own.upstream == upstream.name) {
             Some(own) => own.say(),
-            None => say_not_asked(&upstream.name, "none of its tools is pinned"),
+            None => note_not_asked(&upstream.name, "none of its tools is pinned"),
         }
     }
 }
 
-/// Says of a name that nobody here has whether it is a pinned tool of a server that was not asked.
-pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
+/// Prints whether an unknown name may be a tool of a server that was not asked.
+pub(crate) fn note_pinned_tool(started: &Started, tool: &str) {
     if started.crib.executor().registry().snapshot().get(tool).is_some() {
         return;
     }

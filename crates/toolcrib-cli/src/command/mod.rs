@@ -46,7 +46,7 @@ use crate::options::{Options, ServerFlags};
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Examples:
-  toolcrib list                                  what is in the crib
+  toolcrib list                                  list the tools
   toolcrib search disk space                     find a tool
   toolcrib call calculator expression='2 + 2'    call a tool
   toolcrib check tools.d                         check manifests
@@ -54,7 +54,7 @@ use crate::options::{Options, ServerFlags};
   toolcrib mcp                                   serve MCP on standard input and output
   toolcrib serve                                 serve the HTTP API and MCP on 127.0.0.1:7777
 
-Exit codes: 0 it worked; 1 the call, a test or the check failed, or nothing was found; 2 it could
+Exit codes: 0 success; 1 a call, a test or a check failed, or nothing was found; 2 the command could
 not run; 130 interrupted."
 )]
 struct CommandLine {
@@ -122,7 +122,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What the command itself says of the server's settings.
+    /// The command's own server settings.
     fn server_flags(&self) -> Option<&ServerFlags> {
         match self {
             Self::Serve(own) => Some(own.settings()),
@@ -131,24 +131,24 @@ impl Command {
         }
     }
 
-    /// Whether it calls tools, or has others call them.
+    /// Whether the command calls tools or serves them to others.
     pub(crate) fn calls_tools(&self) -> bool {
         self.is_server() || matches!(self, Self::Call(_) | Self::Test(_))
     }
 
-    /// Whether it serves others until it is stopped.
+    /// Whether the command serves until it is stopped.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Mcp(_))
     }
 }
 
-/// The commands with their help as it is shown.
+/// The commands with their help as it is displayed.
 pub(crate) fn command_line() -> clap::Command {
     unwrapped(CommandLine::command())
 }
 
-/// Joins the lines of each paragraph in the text behind the options, of a command and all below it, so
-/// that the terminal alone decides where they are broken.
+/// Joins the lines of each paragraph in the after-help of a command and its subcommands, so that
+/// only the terminal's width determines line breaks.
 fn unwrapped(mut command: clap::Command) -> clap::Command {
     if let Some(text) = command.get_after_help().map(|text| joined(&text.ansi().to_string())) {
         command = command.after_help(text);
@@ -156,8 +156,8 @@ fn unwrapped(mut command: clap::Command) -> clap::Command {
     command.mut_subcommands(unwrapped)
 }
 
-/// The text with a line for each paragraph. Indented lines, such as examples, stay as they are, and so does
-/// what stands before them.
+/// Joins each paragraph to one line. Indented lines, such as examples, and the line before them are
+/// kept.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut continues = false;
@@ -174,7 +174,7 @@ fn joined(text: &str) -> String {
     joined
 }
 
-/// Takes a command line apart; the first item is the program's name.
+/// Parses a command line; the first item is the program's name.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<(Options, Command), clap::Error> {
     let matches = command_line().try_get_matches_from(arguments)?;
     let CommandLine { mut options, command } = CommandLine::from_arg_matches(&matches)?;
@@ -219,7 +219,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
 mod tests {
     use super::*;
 
-    /// The helps of a command and of those below it, at the width of a usual terminal.
+    /// The help texts of a command and its subcommands, at the usual terminal width.
     fn helps(command: &mut clap::Command, all: &mut Vec<(String, String)>) {
         let name = command.get_name().to_owned();
         let help = command.clone().term_width(80).render_long_help().to_string();
@@ -235,7 +235,7 @@ mod tests {
         helps(&mut command_line(), &mut all);
         assert!(all.len() > 20, "every command has a help");
         for (name, help) in all {
-            // A line that was broken before it was folded leaves a few words on a line of their own.
+            // A line that was broken before folding leaves a few words on a line of their own.
             let lines: Vec<&str> = help.lines().collect();
             for pair in lines.windows(2) {
                 let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');

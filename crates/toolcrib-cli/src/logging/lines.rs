@@ -1,8 +1,8 @@
-//! Lines for a standard error that may not be read: a server never waits for it.
+//! Writes log lines to a standard error that may not be read, without blocking the server.
 //!
-//! An MCP client may start a server and ignore its standard error. Once that pipe is full, whoever
-//! writes to it waits forever. So a thread of its own writes, and what it is too slow for is dropped,
-//! counted, and told of as soon as somebody reads again.
+//! An MCP client may start a server and ignore its standard error. When that pipe is full, writing
+//! to it blocks forever. Therefore a separate thread writes, and lines that it cannot keep up with
+//! are dropped and counted; the count is logged when somebody reads again.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes that wait to be written. More lines are dropped.
+/// The maximum number of bytes in the queue. Further lines are dropped.
 const WAITING_MAX: usize = 1024 * 1024;
 
-/// Where lines wait.
+/// The queue of lines.
 pub(super) struct Lines<W> {
-    state: Mutex<State>,
+    state: Mutex<LineQueue>,
     changed: Condvar,
-    /// Opens what is written to.
+    /// Opens the output.
     target: fn() -> W,
 }
 
 #[derive(Default)]
-struct State {
+struct LineQueue {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
     dropped: u64,
-    /// Whether a thread writes. Until then lines are written at once.
+    /// Whether a thread writes. Until then lines are written directly.
     has_thread: bool,
     is_writing: bool,
 }
@@ -37,8 +37,8 @@ impl<W: Write + 'static> Lines<W> {
         Self { state: Mutex::default(), changed: Condvar::new(), target }
     }
 
-    /// Has a thread write from now on. To be called once threads may be started. If none can be,
-    /// lines are written at once, as before.
+    /// Starts the writing thread. Call it when threads may be started. If that fails, lines are
+    /// still written directly.
     pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.has_thread {
@@ -49,7 +49,7 @@ impl<W: Write + 'static> Lines<W> {
         state.has_thread = thread.spawn(move || lines.write_all()).is_ok();
     }
 
-    /// Takes a line in; never waits once a thread writes.
+    /// Queues a line; never blocks once a thread writes.
     pub(super) fn push(&self, line: Vec<u8>) {
         let mut state = self.lock();
         if !state.has_thread {
@@ -65,9 +65,9 @@ impl<W: Write + 'static> Lines<W> {
         }
     }
 
-    /// Waits until all lines are written, but no longer than `patience`.
-    pub(super) fn flush(&self, patience: Duration) {
-        let end = Instant::now() + patience;
+    /// Waits until all lines are written, but no longer than `limit`.
+    pub(super) fn flush(&self, limit: Duration) {
+        let end = Instant::now() + limit;
         let mut state = self.lock();
         while state.is_writing || !state.waiting.is_empty() {
             let left = end.saturating_duration_since(Instant::now());
@@ -79,13 +79,13 @@ impl<W: Write + 'static> Lines<W> {
         }
     }
 
-    /// The thread's work. It ends with the process.
+    /// The loop of the writing thread, which ends with the process.
     fn write_all(&self) {
         let mut target = (self.target)();
         loop {
             let (lines, dropped) = self.next();
             for line in &lines {
-                // A standard error that is closed stops nothing.
+                // Ignore a closed standard error.
                 let _ = target.write_all(line);
             }
             if dropped > 0 {
@@ -111,18 +111,18 @@ impl<W: Write + 'static> Lines<W> {
         (std::mem::take(&mut state.waiting), std::mem::take(&mut state.dropped))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LineQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A line in the making; it is taken in when it is dropped.
-pub(super) struct Line<W: Write + 'static> {
+/// A line that is being formatted; dropping it queues the line.
+pub(super) struct PendingLine<W: Write + 'static> {
     text: Vec<u8>,
     lines: Arc<Lines<W>>,
 }
 
-impl<W: Write + 'static> Write for Line<W> {
+impl<W: Write + 'static> Write for PendingLine<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -133,7 +133,7 @@ impl<W: Write + 'static> Write for Line<W> {
     }
 }
 
-impl<W: Write + 'static> Drop for Line<W> {
+impl<W: Write + 'static> Drop for PendingLine<W> {
     fn drop(&mut self) {
         if !self.text.is_empty() {
             self.lines.push(std::mem::take(&mut self.text));
@@ -141,14 +141,14 @@ impl<W: Write + 'static> Drop for Line<W> {
     }
 }
 
-/// Makes lines for the log.
+/// Creates lines for the log.
 pub(super) struct Writer<W>(pub(super) Arc<Lines<W>>);
 
 impl<'a, W: Write + 'static> MakeWriter<'a> for Writer<W> {
-    type Writer = Line<W>;
+    type Writer = PendingLine<W>;
 
-    fn make_writer(&'a self) -> Line<W> {
-        Line { text: Vec::new(), lines: Arc::clone(&self.0) }
+    fn make_writer(&'a self) -> PendingLine<W> {
+        PendingLine { text: Vec::new(), lines: Arc::clone(&self.0) }
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     static IS_READ: AtomicBool = AtomicBool::new(false);
 
-    /// A pipe that nobody reads until somebody does.
+    /// A pipe that nobody reads at first.
     struct Pipe;
 
     impl Write for Pipe {

@@ -1,4 +1,4 @@
-//! Logs go to standard error, because standard output belongs to data and to protocols.
+//! Logs go to standard error, since standard output is for data and protocols.
 
 mod lines;
 
@@ -14,30 +14,31 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use lines::{Lines, Writer};
 
-/// How long the end of a server waits for its last lines to be written.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long a server waits at its end for the last lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Stderr = anstream::AutoStream<std::io::Stderr>;
 
-/// The lines of a server, which does not wait for them to be read. Other commands have none.
+/// The log lines of a server, which are written asynchronously. Other commands have none.
 static LINES: OnceLock<Arc<Lines<Stderr>>> = OnceLock::new();
 
-/// What a line of the log looks like.
+/// The format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// An object per line, for programs.
+    /// One JSON object per line.
     Json,
 }
 
-/// Starts logging. `RUST_LOG` wins; without it servers say what goes wrong, and commands only which
-/// secrets cannot be hidden: the rest they print themselves. Every `-v` says more.
+/// Starts logging. `RUST_LOG` takes precedence. Without it, servers log warnings and errors, and
+/// commands only which secrets cannot be masked, since they print everything else themselves. Each
+/// `-v` raises the level.
 pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
     let level = match (verbose, server) {
         (0, false) => "off,toolcrib::settings=warn",
-        // What goes wrong in the protocol library is told by whoever uses it, once and without URLs.
+        // The users of the protocol library log its errors once, without URLs.
         (0, true) => "warn,rmcp=off",
         (1, _) => "info",
         (2, _) => "debug",
@@ -46,7 +47,7 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let writer = if server {
         let lines = LINES.get_or_init(|| Arc::new(Lines::new(anstream::stderr)));
-        told_of_panics();
+        log_panics();
         BoxMakeWriter::new(Writer(Arc::clone(lines)))
     } else {
         BoxMakeWriter::new(std::io::stderr)
@@ -58,39 +59,39 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
             log.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
         }
     };
-    // A collector is told of more than is logged.
+    // The collector receives more than is logged.
     #[cfg(feature = "otlp")]
-    let log = crate::collector::beside(log.with_filter(filter), server);
+    let log = crate::collector::add_layer(log.with_filter(filter), server);
     #[cfg(not(feature = "otlp"))]
     let log = tracing_subscriber::registry().with(filter).with(log);
-    // A host that embeds this and has a subscriber of its own keeps it.
+    // An embedding program may already have a subscriber, which is kept.
     let _ = tracing::subscriber::set_global_default(log);
 }
 
-/// From now on a server does not wait for its log to be read. To be called once threads may be started.
+/// From now on log lines do not block the server. Call it when threads may be started.
 pub(crate) fn serve() {
     if let Some(lines) = LINES.get() {
         lines.start();
     }
 }
 
-/// Writes a server's own line in its place among those of the log. Returns `false` where this is no
-/// server, and nothing was written.
+/// Writes a line in order with the log lines of a server. Returns `false` and writes nothing if
+/// this is not a server.
 pub(crate) fn line(text: &str) -> bool {
     let Some(lines) = LINES.get() else { return false };
     lines.push(format!("{text}\n").into_bytes());
     true
 }
 
-/// Waits a moment until what was logged is written.
+/// Waits briefly until all log lines are written.
 pub(crate) fn finish() {
     if let Some(lines) = LINES.get() {
-        lines.flush(LAST_LINES);
+        lines.flush(FLUSH_TIMEOUT);
     }
 }
 
-/// Panics of tools are caught, and told of in the log: the usual message would wait for a reader.
-fn told_of_panics() {
+/// Logs panics instead of printing them: the default message could block on standard error.
+fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(panic = %panic, "a panic was caught, or ends the server");
     }));

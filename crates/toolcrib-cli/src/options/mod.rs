@@ -1,4 +1,4 @@
-//! Options that several commands have.
+//! Options that several commands share.
 
 mod server_flags;
 
@@ -52,14 +52,14 @@ pub(crate) struct Options {
     )]
     pub(crate) log_format: LogFormat,
 
-    /// What the command itself says of the server's settings.
+    /// The command's own server settings.
     #[arg(skip)]
     pub(crate) server: Option<ServerFlags>,
 }
 
 impl Options {
-    /// Takes the options that may be repeated from the whole command line, in its order. The parser keeps
-    /// those behind the command only, where there are any: a setting before it would be lost.
+    /// Collects repeatable options from the whole command line, in order. The parser keeps only
+    /// those after the subcommand if there are any, so settings before it would be lost.
     pub(crate) fn restore_repeated(&mut self, arguments: &[OsString]) {
         let texts = |option| {
             occurrences(arguments, option).filter_map(|value| value.to_str().map(str::to_owned))
@@ -70,8 +70,8 @@ impl Options {
     }
 }
 
-/// The values of an option, as `--option value` or `--option=value`, up to a `--`. The parser has
-/// accepted the command line: no option of ours takes a value that begins with a dash.
+/// The values of an option, given as `--option value` or `--option=value`, up to a `--`. The parser
+/// has accepted the command line, and no option takes a value that starts with a dash.
 fn occurrences<'a>(
     arguments: &'a [OsString],
     option: &'a str,
@@ -91,15 +91,17 @@ fn occurrences<'a>(
     })
 }
 
-/// `executor.tool_timeout=5s`, taken apart.
+/// Parses `executor.tool_timeout=5s`.
 fn setting(pair: &str) -> Result<(String, String), String> {
     match pair.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("a setting is written SECTION.KEY=VALUE, such as executor.tool_timeout=5s".into()),
+        _ => {
+            Err("a setting has the form SECTION.KEY=VALUE, such as executor.tool_timeout=5s".into())
+        }
     }
 }
 
-/// Whether a command that only looks may ask other MCP servers.
+/// Whether a read-only command may ask other MCP servers.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ConnectChoice {
     /// Start or connect to other MCP servers and ask for their tools, instead of using what is pinned
@@ -115,7 +117,7 @@ pub(crate) struct JsonOutput {
     pub(crate) json: bool,
 }
 
-/// Which tools the command is about.
+/// The toolset that a command is limited to.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ToolsetChoice {
     /// Only the tools of this toolset of the config
@@ -130,7 +132,7 @@ impl From<Option<String>> for ToolsetChoice {
 }
 
 impl ToolsetChoice {
-    /// What a turn over these tools is opened with.
+    /// The options of a turn over these tools.
     pub(crate) fn turn_options(&self, crib: &Toolcrib) -> Result<TurnOptions, UnknownToolset> {
         let options = crib.turn_options();
         Ok(match &self.toolset {
@@ -144,7 +146,7 @@ impl ToolsetChoice {
         self.toolset.as_ref().map(|name| crib.toolset(name)).transpose()
     }
 
-    /// Whether a tool is one of them.
+    /// Whether the toolset contains a tool.
     pub(crate) fn allows(&self, crib: &Toolcrib, tool: &ToolEntry) -> Result<bool, UnknownToolset> {
         match &self.toolset {
             None => Ok(true),

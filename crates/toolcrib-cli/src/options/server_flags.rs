@@ -1,4 +1,4 @@
-//! The settings of the HTTP server that have flags of their own: a layer of the config.
+//! Flags for settings of the HTTP server, as a layer of the config.
 
 use clap::Args;
 use toolcrib::settings::ConfigLayers;
@@ -26,7 +26,7 @@ pub(crate) struct ServerFlags {
 }
 
 impl ServerFlags {
-    /// Puts what was said over the layers there are.
+    /// Adds the flags on top of the other layers.
     pub(crate) fn over(&self, mut layers: ConfigLayers) -> ConfigLayers {
         let texts = [
             ("--listen", "listen", &self.listen),

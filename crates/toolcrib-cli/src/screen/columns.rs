@@ -5,10 +5,10 @@ use toolcrib::tool::fully_visible;
 
 use crate::screen;
 
-/// The fewest characters to which a cell is shortened.
-const SHORTEST: usize = 24;
-/// Blanks between two columns.
-const GAP: usize = 2;
+/// The minimum width to which a cell is shortened.
+const MIN_WIDTH: usize = 24;
+/// The number of spaces between columns.
+const COLUMN_GAP: usize = 2;
 
 /// A table without lines.
 pub(crate) struct Columns {
@@ -21,15 +21,14 @@ impl Columns {
         Self { heads: heads.map(str::to_owned).to_vec(), shortened: None }
     }
 
-    /// Shortens the cells of this column where lines would be wider than the screen, unless everything is
-    /// wanted.
+    /// Shortens the cells of this column if lines would be wider than the screen, unless `wide` is
+    /// set.
     pub(crate) fn shorten(mut self, column: usize, wide: bool) -> Self {
         self.shortened = Some(column).filter(|_| !wide);
         self
     }
 
-    /// The table with these rows, as text. Characters that a terminal obeys or that nobody sees are
-    /// escaped.
+    /// Formats the rows as a table. Control and invisible characters are escaped.
     pub(crate) fn rows<T: AsRef<str>, const N: usize>(
         self,
         rows: impl Iterator<Item = [T; N]>,
@@ -45,7 +44,7 @@ impl Columns {
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
-        // In a file or a pipe each row keeps its own line.
+        // In a file or a pipe, each row stays on one line.
         if self.shortened.is_none()
             && let Some(columns) = screen::terminal_width()
         {
@@ -56,7 +55,7 @@ impl Columns {
     }
 }
 
-/// Shortens the cells of a column so that lines fit into `width`, as far as that column can help.
+/// Shortens the cells of a column so that lines fit into `width`, if possible.
 fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) {
     let length = |text: &String| text.chars().count();
     let widest = |at: usize| {
@@ -64,23 +63,23 @@ fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) 
         cells.chain(heads.get(at)).map(length).max().unwrap_or_default()
     };
     let others: usize =
-        (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + GAP).sum();
-    let room = width.saturating_sub(others).max(SHORTEST);
+        (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + COLUMN_GAP).sum();
+    let room = width.saturating_sub(others).max(MIN_WIDTH);
     for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
         if length(cell) > room {
             let kept: String = cell.chars().take(room - 1).collect();
             *cell = format!("{}\u{2026}", kept.trim_end());
         }
     }
-    // Still too wide: of a place, the end says most.
+    // Still too wide: keep the end of a position, which is the most informative part.
     let last = heads.len().saturating_sub(1);
     let before: usize = (0..last)
         .map(|at| {
             let cells = rows.iter().filter_map(|row| row.get(at));
-            cells.chain(heads.get(at)).map(length).max().unwrap_or_default() + GAP
+            cells.chain(heads.get(at)).map(length).max().unwrap_or_default() + COLUMN_GAP
         })
         .sum();
-    let room = width.saturating_sub(before).max(SHORTEST / 2);
+    let room = width.saturating_sub(before).max(MIN_WIDTH / 2);
     for cell in rows.iter_mut().filter_map(|row| row.get_mut(last)).filter(|_| last != column) {
         let over = length(cell).saturating_sub(room);
         if over > 0 {
@@ -89,7 +88,7 @@ fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) 
     }
 }
 
-/// A description's first sentence: the rest is for `show`.
+/// The first sentence of a description; `show` has the rest.
 pub(crate) fn gist(description: &str) -> &str {
     let line = description.lines().next().unwrap_or_default();
     line.find(". ").map_or(line, |end| &line[..=end])
@@ -109,8 +108,8 @@ mod tests {
         fit(&heads, &mut rows, 1, 60);
         assert_eq!(rows[0][1], "word word word word word word word\u{2026}");
         assert_eq!(rows[1][1], "Short.");
-        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
-        assert!(line - GAP <= 60, "{line}");
+        let line = rows[0].iter().map(|cell| cell.chars().count() + COLUMN_GAP).sum::<usize>();
+        assert!(line - COLUMN_GAP <= 60, "{line}");
     }
 
     #[test]
@@ -120,8 +119,11 @@ mod tests {
         let mut rows =
             vec![["resolve_name", &"word ".repeat(20), &place].map(str::to_owned).to_vec()];
         fit(&heads, &mut rows, 1, 80);
-        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
-        assert!(line - GAP <= 80 && rows[0][2].ends_with("tools.d/network.yaml:14"), "{rows:?}");
+        let line = rows[0].iter().map(|cell| cell.chars().count() + COLUMN_GAP).sum::<usize>();
+        assert!(
+            line - COLUMN_GAP <= 80 && rows[0][2].ends_with("tools.d/network.yaml:14"),
+            "{rows:?}"
+        );
     }
 
     #[test]

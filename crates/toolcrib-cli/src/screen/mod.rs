@@ -1,5 +1,4 @@
-//! What people see: data on standard output, everything else on standard error, colour only on a
-//! terminal.
+//! Output: data on standard output, everything else on standard error, colours only on a terminal.
 
 pub(crate) mod columns;
 
@@ -16,9 +15,9 @@ use toolcrib::tool::{canonical_json, exact, fully_visible};
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// Headings and names.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters less.
+/// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// Things to look at.
+/// Warnings.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Prints to standard output.
@@ -40,17 +39,17 @@ pub(crate) fn out_part(text: &str) -> anyhow::Result<()> {
 
 /// Prints a JSON document with stable key order, indented for people.
 pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
-    // Through the canonical text: the order of keys must not depend on how serde_json was built.
+    // Formatted from the canonical text: the key order must not depend on how serde_json was built.
     json_text(&canonical_json(value))
 }
 
-/// The same of JSON text in its canonical form. Numbers stay as they are written.
+/// Prints JSON text in canonical form. Numbers stay exact.
 pub(crate) fn json_text(canonical: &str) -> anyhow::Result<()> {
     let canonical: serde_json::Value = serde_json::from_str(&exact::protect(canonical))?;
     out(exact::restore(&serde_json::to_string_pretty(&canonical)?))
 }
 
-/// Prints to standard error; a closed standard error stops nothing.
+/// Prints to standard error; a closed standard error is ignored.
 pub(crate) fn note(text: impl AsRef<str>) {
     if crate::logging::line(text.as_ref().trim_end()) {
         return;
@@ -59,10 +58,10 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(stderr, "{}", text.as_ref().trim_end());
 }
 
-/// Prints a question to standard error, with the answer to come on its last line.
+/// Prints a question to standard error; the answer follows on its last line.
 pub(crate) fn ask(question: impl AsRef<str>) {
     let mut stderr = anstream::stderr().lock();
-    // Whoever cannot see the question will not say yes to it.
+    // If the question cannot be shown, nobody will answer yes.
     let _ = stderr.write_all(question.as_ref().as_bytes()).and_then(|()| stderr.flush());
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn colour() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// Prints what is wrong with files to standard error.
+/// Prints problems of files to standard error.
 pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) -> bool) {
     for (file, problem) in files.problems().filter(|(_, problem)| wanted(problem)) {
         note(diagnostic(file, problem));
@@ -84,13 +83,13 @@ pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) ->
     }
 }
 
-/// One problem as text, as wide as the terminal where standard error is one.
+/// One problem as text, as wide as the terminal if standard error is one.
 pub(crate) fn diagnostic(file: &FileLoad, problem: &Diagnostic) -> String {
     let (name, width) = (file.path.to_string_lossy(), error_width());
     problem.render_within(&name, &file.text, colour(), width)
 }
 
-/// Says in one line which file cannot be used, or how many.
+/// Reports in one line which file is broken, or how many are.
 pub(crate) fn broken_files(files: &DirectoryLoad) {
     let errors = |file: &FileLoad| {
         let all = file.loaded.diagnostics.iter();
@@ -103,7 +102,7 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
     let first = file.loaded.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
     let Some(first) = first else { return };
     let place = match first.position(&file.text) {
-        // Nothing of it could be read.
+        // The file could not be read at all.
         _ if file.text.is_empty() => String::new(),
         (line, column) => format!(":{line}:{column}"),
     };
@@ -123,10 +122,11 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
     });
 }
 
-/// Entries of directories of manifests that are named.
+/// The number of other files in manifest directories that are named.
 const NAMED_ASIDE: usize = 5;
 
-/// A line for each directory of manifests that holds files which are no manifests and which none names.
+/// A line for each manifest directory that contains files which are not manifests and are not used
+/// by one.
 pub(crate) fn left_aside(files: &DirectoryLoad) -> Vec<String> {
     let line = |(directory, names): (&Path, Vec<String>)| {
         let shown: Vec<_> =
@@ -144,30 +144,30 @@ pub(crate) fn left_aside(files: &DirectoryLoad) -> Vec<String> {
     files.left_aside().into_iter().map(line).collect()
 }
 
-/// Says of directories that they are looked for by default and are not there.
+/// Reports default manifest directories that do not exist.
 pub(crate) fn absent(directories: &[&PathBuf]) {
     for dir in directories {
         note(format!(
-            "{FAINT}there is no {} here: `toolcrib new NAME` makes a first manifest in it, and a config \
+            "{FAINT}there is no {} here: `toolcrib new NAME` creates it with a first manifest, and a config \
              (`manifests.dirs`) or `--tools-dir` names another place{FAINT:#}",
             dir.display()
         ));
     }
 }
 
-/// The width of the terminal, where standard output is one.
+/// The width of the terminal, if standard output is one.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
     size.map(|(terminal_size::Width(columns), _)| columns.into())
 }
 
-/// The width of the terminal that shows standard error, where it is one; else lines are not folded.
+/// The width of the terminal, if standard error is one; otherwise lines are not folded.
 pub(crate) fn error_width() -> usize {
     let size = terminal_size::terminal_size_of(io::stderr());
     size.map_or(usize::MAX, |(terminal_size::Width(columns), _)| columns.into())
 }
 
-/// How wide lines may be: as the terminal; where there is none, as `COLUMNS` says, or [`PLAIN_WIDTH`].
+/// The maximum line width: the terminal's, else `COLUMNS`, else [`PLAIN_WIDTH`].
 pub(crate) fn width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     terminal_width().or_else(said).unwrap_or(PLAIN_WIDTH)
@@ -176,8 +176,8 @@ pub(crate) fn width() -> usize {
 /// The width of a listing in a file or a pipe.
 const PLAIN_WIDTH: usize = 120;
 
-/// The text folded at blanks to fit a terminal, where standard output is one; further lines begin
-/// with `indent` blanks, and the first is taken to stand behind `before` characters.
+/// The text folded at spaces to fit a terminal, if standard output is one. Further lines start with
+/// `indent` spaces; the first is assumed to follow `before` characters.
 pub(crate) fn folded(text: &str, before: usize, indent: usize) -> String {
     fold(text, before, indent, terminal_width().unwrap_or(usize::MAX))
 }
@@ -207,7 +207,7 @@ fn fold(text: &str, before: usize, indent: usize, width: usize) -> String {
     folded
 }
 
-/// Whether somebody stopped reading our output.
+/// Whether the reader of our output has closed the pipe.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

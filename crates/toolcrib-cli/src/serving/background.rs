@@ -1,4 +1,4 @@
-//! What goes on beside serving: manifests are followed, and the owner can operate the server.
+//! Background tasks of a server: following manifests, and the owner's socket.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -9,44 +9,45 @@ use toolcrib::servers::{Announcement, OwnerSocket};
 
 use crate::startup::Started;
 
-/// Tasks beside a server, which end when this is dropped.
+/// Background tasks of a server, which end when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct BackgroundTasks {
     tasks: Vec<JoinHandle<()>>,
-    /// How commands find the server.
+    /// Makes the server discoverable by commands.
     announcement: Announcement,
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundTasks {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Beside {
-    /// Follows the manifests, unless the config says not to, and reads them and the config again on SIGHUP.
+impl BackgroundTasks {
+    /// Watches the manifests, unless the config disables it, and reloads them and the config on
+    /// SIGHUP.
     ///
     /// Must be called on a runtime.
     pub(crate) fn begin(started: &Started) -> anyhow::Result<Self> {
-        let mut beside = Self::default();
+        let mut background = Self::default();
         if let Some(manifests) = started.crib.manifests()
             && started.config.manifests.watch
         {
             manifests.watch()?;
         }
-        // Here and not in the task: until there is a handler, SIGHUP ends the process.
+        // Installed here instead of in the task: without a handler, SIGHUP ends the process.
         match signal(SignalKind::hangup()) {
             Ok(hangup) => {
                 let reloading = reload_on_hangup(started.crib.clone(), hangup);
-                beside.tasks.push(tokio::spawn(reloading));
+                background.tasks.push(tokio::spawn(reloading));
             }
             Err(error) => tracing::warn!("SIGHUP will end this server: {error}"),
         }
-        Ok(beside)
+        Ok(background)
     }
 
-    /// Lets the owner operate a server that has no HTTP listener of its own, where there is a place for
-    /// the socket.
+    /// Serves the owner's socket for a server without an HTTP listener, if there is a place for the
+    /// socket.
     pub(crate) async fn serve_owner(
         &mut self,
         started: &Started,
@@ -63,7 +64,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Ends the tasks, and waits until they have: then the owner's socket is gone.
+    /// Ends the tasks and waits until they have ended: then the owner's socket is removed.
     pub(crate) async fn end(mut self) {
         for task in self.tasks.drain(..) {
             task.abort();
@@ -72,11 +73,12 @@ impl Beside {
     }
 }
 
-/// The private socket of this server with the links to it, if there is a place for one. A server without it serves as well.
+/// The private socket of this server and the links to it, if there is a place for one. A server
+/// also runs without it.
 pub(crate) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Announcement)> {
     let place = match &started.control {
         Ok(place) => place,
-        // Nobody has asked for it.
+        // No socket was requested.
         Err(why) => {
             tracing::info!("commands like `toolcrib status` will not reach this server: {why}");
             return None;
@@ -91,12 +93,12 @@ pub(crate) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Anno
     Some((socket, announcement))
 }
 
-/// Reads the config and the manifests again whenever the process gets SIGHUP.
+/// Reloads the config and the manifests whenever the process receives SIGHUP.
 async fn reload_on_hangup(crib: Toolcrib, mut hangup: Signal) {
     while hangup.recv().await.is_some() {
-        tracing::info!("asked to read the config and the manifests again");
+        tracing::info!("reloading the config and the manifests (SIGHUP)");
         let crib = crib.clone();
-        // Reads files.
+        // Reloading reads files.
         match tokio::task::spawn_blocking(move || crib.reload()).await {
             Ok(Ok(_)) => {}
             Ok(Err(reason)) => tracing::warn!("the reload failed: {reason}"),

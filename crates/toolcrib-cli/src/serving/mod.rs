@@ -1,4 +1,4 @@
-//! What goes on beside a server that runs, and how it comes to an end.
+//! Background tasks of a running server, and its shutdown.
 
 pub(crate) mod background;
 pub(crate) mod stop;

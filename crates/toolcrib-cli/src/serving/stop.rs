@@ -1,4 +1,4 @@
-//! Stopping: who asks for it, and how servers come to an end.
+//! Shutdown: the request for it, and how servers end.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use toolcrib::core::ShutdownReport;
 
 use crate::screen::{self, count};
 
-/// How long calls that run may take to end once a server is asked to stop.
+/// How long running calls may take after a stop request.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.
+/// Completes when the process is asked to stop by Ctrl-C or SIGTERM.
 pub(crate) async fn requested() {
     use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,13 +21,13 @@ pub(crate) async fn requested() {
                 _ = terminate.recv() => {}
             }
         }
-        // Without a handler SIGTERM ends the process by itself.
+        // Without a handler, SIGTERM ends the process directly.
         Err(_) => drop(tokio::signal::ctrl_c().await),
     }
 }
 
 /// Completes when a server may close its connections: it was asked to stop, and every call has its
-/// answer. Calls that run have [`GRACE`] to end, unless somebody asks again.
+/// answer. Running calls have [`GRACE`] to end, unless a second stop request arrives.
 pub(crate) async fn drained(crib: &Toolcrib) {
     requested().await;
     let at_work = crib.executor().calls_at_work();
@@ -45,10 +45,13 @@ pub(crate) async fn drained(crib: &Toolcrib) {
     say(report);
 }
 
-/// Says which calls did not end by themselves.
+/// Reports calls that did not end by themselves.
 fn say(report: ShutdownReport) {
     if report.cancelled > 0 {
-        screen::note(format!("{} still ran and had to be ended", count(report.cancelled, "call")));
+        screen::note(format!(
+            "{} did not finish and had to be ended",
+            count(report.cancelled, "call")
+        ));
     }
     if report.abandoned > 0 {
         screen::note(format!(

@@ -1,4 +1,4 @@
-//! `toolcrib accept NAME[@DIGEST]`: takes the changed definition of an imported tool.
+//! `toolcrib accept NAME[@DIGEST]`: accepts the changed definition of an imported tool.
 
 use std::io::{self, IsTerminal as _};
 
@@ -15,19 +15,19 @@ use crate::serving::stop;
 use crate::terminal_approver::{is_yes, visible};
 use crate::{Exit, runtime, startup, upstream_wait};
 
-/// Digits of a digest that are enough: what listings show.
+/// The minimum length of a digest: as many digits as listings show.
 const DIGITS: usize = 12;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib list --all --connect                       which tools are disabled, and why
-  toolcrib accept github_get_issue                    show what the server says now, and ask
+  toolcrib list --all --connect                       list disabled tools and the reasons
+  toolcrib accept github_get_issue                    show the new definition, and ask
   toolcrib accept github_get_issue@3f1c0d9a77be       accept this definition, and no other
 
 A tool of another MCP server is pinned when it is first seen. If its definition changes, it is
 disabled until you accept the change here or, if toolcrib.lock contains the tool, with `toolcrib lock`.
-Exactly the definition that was shown is accepted, even if the server has changed it since. Running servers with
-the same state folder notice by themselves.")]
+Only the definition that was shown is accepted, even if the server has changed it since. Running servers with
+the same state folder detect the change.")]
 pub(crate) struct AcceptOptions {
     /// The tools' names; with a digest (12 digits or more) no confirmation is needed
     #[arg(required = true, value_name = "NAME[@DIGEST]")]
@@ -36,15 +36,16 @@ pub(crate) struct AcceptOptions {
     output: JsonOutput,
 }
 
-/// What came of one name.
-enum Outcome {
-    /// Its definition is accepted.
+/// The result for one name.
+enum AcceptOutcome {
+    /// The definition is accepted.
     Accepted { fingerprint: String },
-    /// It is not, for this reason; with the definition that is offered, if there is one.
+    /// The definition is not accepted, for this reason; with the offered definition, if there is
+    /// one.
     Refused { reason: String, offered: Option<Unaccepted> },
 }
 
-impl Outcome {
+impl AcceptOutcome {
     fn refused(reason: impl Into<String>) -> Self {
         Self::Refused { reason: reason.into(), offered: None }
     }
@@ -65,7 +66,7 @@ pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow:
         let mut records = Vec::new();
         for wanted in &own.names {
             let outcome = accept(crib, wanted, own.output.json).await?;
-            if matches!(outcome, Outcome::Refused { .. }) {
+            if matches!(outcome, AcceptOutcome::Refused { .. }) {
                 exit = Exit::Failure;
             }
             if own.output.json {
@@ -85,7 +86,7 @@ pub(in crate::command) fn run(options: &Options, own: &AcceptOptions) -> anyhow:
     })?
 }
 
-/// The name, and the digest behind it.
+/// Splits the name from the digest.
 fn name_and_digest(wanted: &str) -> (&str, Option<&str>) {
     match wanted.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
@@ -93,27 +94,28 @@ fn name_and_digest(wanted: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn say(wanted: &str, outcome: &Outcome) -> anyhow::Result<()> {
+fn say(wanted: &str, outcome: &AcceptOutcome) -> anyhow::Result<()> {
     match outcome {
-        Outcome::Accepted { fingerprint } => {
+        AcceptOutcome::Accepted { fingerprint } => {
             let (name, _) = name_and_digest(wanted);
             screen::out(format!("accepted {STRONG}{name}{STRONG:#} {FAINT}{fingerprint}{FAINT:#}"))
         }
-        Outcome::Refused { reason, .. } => {
+        AcceptOutcome::Refused { reason, .. } => {
             screen::note(format!("{ERROR}error{ERROR:#}: {reason}"));
             Ok(())
         }
     }
 }
 
-/// The outcome as JSON. A definition that is not accepted yet is part of it, so that a program can show it.
-fn record(wanted: &str, outcome: &Outcome) -> Value {
+/// The result as JSON. It includes a definition that is not accepted yet, so that a program can
+/// show it.
+fn record(wanted: &str, outcome: &AcceptOutcome) -> Value {
     let (name, _) = name_and_digest(wanted);
     match outcome {
-        Outcome::Accepted { fingerprint } => {
+        AcceptOutcome::Accepted { fingerprint } => {
             json!({"name": name, "accepted": true, "digest": fingerprint})
         }
-        Outcome::Refused { reason, offered } => {
+        AcceptOutcome::Refused { reason, offered } => {
             let mut record = json!({"name": name, "accepted": false, "reason": reason});
             if let Some(offered) = offered {
                 record["digest"] = json!(offered.fingerprint.to_string());
@@ -124,26 +126,26 @@ fn record(wanted: &str, outcome: &Outcome) -> Value {
     }
 }
 
-/// Accepts one definition. Nobody is asked if a program reads the answer.
-async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Result<Outcome> {
+/// Accepts one definition, without a question if a program reads the answer.
+async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Result<AcceptOutcome> {
     let (name, digest) = name_and_digest(wanted);
     let Some(offered) = crib.upstreams().unaccepted(name) else {
-        let why = nothing(crib, name);
-        return Ok(Outcome::refused(format!("nothing to accept: {why} ({name})")));
+        let why = nothing_to_accept(crib, name);
+        return Ok(AcceptOutcome::refused(format!("nothing to accept: {why} ({name})")));
     };
     let now = offered.fingerprint.to_string();
     let before = crib.upstreams().pinned_text(name).await?;
     match digest {
         Some(digest) if digest.len() < DIGITS => {
             let reason = format!("`{digest}` is too short: write at least {DIGITS} digits");
-            return Ok(Outcome::Refused { reason, offered: Some(offered) });
+            return Ok(AcceptOutcome::Refused { reason, offered: Some(offered) });
         }
         Some(digest) if !now.starts_with(digest) => {
             if !for_program {
                 screen::note(page(name, &offered, before.as_ref()));
             }
             let reason = format!("{name} has another definition now: {now}");
-            return Ok(Outcome::Refused { reason, offered: Some(offered) });
+            return Ok(AcceptOutcome::Refused { reason, offered: Some(offered) });
         }
         Some(_) => {}
         None => {
@@ -151,27 +153,27 @@ async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Res
             let command = format!("`toolcrib accept {name}@{short}`");
             if for_program {
                 let reason = format!("it has to be accepted by its digest: {command}");
-                return Ok(Outcome::Refused { reason, offered: Some(offered) });
+                return Ok(AcceptOutcome::Refused { reason, offered: Some(offered) });
             }
             screen::note(page(name, &offered, before.as_ref()));
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-                return Ok(Outcome::refused(format!(
+                return Ok(AcceptOutcome::refused(format!(
                     "there is no terminal to ask on: accept what is shown above with {command}"
                 )));
             }
             screen::ask("Accept it? [y/N] ");
             if !is_yes(&mut io::stdin().lock())? {
-                return Ok(Outcome::refused(format!("{name} was not accepted")));
+                return Ok(AcceptOutcome::refused(format!("{name} was not accepted")));
             }
         }
     }
     if crib.upstreams().accept(name, offered.fingerprint).await? {
-        return Ok(Outcome::Accepted { fingerprint: now });
+        return Ok(AcceptOutcome::Accepted { fingerprint: now });
     }
-    Ok(Outcome::refused(format!("the definition that was shown is offered no longer ({name})")))
+    Ok(AcceptOutcome::refused(format!("the definition shown above is no longer offered ({name})")))
 }
 
-/// All that the server says of the tool now, and how that differs from what was accepted before, where
+/// All that the server says about the tool now, and how it differs from the accepted definition, if
 /// that is known.
 fn page(name: &str, offered: &Unaccepted, before: Option<&Value>) -> String {
     let text = |says: &Value| serde_json::to_string_pretty(says).unwrap_or_default();
@@ -183,19 +185,19 @@ fn page(name: &str, offered: &Unaccepted, before: Option<&Value>) -> String {
     );
     if let Some(before) = before {
         let lines = lines_between(&text(before), &now, "accepted");
-        page.push_str("\n\nWhat is different:\n");
+        page.push_str("\n\nChanges:\n");
         page.push_str(&visible(&lines));
     }
     page
 }
 
-fn nothing(crib: &Toolcrib, name: &str) -> &'static str {
+fn nothing_to_accept(crib: &Toolcrib, name: &str) -> &'static str {
     let snapshot = crib.executor().registry().snapshot();
     match snapshot.get(name) {
         Some(tool) if tool.is_blocked() => {
-            "toolcrib.lock decides about it: see `toolcrib lock --diff`, accept it with `toolcrib lock`"
+            "toolcrib.lock contains it: see `toolcrib lock --diff`, and accept the change with `toolcrib lock`"
         }
-        Some(_) => "its definition is the one that was first seen, or nobody pins it",
+        Some(_) => "its definition has not changed since it was first seen, or is not pinned",
         None => "there is no such tool",
     }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib lock`: which tools are accepted, and as what.
+//! `toolcrib lock`: records which definitions of tools are accepted.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,9 +18,9 @@ use crate::{Exit, runtime, startup, upstream_wait};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib lock --diff                 what has changed since it was recorded
+  toolcrib lock --diff                 show what has changed since the lock was written
   toolcrib lock                        record the current tools
-  toolcrib lock --take-over NAME       also record that another file or server owns NAME now
+  toolcrib lock --take-over NAME       also record the new owner of NAME
   toolcrib lock --check                fail if the lock is out of date, as in CI
   toolcrib lock --check --connect      the same, and query other MCP servers
 
@@ -33,8 +33,8 @@ A name in the lock gets another owner only with --take-over; without it nothing 
 Exit code 0: the lock is up to date, or was written. 1: --check or --diff found changes, or a name would
 have changed its owner.
 
-The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
-done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
+The lock file is `registry.lock_file` of the config, by default toolcrib.lock next to the config. Commit it.
+`registry.lock` (off, warn or enforce) decides what happens to tools that differ from it.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct LockOptions {
     /// Write nothing; fail if the lock is out of date
@@ -57,12 +57,12 @@ pub(crate) struct LockOptions {
 }
 
 impl LockOptions {
-    /// A check starts nothing by itself: the lock is compared with what files declare.
+    /// A check starts nothing by itself: it compares the lock with what files declare.
     fn is_offline(&self) -> bool {
         self.offline || (self.check && !self.connect)
     }
 
-    /// Whether the change hands a name to another source although nobody said so.
+    /// Whether the change gives a name to another source without `--take-over`.
     fn withholds(&self, change: &LockChange) -> bool {
         matches!(change.change, Change::TakenOver { .. }) && !self.take_over.contains(&change.name)
     }
@@ -87,7 +87,7 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     if started.manifests.files().has_errors() {
         let files = started.manifests.files();
         screen::diagnostics(files, |problem| problem.severity == Severity::Error);
-        bail!("a manifest is broken, and its tools would be missing in the lock: mend it first");
+        bail!("a manifest is broken, so its tools would be missing from the lock: fix it first");
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let offered = |upstream: &str| {
@@ -96,7 +96,7 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     let declared = lock_of(&started.crib, &started.manifests, offered, accepted.as_ref(), folder);
     let absent = if own.is_offline() { Vec::new() } else { upstream_wait::absent(&started.crib) };
     let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
-    // The text too: somebody may have changed what is there for people, or the version of the format.
+    // Compare the text as well: somebody may have changed comments or the format version.
     let same = found.is_empty() && accepted.as_ref() == Some(&declared);
 
     let withheld: Vec<&str> = found
@@ -134,8 +134,8 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
         screen::note(line);
     }
     if !absent.is_empty() {
-        let kept = "the lock keeps what it has of the tools of servers that are not there";
-        let check = "; without `--connect` they are not asked";
+        let kept = "the lock keeps its entries for tools of servers that are not connected";
+        let check = "; `--connect` would ask them";
         let check = if own.check { check } else { "" };
         screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
     }
@@ -144,7 +144,7 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     Ok(if differs || unsure { Exit::Failure } else { Exit::Success })
 }
 
-/// What was done, or would have to be, in a line.
+/// One line about what was done or has to be done.
 fn summary(
     own: &LockOptions,
     path: &Path,
@@ -155,7 +155,7 @@ fn summary(
 ) -> anyhow::Result<()> {
     let (tools, path) = (contents(declared), path.display());
     let changed = match found.len() {
-        0 => "its text is not what `toolcrib lock` writes".to_owned(),
+        0 => "its text differs from what `toolcrib lock` writes".to_owned(),
         1 => "1 change".to_owned(),
         more => format!("{more} changes"),
     };
@@ -186,7 +186,7 @@ fn summary(
     }
 }
 
-/// How much a lock has of each kind.
+/// The number of lock entries of each kind.
 fn contents(lock: &Lock) -> String {
     let of = |kind: Kind| {
         let entries = lock.entries.keys().filter(|(own, _)| *own == kind).count();
@@ -195,11 +195,11 @@ fn contents(lock: &Lock) -> String {
     Kind::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// A change, as a line.
+/// A change as one line.
 fn line(own: &LockOptions, change: &LockChange) -> String {
     let withheld = own.withholds(change);
     let LockChange { kind, name, change: what, owner, fields } = change;
-    // Most are tools.
+    // Most entries are tools.
     let kind = if *kind == Kind::Tool { String::new() } else { format!("{} ", kind.as_str()) };
     let verb = if withheld { "wanted" } else { what.as_str() };
     let mut line = format!("{verb:<10} {kind}{STRONG}{name}{STRONG:#}");
@@ -230,7 +230,7 @@ fn line(own: &LockOptions, change: &LockChange) -> String {
     line
 }
 
-/// The parts of a declaration that have changed: the beginnings of the pointers, each once.
+/// The changed parts of a declaration: the first segments of the pointers, each once.
 fn parts(change: &LockChange) -> String {
     let mut parts: Vec<&str> = change
         .fields

@@ -1,4 +1,4 @@
-//! `toolcrib new`: a first manifest, commented, checked and with tests of its own.
+//! `toolcrib new`: creates a manifest with comments and tests.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use crate::{Exit, startup};
   toolcrib new count_lines                              a tool that runs a program
   toolcrib new ticket --template http                   a tool that sends a request
   toolcrib new pick_file --template client --file tools.d/editor.yaml
-  toolcrib new word_count --template worker             a tool whose program stays, with that program
+  toolcrib new word_count --template worker             a tool with a long-running program
 
 Existing files are never overwritten.")]
 pub(crate) struct NewOptions {
@@ -64,7 +64,7 @@ impl Template {
         }
     }
 
-    /// The program that belongs to it: how its name ends, and its text.
+    /// The file name suffix and text of the program that belongs to the template.
     fn program(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Script => Some(("sh", include_str!("new/script.sh"))),
@@ -83,7 +83,7 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
         None => first_directory(options)?.join(format!("{}.yaml", own.name)),
     };
     if !path.extension().is_some_and(|found| found == "yaml" || found == "yml") {
-        bail!("{} would not be read: end its name in .yaml", path.display());
+        bail!("{} would be ignored: its name must end in .yaml", path.display());
     }
     make_directory(&path)?;
     let taken = taken(options, own)?;
@@ -137,33 +137,33 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
     Ok(Exit::Success)
 }
 
-/// Whether the config's directories of manifests hold the file, so that a server reads it.
+/// Whether the file is in one of the config's manifest directories, so that a server reads it.
 fn is_read(options: &Options, path: &Path) -> anyhow::Result<bool> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = absolute(path).parent().map(Path::to_owned);
     let dirs = startup::config(options)?.into_config().manifests.dirs;
-    // The default one is left out of the config while it is not there.
+    // The default directory is not part of the config until it exists.
     let first = first_directory(options).ok();
     let mut dirs = dirs.iter().chain(&first).map(|dir| absolute(dir));
     Ok(dirs.any(|dir| Some(&dir) == folder.as_ref() || dir == absolute(path)))
 }
 
-/// The first directory of manifests of the config, which need not be there yet.
+/// The first manifest directory of the config, which need not exist yet.
 fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
     let loaded = startup::config(options)?;
     let is_default = loaded.origin(&["manifests", "dirs"]) == Origin::Default;
     match loaded.into_config().manifests.dirs.into_iter().next() {
         Some(dir) => Ok(dir),
-        // What the default names is left out of the config while it is not there.
+        // The default directory is not part of the config until it exists.
         None if is_default => {
             let named = Config::default().manifests.dirs.into_iter().next();
-            named.context("there is no default directory of manifests: give --file")
+            named.context("there is no default manifest directory: use --file")
         }
-        None => bail!("the config names no directory of manifests: give --file"),
+        None => bail!("the config names no manifest directory: use --file"),
     }
 }
 
-/// Makes the directory of a file, if need be.
+/// Creates the directory of a file if necessary.
 fn make_directory(path: &Path) -> anyhow::Result<()> {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(dir) => fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error)),
@@ -171,7 +171,7 @@ fn make_directory(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Who has the name already, if anybody.
+/// The owner of the name, if it is taken.
 fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> {
     if own.template == Template::Upstream {
         return Ok(None);
@@ -181,15 +181,16 @@ fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> 
     Ok(snapshot.get(&own.name).map(|entry| entry.source.to_string()))
 }
 
-/// A program that belongs to a manifest and stands beside it.
+/// A program that belongs to a manifest, next to it.
 struct Program {
     path: PathBuf,
     text: String,
 }
 
-/// Writes a manifest, and its program. None of them is there yet, or nothing is written.
+/// Writes a manifest and its program. If one of the files exists, nothing is written.
 fn write_new(path: &Path, text: &str, program: Option<&Program>) -> anyhow::Result<()> {
-    // The program first: whoever follows the directory finds the manifest complete.
+    // Write the program first, so that a server that watches the directory finds the manifest
+    // complete.
     if let Some(program) = program {
         write_file(&program.path, &program.text, true)?;
     }
@@ -214,14 +215,14 @@ fn write_file(path: &Path, text: &str, executable: bool) -> anyhow::Result<()> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let way = if executable { "choose another name" } else { "name another with --file" };
-            bail!("{shown} is there already, and is left as it is: {way}")
+            bail!("{shown} already exists and was not changed: {way}")
         }
         Err(error) => return Err(unwritable("making", path, &error)),
     };
     file.write_all(text.as_bytes()).map_err(|error| unwritable("writing", path, &error))
 }
 
-/// Why a file or folder could not be made, with what to do where the place is the trouble.
+/// Why a file or folder could not be created, and what to do about it.
 fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -235,7 +236,7 @@ fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{doing} {}: {error}{advice}", path.display())
 }
 
-/// A path as it is typed into a shell.
+/// A path quoted for a shell.
 fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);

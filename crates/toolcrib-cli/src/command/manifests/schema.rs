@@ -1,4 +1,4 @@
-//! `toolcrib schema`: the JSON Schemas of what people write.
+//! `toolcrib schema`: prints the JSON Schemas of manifests and the config file.
 
 use clap::{Args, ValueEnum};
 use toolcrib::manifest::manifest_schema;
@@ -11,7 +11,7 @@ use crate::{Exit, screen};
   toolcrib schema manifest > manifest.schema.json
   toolcrib schema config > config.schema.json
 
-Editors with the YAML language server check and complete a file that begins with
+Editors with the YAML language server check and complete files that start with
   # yaml-language-server: $schema=manifest.schema.json")]
 pub(crate) struct SchemaOptions {
     /// The kind of file

@@ -15,17 +15,18 @@ use crate::screen::columns::Columns;
 use crate::screen::{self, FAINT, STRONG};
 use crate::{Exit, runtime};
 
-/// The status of a call that was decided on, and of an id of which a server knows no call.
+/// The HTTP status for an unknown id, or a call that was already decided.
 const NOT_FOUND: u16 = 404;
-/// The status of a call that the server cannot decide on as things are: perhaps another one can.
+/// The HTTP status for a call that this server cannot decide on in its current state; another one
+/// may.
 const CONFLICT: u16 = 409;
 /// The length of an id.
 const ID_DIGITS: usize = 32;
-/// The fewest characters of an id that decide on a call. Ids are random and callers learn theirs: with 48
-/// bits nobody makes enough calls to get one that begins like another.
+/// The minimum length of an id prefix that decides on a call. Ids are random and callers learn
+/// theirs: with 48 bits nobody can make enough calls to get an id with a given prefix.
 const DECIDED_DIGITS: usize = 12;
-/// Characters of the arguments that a listing shows.
-const GIST: usize = 60;
+/// The number of characters of the arguments in a listing.
+const ARGUMENTS_SHOWN: usize = 60;
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:
@@ -35,9 +36,9 @@ const GIST: usize = 60;
   toolcrib approvals approve 7f3a09c2d41e --arguments '{{\"path\": \"notes.txt\"}}'
   toolcrib approvals deny 7f3a09c2d41e --message 'use the staging host'
 
-A call that is approved runs as whoever made it. Secrets in arguments are masked.\n\n{WHICH} `show`, \
-`approve` and `deny` also exit with 1 where no call waits under the id, and `approve` where the call was \
-refused after all or has failed: its rule, its tool or its client may have changed."))]
+An approved call runs with its caller's rights. Secrets in arguments are masked.\n\n{WHICH} `show`, \
+`approve` and `deny` also exit with 1 if no call with the id is waiting, and `approve` also if the call was \
+refused or has failed: its rule, its tool or its client may have changed."))]
 pub(crate) struct ApprovalsOptions {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
@@ -140,8 +141,8 @@ pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyh
     }
 }
 
-/// The calls that wait in these servers, each once, and why some could not be asked. Servers that
-/// share a state folder have the same calls.
+/// The calls that wait in these servers, without duplicates, and why some servers could not be
+/// asked. Servers that share a state folder have the same calls.
 fn waiting(servers: &[RunningServer]) -> anyhow::Result<(Vec<Value>, Vec<String>)> {
     let (mut waiting, mut problems) = (Vec::<Value>::new(), Vec::new());
     for server in servers {
@@ -174,11 +175,11 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
         let columns = Columns::new(["ID", "TOOL", "ASKED BY", "EXPIRES IN", "ARGUMENTS"]);
         screen::out(columns.rows(waiting.iter().map(|call| {
             [
-                seen(&call["id"]),
-                seen(&call["tool"]),
+                escaped(&call["id"]),
+                escaped(&call["tool"]),
                 asker(call),
                 remaining(&call["expires_at"]),
-                gist(&visible_json(&canonical_json(&call["arguments"]))),
+                shortened(&visible_json(&canonical_json(&call["arguments"]))),
             ]
         })))?;
         screen::note(format!(
@@ -194,12 +195,12 @@ fn of_server(server: &RunningServer, mut call: Value) -> Value {
     call
 }
 
-/// JSON as a terminal may show it: characters that move the cursor, turn text around or hide are written
-/// with JSON's own escapes, so that no two values look the same.
+/// JSON for a terminal: characters that move the cursor, change the text direction or are invisible
+/// are written as JSON escapes, so that different values look different.
 fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
-        // JSON has escaped those within texts already; here they are white space.
+        // JSON has escaped these inside strings; here they are white space.
         if matches!(character, '\n' | ' ') || !is_unseen(character) {
             shown.push(character);
         } else {
@@ -211,21 +212,21 @@ fn visible_json(json: &str) -> String {
     shown
 }
 
-/// A text of a few words as a terminal may show it.
-fn seen(value: &Value) -> String {
+/// A short text, escaped for a terminal.
+fn escaped(value: &Value) -> String {
     fully_visible(text(value)).into_owned()
 }
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     let id = match whole_id(servers, &own.id)? {
         Ok(id) => id,
-        Err(unmet) => return unmet.told(own.output),
+        Err(error) => return error.report(own.output),
     };
     let path = format!("/v1/approvals/{}", path_segment(&id));
     let ask = async |server: &RunningServer| server.client.get(&path).await;
     let (server, call) = match first(servers, &id, &ask)? {
         Ok(found) => found,
-        Err(unmet) => return unmet.told(own.output),
+        Err(error) => return error.report(own.output),
     };
     let call = of_server(server, call);
     if own.output.json {
@@ -243,25 +244,26 @@ fn decide(
     output: JsonOutput,
 ) -> anyhow::Result<Exit> {
     if given.len() < DECIDED_DIGITS {
-        // A client that makes calls until one has a short beginning would have that one approved.
+        // Otherwise a client could make calls until one has a short prefix, and get that one
+        // approved.
         let message = format!(
             "`{}` is too short to decide on a call: give at least {DECIDED_DIGITS} characters of the id",
             fully_visible(given)
         );
-        return Unmet { kind: "too_short".to_owned(), message }.told(output);
+        return ApprovalError { kind: "too_short".to_owned(), message }.report(output);
     }
     let id = match whole_id(servers, given)? {
         Ok(id) => id,
-        Err(unmet) => return unmet.told(output),
+        Err(error) => return error.report(output),
     };
     let path = format!("/v1/approvals/{}", path_segment(&id));
     let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
     let (server, answer) = match first(servers, &id, &post)? {
         Ok(answered) => answered,
-        Err(unmet) => return unmet.told(output),
+        Err(error) => return error.report(output),
     };
     let approves = decision["decision"] == "approve";
-    // A denied call is refused, as it should be.
+    // A denied call is refused, as intended.
     let is_bad = |outcome: &Value| matches!(text(&outcome["status"]), "failed" | "refused");
     let exit = if approves && is_bad(&answer["outcome"]) { Exit::Failure } else { Exit::Success };
     if output.json {
@@ -275,9 +277,9 @@ fn decide(
     Ok(exit)
 }
 
-/// What became of an approved call, as the rest of a sentence.
+/// The outcome of an approved call, as the rest of a sentence.
 fn approved(outcome: &Value) -> String {
-    let why = format!("{} ({})", seen(&outcome["message"]), seen(&outcome["kind"]));
+    let why = format!("{} ({})", escaped(&outcome["message"]), escaped(&outcome["kind"]));
     match text(&outcome["status"]) {
         "succeeded" => ": the call succeeded".to_owned(),
         "refused" => format!(", but the call was refused: {why}"),
@@ -287,16 +289,16 @@ fn approved(outcome: &Value) -> String {
     }
 }
 
-/// Why nothing could be done with a call.
-struct Unmet {
-    /// The stable word for it.
+/// Why an operation on a call was not possible.
+struct ApprovalError {
+    /// The stable error kind.
     kind: String,
     message: String,
 }
 
-impl Unmet {
-    /// Says it, as JSON too where that was asked for.
-    fn told(self, output: JsonOutput) -> anyhow::Result<Exit> {
+impl ApprovalError {
+    /// Prints the error, also as JSON if requested.
+    fn report(self, output: JsonOutput) -> anyhow::Result<Exit> {
         let Self { kind, message } = self;
         if output.json {
             screen::json(&json!({"error": {"kind": kind, "message": message}}))?;
@@ -307,10 +309,13 @@ impl Unmet {
     }
 }
 
-/// The whole id of a waiting call of which a unique beginning was given. A text that no id begins
-/// with is said not to be known; one that several begin with, with these.
-fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Result<String, Unmet>> {
-    // A call that was decided just now waits no more: the server answers for it.
+/// The whole id of a waiting call, given a unique prefix. An unknown prefix is reported as unknown,
+/// an ambiguous one with its matches.
+fn whole_id(
+    servers: &[RunningServer],
+    given: &str,
+) -> anyhow::Result<Result<String, ApprovalError>> {
+    // A call that was just decided no longer waits: the server reports that.
     if given.len() >= ID_DIGITS {
         return Ok(Ok(given.to_owned()));
     }
@@ -327,35 +332,35 @@ fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Result<Str
         several => {
             let ids = several
                 .iter()
-                .map(|call| format!("\n  {}  {}", seen(&call["id"]), seen(&call["tool"])));
+                .map(|call| format!("\n  {}  {}", escaped(&call["id"]), escaped(&call["tool"])));
             let message = format!(
-                "{} calls wait whose id begins with {given}; give more of the id:{}",
+                "{} waiting calls have an id that starts with {given}; give more of the id:{}",
                 several.len(),
                 ids.collect::<String>()
             );
-            Ok(Err(Unmet { kind: "ambiguous".to_owned(), message }))
+            Ok(Err(ApprovalError { kind: "ambiguous".to_owned(), message }))
         }
     }
 }
 
-fn unknown(id: &str) -> Unmet {
+fn unknown(id: &str) -> ApprovalError {
     let message = format!(
-        "no call waits under the id {}: it was decided, has expired or never waited; `toolcrib \
+        "no call with the id {} is waiting: it was decided, has expired or never waited; `toolcrib \
          approvals` lists those that wait",
         fully_visible(id)
     );
-    Unmet { kind: "not_found".to_owned(), message }
+    ApprovalError { kind: "not_found".to_owned(), message }
 }
 
-/// The answer of the first server that knows the call and can do what is asked. Where none does, or one
-/// refuses, that is said.
+/// The answer of the first server that knows the call and can perform the operation. If there is
+/// none, the refusal is returned.
 fn first<'s>(
     servers: &'s [RunningServer],
     id: &str,
     ask: &impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
-) -> anyhow::Result<Result<(&'s RunningServer, Value), Unmet>> {
+) -> anyhow::Result<Result<(&'s RunningServer, Value), ApprovalError>> {
     let mut refusal = None;
-    let refused = |server: &RunningServer, error: &OwnerError| Unmet {
+    let refused = |server: &RunningServer, error: &OwnerError| ApprovalError {
         kind: error.kind().unwrap_or("unreachable").to_owned(),
         message: format!("server {}: {error}", server.pid),
     };
@@ -363,7 +368,7 @@ fn first<'s>(
         match runtime::block_on(ask(server))? {
             Ok(answer) => return Ok(Ok((server, answer))),
             Err(error) if error.kind() == Some("not_found") => {}
-            // A call that waits in another server is that one's to decide on.
+            // A call that waits in another server has to be decided there.
             Err(error) if [Some(NOT_FOUND), Some(CONFLICT)].contains(&error.status()) => {
                 refusal.get_or_insert(refused(server, &error));
             }
@@ -373,12 +378,12 @@ fn first<'s>(
     Ok(Err(refusal.unwrap_or_else(|| unknown(id))))
 }
 
-/// One call with all that a person needs to decide.
+/// One call with everything that a person needs for the decision.
 fn page(call: &Value) -> String {
     let mut page = format!(
         "{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n",
-        seen(&call["tool"]),
-        seen(&call["id"])
+        escaped(&call["tool"]),
+        escaped(&call["id"])
     );
     let mut line = |head: &str, value: &str| {
         if !value.is_empty() {
@@ -386,12 +391,12 @@ fn page(call: &Value) -> String {
         }
     };
     line("asked by", &asker(call));
-    line("session", &seen(&call["session"]));
-    line("rule", &seen(&call["rule"]));
-    line("reason", &seen(&call["reason"]));
+    line("session", &escaped(&call["session"]));
+    line("rule", &escaped(&call["rule"]));
+    line("reason", &escaped(&call["reason"]));
     line("waits", &remaining(&call["expires_at"]));
     line("server", &call["pid"].to_string());
-    line("digest", &seen(&call["digest"]));
+    line("digest", &escaped(&call["digest"]));
     for (key, head) in
         [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")]
     {
@@ -413,7 +418,7 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Who made the call: user, tenant and client, as far as they are known.
+/// Who made the call: user, tenant and client, as far as known.
 fn asker(call: &Value) -> String {
     let asker = &call["asker"];
     let known = ["user", "tenant", "client"].into_iter().filter(|key| !asker[*key].is_null());
@@ -426,7 +431,7 @@ fn asker(call: &Value) -> String {
     if said.is_empty() { "the host".to_owned() } else { said.join(", ") }
 }
 
-/// How long a call still waits, from the end of its time.
+/// How long a call will still wait, given its expiry.
 fn remaining(expires_at: &Value) -> String {
     let end = text(expires_at);
     let Some(seconds) = unix_seconds(end) else { return end.to_owned() };
@@ -437,7 +442,7 @@ fn remaining(expires_at: &Value) -> String {
     }
 }
 
-/// The seconds since 1970 of a time as servers write it: RFC 3339, in UTC.
+/// Converts a server's RFC 3339 time in UTC to seconds since 1970.
 fn unix_seconds(time: &str) -> Option<u64> {
     let (date, clock) = time.strip_suffix('Z')?.split_once('T')?;
     let part = |text: &str| text.parse::<u64>().ok();
@@ -445,7 +450,7 @@ fn unix_seconds(time: &str) -> Option<u64> {
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
     let mut clock = clock.split('.').next()?.splitn(3, ':').map(part);
     let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    // Years that begin in March end with the leap day.
+    // Counting years from March puts the leap day at the end.
     let (year, month) =
         if month < 3 { (year.checked_sub(1)?, month + 9) } else { (year, month - 3) };
     let day_of_year = (153 * month + 2) / 5 + day.checked_sub(1)?;
@@ -454,11 +459,11 @@ fn unix_seconds(time: &str) -> Option<u64> {
     Some(days * 86_400 + hours * 3600 + minutes * 60 + seconds)
 }
 
-fn gist(text: &str) -> String {
-    if text.chars().count() <= GIST {
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= ARGUMENTS_SHOWN {
         return text.to_owned();
     }
-    text.chars().take(GIST - 1).chain(['…']).collect()
+    text.chars().take(ARGUMENTS_SHOWN - 1).chain(['…']).collect()
 }
 
 fn text(value: &Value) -> &str {

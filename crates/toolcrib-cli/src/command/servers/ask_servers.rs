@@ -1,4 +1,4 @@
-//! Finding the servers that run with a config, and asking each of them.
+//! Finds the servers that run with a config, and sends requests to each of them.
 
 use std::io::ErrorKind;
 
@@ -13,19 +13,19 @@ use crate::screen::{self, STRONG};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
-/// Help of every command that asks servers.
+/// The help text of all commands that ask servers.
 pub(in crate::command) const WHICH: &str = "The config determines where servers are found: each has a private socket for its owner in the \
      state folder (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with \
      another state folder leaves a link there and in the default state folder; otherwise name its folder \
      with --set state.dir=FOLDER. The command works even if the config is broken.\n\nExit code 1: no \
      server runs, or one refused the request.";
 
-/// What running servers say of a name: those that could be asked.
+/// What running servers report about a name. Servers that cannot be reached are left out.
 pub(in crate::command) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
     answers(started, &format!("/v1/names/{}", path_segment(name))).await
 }
 
-/// The status of the running servers: of those that could be asked.
+/// The status of the running servers. Servers that cannot be reached are left out.
 pub(in crate::command) async fn statuses(started: &Started) -> Vec<(u32, Value)> {
     answers(started, "/v1/status").await
 }
@@ -42,7 +42,7 @@ async fn answers(started: &Started, path: &str) -> Vec<(u32, Value)> {
     answers
 }
 
-/// Asks every server that runs, and shows what each says.
+/// Sends a request to every running server and prints each answer.
 pub(super) fn each(
     options: &Options,
     output: JsonOutput,
@@ -82,7 +82,7 @@ pub(super) fn each(
         let searched: Vec<_> =
             place.searched().map(|folder| folder.display().to_string()).collect();
         screen::note(format!(
-            "no server runs with this config: there is no socket of one in {}. For a server with another \
+            "no server runs with this config: there is no server socket in {}. For a server with another \
              state folder, name that: `--set state.dir=FOLDER`",
             searched.join(" or ")
         ));
@@ -96,7 +96,7 @@ pub(in crate::command) fn servers(options: &Options) -> anyhow::Result<Vec<Runni
     Ok(servers)
 }
 
-/// Where servers of this config are looked for, and those that are found.
+/// Where servers of this config are searched for, and those that were found.
 fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<RunningServer>)> {
     let place = match startup::control(options)? {
         Ok(place) => place,
@@ -107,7 +107,7 @@ fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<Run
     };
     let servers = running_servers(&place).map_err(|error| {
         let hint = match error.kind() {
-            ErrorKind::PermissionDenied => ": only the user of the servers can ask them",
+            ErrorKind::PermissionDenied => ": only the user that runs the servers can reach them",
             _ => "",
         };
         anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
@@ -115,12 +115,12 @@ fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<Run
     Ok((place, servers))
 }
 
-/// The items of a list in an answer.
+/// The elements of a list in an answer.
 pub(super) fn list<'a>(answer: &'a Value, key: &str) -> Vec<&'a Value> {
     answer[key].as_array().map(|items| items.iter().collect()).unwrap_or_default()
 }
 
-/// The text of a value in an answer.
+/// A string in an answer.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

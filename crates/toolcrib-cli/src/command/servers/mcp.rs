@@ -1,4 +1,4 @@
-//! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
+//! `toolcrib mcp`: serves MCP on standard input and output, for clients that start their servers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use toolcrib::mcp::McpServer;
 use crate::Exit;
 use crate::options::{Options, ToolsetChoice};
 use crate::runtime;
-use crate::serving::background::Beside;
+use crate::serving::background::BackgroundTasks;
 use crate::serving::stop;
 use crate::startup::{self, Started};
 
@@ -31,21 +31,23 @@ pub(in crate::command) fn run(options: &Options, own: &StdioOptions) -> anyhow::
     let turn = turn.may_approve(may_approve).client("mcp over stdio");
     let server = server(&started, turn);
     #[cfg(feature = "otlp")]
-    let _told = crate::collector::tell(&started.crib)?;
+    let _told = crate::collector::start_export(&started.crib)?;
     runtime::block_on(async {
-        let mut beside = Beside::begin(&started)?;
-        beside.serve_owner(&started, self::server(&started, started.crib.turn_options())).await?;
+        let mut background = BackgroundTasks::begin(&started)?;
+        background
+            .serve_owner(&started, self::server(&started, started.crib.turn_options()))
+            .await?;
         started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
-        // The client may have closed its end without anybody asking us to stop.
+        // The client may have closed its end without a stop request.
         started.crib.shutdown(stop::GRACE).await;
-        beside.end().await;
+        background.end().await;
         ended?;
         Ok(Exit::Success)
     })?
 }
 
-/// The MCP server over a crib, whose requests' turns are opened with `turn`.
+/// Creates the MCP server of a crib; the turns of its requests are opened with `turn`.
 pub(in crate::command) fn server(started: &Started, turn: TurnOptions) -> McpServer {
     let options = started
         .config

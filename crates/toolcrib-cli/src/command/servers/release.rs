@@ -26,7 +26,7 @@ pub(in crate::command) fn run(options: &Options, own: &ReleaseOptions) -> anyhow
 fn release_page(name: &str, answer: &Value) -> String {
     match (answer["released"].as_bool(), answer["owner"].as_str()) {
         (Some(true), Some(owner)) => format!("  `{name}` now belongs to {owner}"),
-        (Some(true), None) => format!("  `{name}` is for whoever declares it first"),
+        (Some(true), None) => format!("  `{name}` goes to the next source that declares it"),
         (_, Some(owner)) => format!("  `{name}` was not reserved: it belongs to {owner}"),
         (_, None) => format!("  `{name}` was not reserved"),
     }

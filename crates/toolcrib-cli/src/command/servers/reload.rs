@@ -1,4 +1,4 @@
-//! `toolcrib reload`: has servers that run read the config and the manifests again.
+//! `toolcrib reload`: makes running servers reload the config and the manifests.
 
 use std::fmt::Write as _;
 

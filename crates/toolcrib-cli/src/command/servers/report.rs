@@ -1,4 +1,4 @@
-//! What servers report of their config, their files and the MCP servers behind them.
+//! Formats a server's report on its config, its files and its upstream MCP servers.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,14 @@ use toolcrib::tool::fully_visible;
 use super::ask_servers::{list, text};
 use crate::screen::{FAINT, WARNING, count};
 
-/// What came of reading the config again.
+/// The result of reloading the config.
 pub(super) fn config_page(config: &Value) -> String {
     let mut page = String::new();
     let keys = |key: &str| list(config, key).into_iter().map(text).collect::<Vec<_>>().join(", ");
     if let Some(problem) = config["problem"].as_str() {
         let _ = writeln!(
             page,
-            "  {WARNING}config refused{WARNING:#}, the one before is in effect: {problem}"
+            "  {WARNING}config refused{WARNING:#}, the previous one stays in effect: {problem}"
         );
     }
     for (key, says) in [("added_clients", "added"), ("removed_clients", "removed")] {
@@ -34,7 +34,7 @@ pub(super) fn config_page(config: &Value) -> String {
     }
     for (key, says) in [
         ("changed", "in effect now"),
-        ("ended_clients", "ended what these clients may no longer do"),
+        ("ended_clients", "ended requests that these clients may no longer make"),
     ] {
         let keys = keys(key);
         if !keys.is_empty() {
@@ -44,13 +44,13 @@ pub(super) fn config_page(config: &Value) -> String {
     page
 }
 
-/// The MCP servers behind it, those that are connected and as they were only where `all` are wanted.
+/// The upstream MCP servers; those that are connected and unchanged only if `all` is set.
 pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
     let mut page = String::new();
     for own in list(answer, "upstreams") {
         let change = match own["change"].as_str() {
             Some("added") => "new, ",
-            Some("reconnected") => "connected to anew, ",
+            Some("reconnected") => "reconnected, ",
             Some("updated") => "with other settings, ",
             Some(_) => {
                 let _ = writeln!(page, "  upstream {}: gone", text(&own["name"]));
@@ -96,7 +96,7 @@ pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
     page
 }
 
-/// The files, those that are live only where `all` are wanted.
+/// The files; live ones only if `all` is set.
 pub(super) fn files_page(answer: &Value, all: bool) -> String {
     let mut page = String::new();
     for own in list(answer, "unreadable") {

@@ -26,12 +26,14 @@ pub(in crate::command) fn run(options: &Options, own: &ResetOptions) -> anyhow::
 fn reset_page(name: &str, answer: &Value) -> String {
     match answer["paused"].as_u64().unwrap_or_default() {
         0 => format!("  `{name}` was not paused"),
-        1 => format!("  `{name}` was paused for one identity: its calls pass again"),
-        several => format!("  `{name}` was paused for {several} identities: its calls pass again"),
+        1 => format!("  `{name}` was paused for one identity and can be called again"),
+        several => {
+            format!("  `{name}` was paused for {several} identities and can be called again")
+        }
     }
 }
 
-/// What to know of a tool that a server has paused.
+/// A sentence about a tool that a server has paused.
 pub(in crate::command) fn paused(name: &str, seconds_left: u64) -> String {
     let left = match seconds_left {
         0 => "paused after repeated timeouts while one call is tried".to_owned(),

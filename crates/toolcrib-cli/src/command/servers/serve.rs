@@ -1,4 +1,4 @@
-//! `toolcrib serve`: the HTTP API, and MCP over HTTP.
+//! `toolcrib serve`: serves the HTTP API, and MCP over HTTP.
 
 use clap::Args;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::Exit;
 use crate::options::{JsonOutput, Options, ServerFlags, ToolsetChoice};
 use crate::runtime;
 use crate::screen::{self, FAINT, STRONG, count};
-use crate::serving::background::{Beside, owner_socket};
+use crate::serving::background::{BackgroundTasks, owner_socket};
 use crate::serving::stop;
 use crate::startup;
 
@@ -40,12 +40,12 @@ pub(in crate::command) fn run(options: &Options, own: &ServeOptions) -> anyhow::
     let config = started.config.server.clone();
     let toolset = ToolsetChoice::from(config.toolset.clone());
     let turn = toolset.turn_options(&started.crib)?;
-    // Each client's own rights decide later; this turn has none to approve.
+    // The rights of each client apply later; this turn has no right to approve.
     let mcp = mcp::server(&started, turn.clone());
     let tools = started.crib.executor().turn(turn);
     let tools = tools.definitions().len();
     #[cfg(feature = "otlp")]
-    let _told = crate::collector::tell(&started.crib)?;
+    let _told = crate::collector::start_export(&started.crib)?;
 
     runtime::block_on(async {
         started.crib.connect().await;
@@ -58,7 +58,7 @@ pub(in crate::command) fn run(options: &Options, own: &ServeOptions) -> anyhow::
             server = server.with_owner_socket(socket)?;
             _announcement = Some(announcement);
         }
-        let _beside = Beside::begin(&started)?;
+        let _beside = BackgroundTasks::begin(&started)?;
         warn_of_network(&server);
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
@@ -71,7 +71,7 @@ pub(in crate::command) fn run(options: &Options, own: &ServeOptions) -> anyhow::
     })?
 }
 
-/// Warns of a listener that other machines reach.
+/// Warns about a listener that other machines can reach.
 fn warn_of_network(server: &HttpServer) {
     let Some(address) = server.local_addr().filter(|address| !address.ip().is_loopback()) else {
         return;
@@ -84,7 +84,7 @@ fn warn_of_network(server: &HttpServer) {
     );
 }
 
-/// Says where the server is and how to get in; the token only if nobody can know it yet.
+/// Prints the server's address and token; the token only if it was just generated.
 fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()> {
     let token = server.token().filter(|_| server.token_is_new()).map(Token::reveal);
     let (url, mcp) = (server.url(), server.mcp_url());
@@ -125,8 +125,8 @@ fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()>
         None if server.asks_for_tokens() => {
             screen::out(format!("{STRONG}Token{STRONG:#}  those of `server.tokens`"))?;
         }
-        None => screen::out(format!("{STRONG}Token{STRONG:#}  none is asked for (--no-auth)"))?,
+        None => screen::out(format!("{STRONG}Token{STRONG:#}  none required (--no-auth)"))?,
     }
-    screen::note(format!("{FAINT}Ctrl-C stops it{FAINT:#}"));
+    screen::note(format!("{FAINT}press Ctrl-C to stop{FAINT:#}"));
     Ok(())
 }

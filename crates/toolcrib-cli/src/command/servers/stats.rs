@@ -1,4 +1,4 @@
-//! `toolcrib stats`: what the tools of servers that run have done.
+//! `toolcrib stats`: statistics of the tools of running servers.
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
@@ -74,16 +74,16 @@ fn stats_page(answer: &Value) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// The unit of all durations in the table, and its seconds: milliseconds, unless an average is ten seconds or
-/// more.
+/// The unit of all durations in the table, in seconds: milliseconds, unless an average is ten
+/// seconds or more.
 fn unit(tools: &[&Value]) -> (&'static str, f64) {
     let averages = tools.iter().filter_map(|tool| tool["average_seconds"].as_f64());
     if averages.fold(0.0, f64::max) >= 10.0 { ("s", 1.0) } else { ("ms", 1e-3) }
 }
 
-/// The number with two digits behind the point.
+/// The number with two decimal places.
 fn digits(number: f64) -> String {
-    // A run is never shown as if it had taken no time at all.
+    // A duration is never displayed as zero.
     if number > 0.0 && number < 0.01 { "<0.01".to_owned() } else { format!("{number:.2}") }
 }
 

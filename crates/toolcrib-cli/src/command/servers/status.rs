@@ -1,4 +1,4 @@
-//! `toolcrib status`: what the servers that run have, and what is wrong with it.
+//! `toolcrib status`: the state of running servers and their problems.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::options::{JsonOutput, Options};
 use crate::screen::{WARNING, count};
 use crate::startup::{self, Started};
 
-/// Unavailable tools that `status` names.
+/// The number of unavailable tools that `status` names.
 const UNAVAILABLE_SHOWN: usize = 5;
 /// The text that the reason of a tool contains if it needs the operator's trust.
 const TRUST: &str = "`toolcrib trust";
@@ -28,7 +28,7 @@ pub(crate) struct StatusOptions {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
-    // A server goes on with what it has loaded. What a file on disk needs by now is seen only here.
+    // A server keeps what it has loaded. Only this command sees what a changed file would need.
     let untrusted = startup::silently(options).map(|now| untrusted(&now)).unwrap_or_default();
     let status = async |server: &OwnerClient| {
         let mut answer = server.get("/v1/status").await?;
@@ -91,7 +91,7 @@ fn status_page(answer: &Value) -> String {
     }
     for own in list(answer, "after_restart") {
         let live = own["live"].as_str().unwrap_or("nobody");
-        // Most are tools.
+        // Most entries are tools.
         let kind = own["kind"].as_str().filter(|kind| *kind != "tool");
         let kind = kind.map(|kind| format!("{kind} ")).unwrap_or_default();
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! `toolcrib token NAME`: a token for a client of the server, and what the config says of it.
+//! `toolcrib token NAME`: creates a token for a client, and its config entry.
 
 use std::io::Read as _;
 
@@ -13,12 +13,12 @@ use crate::screen::{self, FAINT};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib token ci                        a new token, and its entry for the config
-  toolcrib token ci --hash < ci.token      the entry of a token that there is
+  toolcrib token ci                        create a token and its config entry
+  toolcrib token ci --hash < ci.token      print the entry for an existing token
   toolcrib token ci --json | jq -r .hash
 
 The token is shown once and stored nowhere. The config contains only its hash, which gives no access, so
-others may read the config. Tokens that people invent can be guessed from their hash: let this command
+others may read the config. Tokens chosen by people can be guessed from their hash: let this command
 create them.")]
 pub(crate) struct TokenOptions {
     /// The client's name: letters, digits, - and _
@@ -34,12 +34,14 @@ pub(crate) struct TokenOptions {
 fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if RESERVED_NAMES.contains(&text) {
-        return Err(format!("the server itself uses the name `{text}`: name the client otherwise"));
+        return Err(format!(
+            "the name `{text}` is reserved for the server itself: choose another name"
+        ));
     }
     if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
         Ok(text.to_owned())
     } else {
-        Err("a name is 1 to 64 letters, digits, - and _".to_owned())
+        Err("a name consists of 1 to 64 letters, digits, - and _".to_owned())
     }
 }
 
@@ -57,8 +59,8 @@ pub(in crate::command) fn run(own: &TokenOptions) -> anyhow::Result<Exit> {
     if !own.hash {
         screen::out(format!("{}\n", token.reveal()))?;
         screen::note(format!(
-            "{FAINT}The token is shown this once. Into the config, with `rights`, `toolset` and whatever \
-             else the client is to have, goes:{FAINT:#}"
+            "{FAINT}The token is shown only once. Add this to the config, with `rights`, `toolset` and whatever \
+             else the client needs:{FAINT:#}"
         ));
     }
     screen::out(format!("server:\n  tokens:\n    {}:\n      hash: {hash}", own.name))?;

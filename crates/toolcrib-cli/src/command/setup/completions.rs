@@ -1,4 +1,4 @@
-//! `toolcrib completions SHELL`: from the same table as the help.
+//! `toolcrib completions SHELL`: generated from the same definitions as the help.
 
 use clap::{Args, Command};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `toolcrib config show`: the settings in effect, and where each is from.
+//! `toolcrib config show`: the settings in effect, and where each comes from.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,10 +34,10 @@ enum ConfigCommand {
   toolcrib config show --json | jq '.origins[\"executor.tool_timeout\"]'
   TOOLCRIB__EXECUTOR__TOOL_TIMEOUT=5s toolcrib config show
   toolcrib --set executor.tool_timeout=5s config show
-  toolcrib config show --listen 127.0.0.1:9000       what `serve` with this flag goes by
+  toolcrib config show --listen 127.0.0.1:9000       the settings of `serve` with this flag
 
-Later ones win: built-in defaults, the config file, variables TOOLCRIB__SECTION__KEY and TOOLCRIB_TOKEN,
---set, other flags. Lists and
+Precedence, lowest first: built-in defaults, the config file, variables TOOLCRIB__SECTION__KEY and
+TOOLCRIB_TOKEN, --set, other flags. Lists and
 mappings are written as YAML in brackets: --set 'manifests.dirs=[a, b]'. Tokens and the values of
 `secrets` are hidden. The output is a config file.")]
 struct ShowOptions {
@@ -51,7 +51,7 @@ struct ShowOptions {
 }
 
 impl ConfigOptions {
-    /// What `toolcrib serve` would be told by the same flags.
+    /// The server settings for the same flags as in `toolcrib serve`.
     pub(in crate::command) fn server_settings(&self) -> &ServerFlags {
         let ConfigCommand::Show(own) = &self.command;
         &own.server
@@ -89,7 +89,7 @@ fn origin_json(value: &EffectiveValue, file: Option<&Path>) -> Value {
     }
 }
 
-/// A flag without the key that `--set` names: it stands beside.
+/// The name of a flag without the key that `--set` adds, which is printed next to it.
 fn flag(name: &str) -> &str {
     name.split(' ').next().unwrap_or(name)
 }
@@ -109,7 +109,7 @@ fn page(values: &[EffectiveValue], file: Option<&Path>, all: bool) -> String {
         let mut items: &[Value] = &[];
         let mut line = format!("{indent}{}:", scalar(last));
         match &value.value {
-            // A list of mappings is easier to read item by item.
+            // A list of mappings is easier to read one item at a time.
             Value::Array(objects) if objects.iter().any(Value::is_object) => items = objects,
             Value::String(text) => line.extend([" ", &scalar(text)]),
             other => line.extend([" ", &canonical_json(other)]),
@@ -132,7 +132,7 @@ fn page(values: &[EffectiveValue], file: Option<&Path>, all: bool) -> String {
     page
 }
 
-/// A text as YAML: plain where nobody could read it as something else, else as JSON has it.
+/// A string as YAML: plain if that is unambiguous, else in JSON notation.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     let measure = text.parse::<HumanDuration>().is_ok() || text.parse::<ByteSize>().is_ok();

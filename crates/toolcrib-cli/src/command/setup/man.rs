@@ -1,4 +1,4 @@
-//! `toolcrib man`: manual pages, from the same table as the help.
+//! `toolcrib man`: manual pages, generated from the same definitions as the help.
 
 use std::path::PathBuf;
 

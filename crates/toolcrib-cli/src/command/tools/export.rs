@@ -1,4 +1,4 @@
-//! `toolcrib export`: the tools as a provider wants them.
+//! `toolcrib export`: prints the tools in a provider's format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::screen::{self, ERROR, WARNING};
 use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstream_wait};
 
-/// The format that is text, not JSON.
+/// The only format that is text instead of JSON.
 const PROMPT: &str = "prompt";
 
 #[derive(Debug, Args)]
@@ -62,8 +62,8 @@ pub(in crate::command) fn run(options: &Options, own: &ExportOptions) -> anyhow:
     let started = startup::look(options, connect)?;
     if !connect || started.manifests.files().upstreams().next().is_none() {
         let outcome = exported(&started, own, &notes);
-        // They cannot be exported: what is pinned of them is a digest.
-        upstream_wait::say_what_is_pinned(&started);
+        // These tools cannot be exported: a pin contains only their digest.
+        upstream_wait::note_pinned_tools(&started);
         return outcome;
     }
     runtime::block_on(async {
@@ -119,11 +119,11 @@ fn exported(
     Ok(exit)
 }
 
-/// What the servers that run say of tools that fail often, by name.
+/// What the running servers report about tools that often fail, by name.
 fn failing(options: &Options) -> anyhow::Result<BTreeMap<String, String>> {
     let servers = ask_servers::servers(options)?;
     if servers.is_empty() {
-        screen::note("no server runs with this config: nothing is known of failures");
+        screen::note("no server runs with this config: there are no statistics of failures");
     }
     let mut notes = BTreeMap::new();
     for server in servers {
@@ -138,7 +138,7 @@ fn failing(options: &Options) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(notes)
 }
 
-/// A place in a tool's schema, behind its name.
+/// A position in a tool's schema, as a suffix of its name.
 fn place(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!(" at {pointer}") }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib search WORDS`: tools by what they say about themselves.
+//! `toolcrib search WORDS`: finds tools by their names and descriptions.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::columns::{Columns, gist};
 use crate::screen::{self, FAINT};
 use crate::startup::Started;
-use crate::upstream_wait::Pinned;
+use crate::upstream_wait::UnaskedServer;
 use crate::{Exit, runtime, startup, upstream_wait};
 
 #[derive(Debug, Args)]
@@ -18,9 +18,9 @@ use crate::{Exit, runtime, startup, upstream_wait};
   toolcrib search disk space
   toolcrib search --toolset reader log
 
-Words are looked for in names, titles, categories, tags, descriptions and parameters, in any form and
-order; a whole sentence will do. The best tool comes first. Nothing is started: of other MCP servers the
-pinned tools are searched by their names alone; --connect asks the servers. Exit code 1: nothing was found.")]
+Searches names, titles, categories, tags, descriptions and parameters for the words, in any form and order;
+a whole sentence works as well. The best match comes first. Nothing is started: pinned tools of other MCP
+servers are searched by name only; --connect asks the servers. Exit code 1: nothing was found.")]
 pub(crate) struct SearchOptions {
     /// Words that describe the tool
     #[arg(required = true)]
@@ -58,15 +58,19 @@ pub(in crate::command) fn run(options: &Options, own: &SearchOptions) -> anyhow:
     })?
 }
 
-/// Whether a tool of which only the name is known is looked for.
+/// Whether a tool of which only the name is known matches.
 fn is_meant(name: &str, words: &[String]) -> bool {
     let name = name.to_lowercase();
     let words = words.iter().flat_map(|word| word.split_whitespace());
     words.map(str::to_lowercase).any(|word| word.len() > 1 && name.contains(&word))
 }
 
-/// Searches the tools that are there; `pinned` are those of MCP servers that were not asked.
-fn searched(started: &Started, own: &SearchOptions, pinned: &[Pinned]) -> anyhow::Result<Exit> {
+/// Searches the known tools; `pinned` are those of MCP servers that were not asked.
+fn searched(
+    started: &Started,
+    own: &SearchOptions,
+    pinned: &[UnaskedServer],
+) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let question = own.words.join(" ");
@@ -96,7 +100,7 @@ fn searched(started: &Started, own: &SearchOptions, pinned: &[Pinned]) -> anyhow
         screen::json(&json!({"found": found.len(), "tools": tools, "pinned": pinned}))?;
     } else if found.is_empty() {
         if pinned.is_empty() {
-            screen::note(format!("no tool fits {question:?}: `toolcrib list` shows all"));
+            screen::note(format!("no tool matches {question:?}: `toolcrib list` shows all tools"));
         }
     } else {
         let why = |tool: &FoundTool<'_>| why(&turn.matches(&question, tool.definition.name()));
@@ -113,13 +117,13 @@ fn searched(started: &Started, own: &SearchOptions, pinned: &[Pinned]) -> anyhow
         }
     }
     if !own.output.json {
-        pinned.iter().for_each(Pinned::say);
+        pinned.iter().for_each(UnaskedServer::say);
     }
     let is_found = !found.is_empty() || !pinned.is_empty();
     Ok(if is_found { Exit::Success } else { Exit::Failure })
 }
 
-/// The words that stand in a tool, by where they stand: `disk (name), space (description)`.
+/// The matching words by the field they occur in: `disk (name), space (description)`.
 fn why(matches: &[Match]) -> String {
     let mut fields: Vec<_> = matches.iter().map(|found| found.field).collect();
     fields.sort_unstable();

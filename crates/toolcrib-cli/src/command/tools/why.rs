@@ -1,4 +1,5 @@
-//! `toolcrib why NAME`: who owns a name, who wants it, and why a tool cannot be called.
+//! `toolcrib why NAME`: the owner of a name, other declarations of it, and why a tool cannot be
+//! called.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::command::servers::{ask_servers, reset};
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
-use crate::upstream_wait::Pinned;
+use crate::upstream_wait::UnaskedServer;
 use crate::{Exit, runtime, startup, upstream_wait};
 
 #[derive(Debug, Args)]
@@ -25,8 +26,8 @@ use crate::{Exit, runtime, startup, upstream_wait};
   toolcrib why tail_log --json | jq .owner.file
   toolcrib why notes://today           a resource, by its address
 
-A name is a tool's, a prompt's, a resource's (its address) or another MCP server's. With --connect a
-server that may have a tool of the name is started and asked. Exit code 1: no source owns the name.")]
+NAME is the name of a tool, a prompt or another MCP server, or the address of a resource. With --connect, a
+server that may have a tool with the name is started and asked. Exit code 1: no source owns the name.")]
 pub(crate) struct WhyOptions {
     /// The name
     name: String,
@@ -36,7 +37,7 @@ pub(crate) struct WhyOptions {
     output: JsonOutput,
 }
 
-/// Everything that is known of a name.
+/// Everything that is known about a name.
 struct Facts<'a> {
     name: &'a str,
     owner: Option<&'a ToolEntry>,
@@ -47,17 +48,17 @@ struct Facts<'a> {
     restart: Option<Divergence>,
     toolsets: Vec<String>,
     not_in: Vec<String>,
-    /// Prompts, resources and other MCP servers of the name.
+    /// Prompts, resources and other MCP servers with the name.
     besides: Vec<DeclaredName>,
-    /// The rule that denies every call, and what callers are told.
+    /// The rule that denies every call, and the message that callers get.
     denied: Option<(String, String)>,
-    /// What asks for approval of every call, and why.
+    /// The rule that requires approval for every call, and why.
     asks: Option<(String, String)>,
-    /// Files that could not be used and hold the name.
+    /// Invalid files that contain the name.
     broken: Vec<String>,
-    /// Whose pinned tool it is, of the MCP servers that were not asked.
+    /// The MCP server that has the pinned tool, if it was not asked.
     pinned: Option<String>,
-    /// Whether a server that runs has a tool of the name.
+    /// Whether a running server has a tool with the name.
     is_at_server: bool,
     near: Vec<&'a str>,
 }
@@ -84,7 +85,7 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
     facts.is_at_server = servers.iter().any(|(_, answer)| answer["owner"].is_string());
     if facts.state() == "unknown" && !own.connect.connect {
         let pinned = upstream_wait::pinned_tools(started, |tool| tool == own.name);
-        facts.pinned = pinned.first().map(Pinned::source);
+        facts.pinned = pinned.first().map(UnaskedServer::source);
     }
     if own.output.json {
         let mut record = facts.record();
@@ -97,11 +98,11 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
         screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
     }
     let absent = upstream_wait::absent(&started.crib).into_iter();
-    for line in absent.chain(upstream_wait::last_words(&started.crib)) {
+    for line in absent.chain(upstream_wait::last_output(&started.crib)) {
         screen::note(line);
     }
     if !own.connect.connect && facts.pinned.is_none() {
-        upstream_wait::say_what_is_pinned_of(started, &own.name);
+        upstream_wait::note_pinned_tool(started, &own.name);
     }
     let is_known = facts.owner.is_some() || !facts.besides.is_empty() || facts.pinned.is_some();
     Ok(if is_known { Exit::Success } else { Exit::Failure })
@@ -112,8 +113,8 @@ fn of_server(pid: u32, mut answer: Value) -> Value {
     answer
 }
 
-/// What a running server says of the name, which may differ from what the files say now: `now` is why the
-/// tool would be unavailable to a server that starts now.
+/// What a running server reports about the name, which may differ from the current files: `now` is
+/// why the tool would be unavailable to a server that starts now.
 fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
     let says = |key: &str| answer[key].as_str();
     let besides = answer["besides"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -157,7 +158,7 @@ fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
 }
 
 impl<'a> Facts<'a> {
-    /// What the registry knows.
+    /// The facts in the registry.
     fn of(name: &'a str, snapshot: &'a RegistrySnapshot) -> Self {
         let owner = snapshot.get(name);
         let reserved = snapshot.reserved().iter().find(|own| own.name.as_str() == name);
@@ -182,7 +183,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What toolsets and files say besides.
+    /// Adds the facts from toolsets and files.
     fn with(mut self, started: &'a Started) -> Self {
         let names = started.crib.declared_names();
         self.besides = names.into_iter().filter(|one| one.name == self.name).collect();
@@ -284,7 +285,7 @@ impl<'a> Facts<'a> {
                 "reserved",
                 plain,
                 &format!(
-                    "{} gave it up; only another {} can have it before a restart",
+                    "{} gave it up; until a restart only another {} can get it",
                     own.owner,
                     own.owner.layer.as_str()
                 ),
@@ -352,7 +353,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Where a file that cannot be used names the tool.
+/// Where an invalid file names the tool.
 pub(in crate::command) fn mention(
     file: &toolcrib::manifest::directory::FileLoad,
     name: &str,
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!(
             page(&snapshot),
             "ping
-  reserved      manifest a.yaml gave it up; only another manifest can have it before a restart
+  reserved      manifest a.yaml gave it up; until a restart only another manifest can get it
   waiting       upstream github, which came later
   a restart     would give it to upstream github
 "

@@ -157,7 +157,7 @@ fn what_policy_denies_and_what_the_client_runs_is_said() {
     insta::assert_snapshot!(run.stdout, @"
     pick
       arguments  {}
-      runs       at the client, which is handed the call
+      runs       at the client, which receives the call
       limits     600s; 24000 characters for the model
       answer     from a run: the tool keeps no answers
       decision   denied: Not today. (policy.rules[0])
@@ -220,7 +220,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     execute_python
       arguments  {"code":"print(6 * 7)"}
       runs       python3 -I -B -X utf8 -S -c START
-      in         a directory of its own, which is gone afterwards
+      in         a temporary directory, which is removed afterwards
       under      pure
       sets       PATH, LANG, TZ
       stdin      GUARD and 22 bytes
@@ -262,7 +262,7 @@ tools:
       in         HERE/tools.d
       under      workspace
       sets       MODE
-      as         a worker that goes on running, started unless it runs already
+      as         a worker that keeps running; it is started unless it already runs
       is sent    the call, a line of 64 bytes
       within     2 GiB of memory, 1024 open files, 1024 processes
       keeps      answers of up to 65536 bytes

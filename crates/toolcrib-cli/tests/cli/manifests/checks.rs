@@ -212,12 +212,12 @@ fn where_there_are_no_manifests_that_is_said_with_what_to_do() {
     for command in ["check", "test"] {
         let run = crib.run(&[command]);
         assert_eq!(run.code, Some(0), "nobody asked for the directory: {run:?}");
-        let said = "there is no tools.d here: `toolcrib new NAME` makes a first manifest in it, and a \
+        let said = "there is no tools.d here: `toolcrib new NAME` creates it with a first manifest, and a \
                     config (`manifests.dirs`) or `--tools-dir` names another place";
         assert!(run.stderr.contains(said), "{run:?}");
     }
     let doctor = crib.run(&["doctor"]);
-    assert!(doctor.stdout.contains("there is no tools.d"), "{doctor:?}");
+    assert!(doctor.stdout.contains("tools.d does not exist"), "{doctor:?}");
     // Whoever is named and is not there is a mistake.
     for arguments in [["check", "nowhere"], ["test", "nowhere"]] {
         let run = crib.run(&arguments);

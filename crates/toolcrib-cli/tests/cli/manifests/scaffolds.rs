@@ -90,7 +90,7 @@ fn neither_the_file_nor_its_program_is_written_over_one_that_is_there() {
     let crib = Crib::new(&[("one.sh", "mine"), ("two.yaml", "toolcrib: 1\ntools: []\n")]);
     let run = crib.run(&["new", "one", "--template", "script"]);
     assert_eq!(run.code, Some(2));
-    insta::assert_snapshot!(run.stderr, @"error: tools.d/one.sh is there already, and is left as it is: choose another name");
+    insta::assert_snapshot!(run.stderr, @"error: tools.d/one.sh already exists and was not changed: choose another name");
     assert_eq!(crib.run(&["new", "two", "--template", "script"]).code, Some(2));
     let there = |name: &str| std::fs::read_to_string(crib.path().join("tools.d").join(name)).ok();
     assert_eq!(there("one.sh").as_deref(), Some("mine"));
@@ -103,7 +103,7 @@ fn an_existing_file_is_never_touched() {
     let crib = Crib::new(&[("mine.yaml", "toolcrib: 1\ntools: []\n")]);
     let run = crib.run(&["new", "mine"]);
     assert_eq!(run.code, Some(2));
-    insta::assert_snapshot!(run.stderr, @"error: tools.d/mine.yaml is there already, and is left as it is: name another with --file");
+    insta::assert_snapshot!(run.stderr, @"error: tools.d/mine.yaml already exists and was not changed: name another with --file");
     let text = std::fs::read_to_string(crib.path().join("tools.d/mine.yaml")).expect("the file");
     assert_eq!(text, "toolcrib: 1\ntools: []\n");
 }
@@ -113,7 +113,7 @@ fn a_wrong_name_a_wrong_file_and_a_taken_name_are_told() {
     let crib = Crib::new(&[]);
     for (arguments, said) in [
         (&["new", "my tool"][..], "is not a tool name"),
-        (&["new", "mine", "--file", "tools.d/mine.txt"], "end its name in .yaml"),
+        (&["new", "mine", "--file", "tools.d/mine.txt"], "its name must end in .yaml"),
         (&["new", "mine", "--template", "magic"], "possible values"),
     ] {
         let run = crib.run(arguments);

@@ -142,7 +142,7 @@ fn what_cannot_be_decided_is_told_with_what_to_do() {
     let (crib, _http) = serve();
     let unknown = crib.run(&["approvals", "deny", "0123456789abcdef"]);
     assert_eq!(unknown.code, Some(1));
-    assert!(unknown.stderr.contains("no call waits under the id"), "{unknown:?}");
+    assert!(unknown.stderr.contains("no call with the id"), "{unknown:?}");
 }
 
 #[test]

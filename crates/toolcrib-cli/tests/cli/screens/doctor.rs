@@ -176,7 +176,7 @@ fn settings_decide_whether_promises_hold_and_what_is_not_kept_says_why() {
     assert_eq!(stands_in, "holds_in_part");
     assert!(why.contains("less than 4 bytes"), "{why}");
     let open = told("server: {listen: '0.0.0.0:0'}\n");
-    assert!(stands(&open, 7).1.contains("which others on the network reach"));
+    assert!(stands(&open, 7).1.contains("which other machines can reach"));
     let broken = told("server: {listn: x}\n");
     assert_eq!(stands(&broken, 7).0, "unknown");
     assert_ne!(stands(&broken, 1).0, "unknown");
@@ -299,5 +299,5 @@ fn doctor_says_where_the_token_comes_from() {
     let mut command = crib.command(&["doctor"]);
     let run = run(command.env("TOOLCRIB_TOKEN", "a-token-of-enough-characters-0123"));
     let screen = run.stdout.replace("\n           ", " ");
-    assert!(screen.contains("the token of TOOLCRIB_TOKEN is asked for"), "{screen}");
+    assert!(screen.contains("the token of TOOLCRIB_TOKEN is required"), "{screen}");
 }

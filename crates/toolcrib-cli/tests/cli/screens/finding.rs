@@ -77,7 +77,7 @@ fn search_finds_by_what_tools_say_and_respects_the_toolset() {
     assert_eq!(json["tools"][0]["matched"], serde_json::json!({"hello": "name"}));
     let none = crib.run(&["search", "hello", "--toolset", "rest"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
-    assert!(none.stderr.contains("no tool fits \"hello\""), "{none:?}");
+    assert!(none.stderr.contains("no tool matches \"hello\""), "{none:?}");
 }
 
 #[test]

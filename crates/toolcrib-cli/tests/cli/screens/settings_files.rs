@@ -22,7 +22,7 @@ fn a_config_that_is_no_plain_file_is_an_error_and_is_not_passed_over() {
     refused("directory");
     fs::remove_dir(&path).expect("removed");
     std::os::unix::fs::symlink("nowhere", &path).expect("linked");
-    refused("link that leads nowhere");
+    refused("dangling symbolic link");
     fs::remove_file(&path).expect("removed");
     let made = crate::harness::server::command("mkfifo").arg(&path).status().expect("mkfifo runs");
     assert!(made.success());
@@ -96,10 +96,7 @@ fn the_policy_of_a_client_has_rules_only_and_its_user_is_somebody() {
     for key in ["user", "tenant"] {
         let refused = with(&format!("context: {{{key}: null}}"));
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(
-            refused.stderr.contains(&format!("`{key}` must not be null")),
-            "{refused:?}"
-        );
+        assert!(refused.stderr.contains(&format!("`{key}` must not be null")), "{refused:?}");
     }
     let good =
         with("policy: {rules: [{tool: bash, action: deny}]}, context: {user: ada, team: null}");
@@ -142,7 +139,7 @@ fn a_folder_with_files_of_others_is_refused_as_a_state_folder() {
     );
     assert_eq!(fs::read_dir(&keys).expect("read").count(), 1);
     let doctor = crib.run(&["doctor"]);
-    assert!(doctor.stdout.contains("none of them is state of toolcrib"), "{doctor:?}");
+    assert!(doctor.stdout.contains("files that are not toolcrib's state"), "{doctor:?}");
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn a_second_server_with_this_config_is_told_which_one_has_the_address() {
     let second = crib.run(&["serve", "--listen", address]);
     assert_eq!(second.code, Some(2), "{second:?}");
     let expected = format!(
-        "error: {address} is taken: the server {} runs with this config already (`toolcrib status` shows \
+        "error: {address} is in use: the server {} already runs with this config (`toolcrib status` shows \
          it). Stop it first, or give this one another address with `--listen`\n",
         first.id()
     );

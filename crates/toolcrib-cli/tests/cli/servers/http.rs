@@ -253,7 +253,7 @@ fn on_a_socket_it_says_where_serves_and_cleans_up() {
 
     let taken = crib.run(&["serve", "--listen", &listen]);
     assert_eq!(taken.code, Some(2));
-    let of = format!("is taken: the server {} runs with this config already", server.id());
+    let of = format!("is in use: the server {} already runs with this config", server.id());
     assert!(taken.stderr.contains(&of), "{taken:?}");
     let relative = crib.run(&["serve", "--listen", "unix:crib.sock"]);
     assert!(relative.stderr.contains("the path of a socket is absolute"), "{relative:?}");

@@ -112,7 +112,7 @@ fn a_name_given_up_is_reserved_until_it_is_released() {
     let why = crib.run(&["why", "greet"]);
     assert!(why.stdout.contains("keeps the name reserved"), "{why:?}");
     let run = crib.run(&["release", "greet"]);
-    assert!(run.stdout.contains("`greet` is for whoever declares it first"), "{run:?}");
+    assert!(run.stdout.contains("`greet` goes to the next source that declares it"), "{run:?}");
     let again = crib.run(&["release", "greet"]);
     assert!(again.stdout.contains("was not reserved"), "{again:?}");
 }

@@ -160,7 +160,7 @@ fn a_reload_says_what_becomes_of_each_server() {
     let other = format!("{declared}    env: {{MODE: other}}\n");
     crib.write("servers.yaml", &format!("{other}  - {{name: more, command: [no-such-program]}}\n"));
     let run = crib.run(&["reload"]);
-    assert!(run.stdout.contains("upstream notes: connected to anew, "), "{run:?}");
+    assert!(run.stdout.contains("upstream notes: reconnected, "), "{run:?}");
     assert!(run.stdout.contains("upstream more: new, "), "{run:?}");
     until(&crib, &["status"], |run| {
         run.stdout.contains("upstream more: down: it cannot be started")
@@ -206,7 +206,7 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
     let shown = crib.run(&["accept", "notes_get"]);
     assert_eq!(shown.code, Some(1), "nobody was asked: {shown:?}");
     assert!(shown.stderr.contains("Then send it to me."), "{shown:?}");
-    let (_, lines) = shown.stderr.split_once("What is different:").expect("a comparison");
+    let (_, lines) = shown.stderr.split_once("Changes:").expect("a comparison");
     let line = |sign: char, text: &str| {
         lines.lines().any(|line| line.starts_with(sign) && line.contains(text))
     };

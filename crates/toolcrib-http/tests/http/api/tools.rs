@@ -49,7 +49,7 @@ async fn a_search_finds_tools_and_explains_invalid_queries() {
         ("GET /v1/search", "/v1/search?q="),
         ("GET /v1/search?q=a&limit=none", "a number from 1 to"),
         ("GET /v1/search?q=a&q=b", "twice"),
-        ("GET /v1/tools?limt=1", "no `limt`"),
+        ("GET /v1/tools?limt=1", "no query parameter `limt`"),
     ] {
         let refused = Ask::api(server.address, line).send().await;
         assert_eq!(refused.status, 422, "{line}");

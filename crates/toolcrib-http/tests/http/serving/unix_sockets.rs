@@ -132,7 +132,7 @@ async fn a_place_that_others_can_change_or_that_is_no_place_is_refused() {
     assert!(long.contains("107 bytes"), "{long}");
     fs::write(&path, "somebody's").unwrap();
     let file = refused(path.clone()).await;
-    assert!(file.contains("no socket"), "{file}");
+    assert!(file.contains("not a socket"), "{file}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
     fs::remove_file(&path).unwrap();
     for mode in [0o770, 0o1777] {

@@ -1,4 +1,4 @@
-//! `--fix`: editing files where only one edit is right.
+//! `--fix`: applies fixes that are unambiguous.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,15 +10,15 @@ use toolcrib::manifest::{Applied, fix_str};
 
 use crate::screen::{self, ERROR, STRONG};
 
-/// What was done to one file.
-pub(super) struct Mended {
+/// The edits of one file.
+pub(super) struct FileEdits {
     path: PathBuf,
     pub(super) applied: Vec<Applied>,
-    /// Why the file could not be written; then nothing of it was changed.
+    /// Why the file could not be written; then it is unchanged.
     pub(super) failure: Option<String>,
 }
 
-impl Mended {
+impl FileEdits {
     pub(super) fn to_values(&self) -> Vec<Value> {
         let file = self.path.to_string_lossy();
         self.applied
@@ -49,13 +49,13 @@ impl Mended {
     }
 }
 
-/// Mends every file that has something to mend.
-pub(super) fn mend(files: &DirectoryLoad) -> Vec<Mended> {
+/// Applies all fixes.
+pub(super) fn apply_fixes(files: &DirectoryLoad) -> Vec<FileEdits> {
     let offered = |file: &&FileLoad| file.loaded.diagnostics.iter().any(|p| p.fix.is_some());
-    files.files.iter().filter(offered).filter_map(mend_file).collect()
+    files.files.iter().filter(offered).filter_map(fix_file).collect()
 }
 
-fn mend_file(file: &FileLoad) -> Option<Mended> {
+fn fix_file(file: &FileLoad) -> Option<FileEdits> {
     let name = file.path.to_string_lossy();
     let fixed = fix_str(&name, &file.text);
     if fixed.applied.is_empty() {
@@ -63,15 +63,15 @@ fn mend_file(file: &FileLoad) -> Option<Mended> {
     }
     let path = file.path.clone();
     Some(match replace(&path, &file.text, &fixed.text) {
-        Ok(()) => Mended { path, applied: fixed.applied, failure: None },
-        Err(error) => Mended { path, applied: Vec::new(), failure: Some(error.to_string()) },
+        Ok(()) => FileEdits { path, applied: fixed.applied, failure: None },
+        Err(error) => FileEdits { path, applied: Vec::new(), failure: Some(error.to_string()) },
     })
 }
 
-/// Puts a text in the place of the one that was read, whole or not at all: it is written beside the
-/// file, with its permissions, and takes its place. A byte order mark stays.
+/// Replaces the text of a file atomically: the new text is written to a temporary file with the
+/// same permissions, which is then renamed. A byte order mark is kept.
 fn replace(path: &Path, read: &str, after: &str) -> io::Result<()> {
-    // What a link points to is edited, and the link stays one.
+    // Edit the target of a link and keep the link.
     let path = path.canonicalize()?;
     let now = fs::read(&path)?;
     let mark: &[u8] = if now.starts_with("\u{feff}".as_bytes()) { &now[..3] } else { &[] };
@@ -79,17 +79,17 @@ fn replace(path: &Path, read: &str, after: &str) -> io::Result<()> {
         return Err(io::Error::other("it has changed since it was read; run the command again"));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // A dot file: whoever watches the directory passes it over.
-    let beside = path.with_file_name(format!(".{name}.{}.fix", std::process::id()));
+    // A dot file, which directory watchers ignore.
+    let temporary = path.with_file_name(format!(".{name}.{}.fix", std::process::id()));
     let write = || {
-        let mut file = fs::File::create_new(&beside)?;
+        let mut file = fs::File::create_new(&temporary)?;
         file.set_permissions(fs::metadata(&path)?.permissions())?;
         file.write_all(mark)?;
         file.write_all(after.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &path)
+        fs::rename(&temporary, &path)
     };
     write().inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     })
 }

@@ -1,4 +1,4 @@
-//! `toolcrib check`: what is wrong with manifests and names, without running anything.
+//! `toolcrib check`: reports problems of manifests and names, without running anything.
 
 mod fix;
 mod report;
@@ -19,12 +19,12 @@ use crate::{Exit, runtime, screen, startup, upstream_wait};
   toolcrib check                            the directories of the config
   toolcrib check tools.d my-tool.yaml       directories and files
   toolcrib check --strict tools.d           warnings fail, too
-  toolcrib check --fix tools.d              mend what has only one right edit
+  toolcrib check --fix tools.d              apply unambiguous fixes
   toolcrib check --format sarif > out.sarif for code scanning
   toolcrib check --connect                  also ask the MCP servers that upstreams name
 
 The last line counts all manifests in these directories, including those in `available`, which servers
-never load, but no built-in tools: `toolcrib list` shows the tools that can be called.
+never load, but not the built-in tools: `toolcrib list` shows the tools that can be called.
 
 Errors come first, then warnings, then hints. An error keeps a file from being loaded. A warning
 marks a probable mistake. A hint never fails a check. For example, a program that is not installed here is
@@ -84,16 +84,16 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
         own.paths.clone()
     };
     let mut found = lint::check(&paths, config, looked_for)?;
-    let mended = if own.fix {
-        let mended = fix::mend(&found.files);
-        if mended.iter().any(|file| !file.applied.is_empty()) {
+    let edits = if own.fix {
+        let edits = fix::apply_fixes(&found.files);
+        if edits.iter().any(|file| !file.applied.is_empty()) {
             found = lint::check(&paths, config, looked_for)?;
         }
-        Some(mended)
+        Some(edits)
     } else {
         None
     };
-    // Other files than the config's say nothing of its names.
+    // Names of the config apply only to the config's own files.
     let mut about_config = Vec::new();
     if own.paths.is_empty() {
         loaded.locate_directories(&mut found.files);
@@ -103,7 +103,7 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
         findings.extend(config.missing_secrets());
         about_config = loaded.located(&findings);
     }
-    let mut report = report::Report::new(&found, &about_config, own.strict, own.quiet, mended);
+    let mut report = report::Report::new(&found, &about_config, own.strict, own.quiet, edits);
     if own.connect {
         report = report.with_upstreams(connected(options)?);
     }

@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs.
+//! The result of a check, for people and for programs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,36 +10,36 @@ use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Lines, Severity};
 use toolcrib::tool::{Source, fully_visible};
 
-use crate::command::manifests::check::fix::Mended;
+use crate::command::manifests::check::fix::FileEdits;
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
 
-/// Everything a check says.
+/// Everything that a check reports.
 pub(super) struct Report<'c> {
     files: &'c DirectoryLoad,
     shadowed: Vec<Value>,
-    /// What `--fix` did to files; none without it.
-    mended: Option<Vec<Mended>>,
-    /// What is wrong with the config, by the file, variable or flag.
+    /// The edits of `--fix`; none without it.
+    edits: Option<Vec<FileEdits>>,
+    /// Problems of the config, by file, variable or flag.
     config: &'c [FileLoad],
     /// What the MCP servers that upstreams name are found to lack.
     upstreams: Vec<String>,
     strict: bool,
-    /// Whether hints are left out.
+    /// Whether hints are omitted.
     quiet: bool,
     /// Whether the check fails.
     pub(super) failed: bool,
 }
 
-/// Problems that are shown as one.
+/// Problems that are shown together.
 type Group<'c> = Vec<(&'c FileLoad, &'c Diagnostic)>;
 
-/// Fewer problems of a kind are shown one by one.
+/// Fewer problems of one kind are shown separately.
 const GATHERED_MIN: usize = 3;
 
-/// Places that are named of problems that are not shown.
+/// The number of positions that are named for problems that are not shown.
 const NAMED_PLACES: usize = 3;
 
-/// How many problems a group has beside the one that is shown, and where.
+/// How many further problems a group has, and where.
 fn more_of(group: &[(&FileLoad, &Diagnostic)]) -> Option<String> {
     let others = group.get(1..).filter(|others| !others.is_empty())?;
     let places = others.iter().take(NAMED_PLACES).map(|(file, problem)| {
@@ -54,7 +54,7 @@ fn more_of(group: &[(&FileLoad, &Diagnostic)]) -> Option<String> {
     ))
 }
 
-/// Everything that has lost its name, as JSON.
+/// All declarations that lost a name conflict, as JSON.
 fn shadowed(checked: &Checked) -> Vec<Value> {
     let record = |kind: Kind, name: &str, loser: &Source, winner: &Source| {
         json!({
@@ -81,14 +81,14 @@ impl<'c> Report<'c> {
         config: &'c [FileLoad],
         strict: bool,
         quiet: bool,
-        mended: Option<Vec<Mended>>,
+        edits: Option<Vec<FileEdits>>,
     ) -> Self {
         let of_config = config.iter().flat_map(|file| &file.loaded.diagnostics);
         let all = checked.files.problems().map(|(_, found)| found).chain(of_config);
         let failed = all.into_iter().any(|found| fails(found.severity, strict))
-            || mended.iter().flatten().any(|file| file.failure.is_some());
+            || edits.iter().flatten().any(|file| file.failure.is_some());
         let (files, shadowed) = (&checked.files, shadowed(checked));
-        Self { files, shadowed, mended, config, upstreams: Vec::new(), strict, quiet, failed }
+        Self { files, shadowed, edits, config, upstreams: Vec::new(), strict, quiet, failed }
     }
 
     /// Takes what connections to upstreams have shown, as warnings.
@@ -98,7 +98,7 @@ impl<'c> Report<'c> {
         self
     }
 
-    /// The problems that are told, in the order of the files and of their texts.
+    /// The reported problems, ordered by file and position.
     pub(super) fn problems(
         &self,
     ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> + use<'c> {
@@ -111,7 +111,7 @@ impl<'c> Report<'c> {
         all.filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
     }
 
-    /// The problems that are told, each with its JSON. The lines of a file are counted once.
+    /// The reported problems with their JSON. The line starts of a file are computed once.
     pub(super) fn values(
         &self,
     ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic, Value)> + use<'c> {
@@ -134,7 +134,7 @@ impl<'c> Report<'c> {
         self.count(Severity::Warning) + self.upstreams.len()
     }
 
-    /// What is in the directories beside manifests and is named by none, by its path.
+    /// Files in the manifest directories that are not manifests and not used by one.
     fn left_aside(&self) -> Vec<String> {
         let of = |(directory, names): (&Path, Vec<String>)| {
             let path = |name: String| directory.join(name).to_string_lossy().into_owned();
@@ -143,13 +143,13 @@ impl<'c> Report<'c> {
         self.files.left_aside().into_iter().flat_map(of).collect()
     }
 
-    /// What is said about the config, a sentence each.
+    /// The messages about the config.
     fn about_config(&self) -> Vec<&str> {
         let all = self.config.iter().flat_map(|file| &file.loaded.diagnostics);
         all.map(|problem| problem.message.as_str()).collect()
     }
 
-    /// What was found, as JSON.
+    /// The result as JSON.
     pub(super) fn to_value(&self) -> Value {
         let diagnostics: Vec<Value> = self.values().map(|(.., value)| value).collect();
         json!({
@@ -164,12 +164,12 @@ impl<'c> Report<'c> {
             "diagnostics": diagnostics,
             "left_aside": self.left_aside(),
             "shadowed": self.shadowed,
-            "fixed": self.mended.iter().flatten().flat_map(Mended::to_values).collect::<Vec<Value>>(),
+            "fixed": self.edits.iter().flatten().flat_map(FileEdits::to_values).collect::<Vec<Value>>(),
         })
     }
 
-    /// The problems that are shown as one: hints of a kind, and warnings that say the same, are told once
-    /// with their number.
+    /// Groups problems: hints of one kind, and warnings with the same text, are shown once with
+    /// their count.
     fn groups(&self, gathers: bool) -> Vec<Group<'c>> {
         let mut groups: Vec<Group<'c>> = Vec::new();
         let mut known: HashMap<(Severity, &str, &str), usize> = HashMap::new();
@@ -188,7 +188,7 @@ impl<'c> Report<'c> {
                 None => groups.push(vec![(file, problem)]),
             }
         }
-        // Two are shown as they are.
+        // Groups of two are shown separately.
         let mut shown: Vec<Group<'c>> = Vec::with_capacity(groups.len());
         for group in groups {
             if group.len() > GATHERED_MIN {
@@ -200,29 +200,29 @@ impl<'c> Report<'c> {
         shown
     }
 
-    /// Prints the problems to standard error, and how many there are to standard output.
+    /// Prints the problems to standard error, and their counts to standard output.
     pub(super) fn print(&self, limit: usize) -> anyhow::Result<()> {
-        for file in self.mended.iter().flatten() {
+        for file in self.edits.iter().flatten() {
             file.print();
         }
         let (mut groups, all) = (self.groups(limit > 0), self.problems().count());
         let limit = if limit == 0 { usize::MAX } else { limit };
-        // Errors first, hints last, and those of a kind in the order of the files.
+        // Errors first, hints last, each kind in the order of the files.
         groups.sort_by_key(|group| group.first().map(|(_, problem)| problem.severity));
-        let mut told = 0;
+        let mut shown = 0;
         for group in groups.iter().take(limit) {
             let Some((file, problem)) = group.first() else { continue };
-            told += group.len();
+            shown += group.len();
             screen::note(screen::diagnostic(file, problem));
             if let Some(more) = more_of(group) {
                 screen::note(more);
             }
             screen::note("");
         }
-        if told < all {
+        if shown < all {
             screen::note(format!(
                 "{FAINT}{} not shown; `--limit 0` shows all{FAINT:#}\n",
-                count(all - told, "more problem")
+                count(all - shown, "more problem")
             ));
         }
         for text in &self.upstreams {
@@ -235,7 +235,7 @@ impl<'c> Report<'c> {
             screen::note(line + "\n");
         }
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
-        match (&self.mended, fixable) {
+        match (&self.edits, fixable) {
             (None, 1..) => {
                 let problems = match fixable {
                     1 => "one of them".to_owned(),
@@ -243,8 +243,8 @@ impl<'c> Report<'c> {
                 };
                 screen::note(format!("{FAINT}`--fix` mends {problems}{FAINT:#}\n"));
             }
-            (Some(mended), _) if mended.is_empty() => screen::note(format!(
-                "{FAINT}`--fix` changed nothing: no problem has only one right edit{FAINT:#}\n"
+            (Some(edits), _) if edits.is_empty() => screen::note(format!(
+                "{FAINT}`--fix` changed nothing: no fix is unambiguous{FAINT:#}\n"
             )),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, the format that code scanning services and editors read.
+//! Writes SARIF 2.1.0, which code scanning services and editors read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ use toolcrib::tool::Origin;
 use super::report::Report;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// The page of all diagnostics, with a heading each.
+/// The page with a section for every diagnostic.
 const PAGE: &str = concat!(
     env!("CARGO_PKG_REPOSITORY"),
     "/blob/main/crates/toolcrib-manifest/src/docs/diagnostics.md"
 );
 
-/// The whole log: one run, the rules that were broken, a result per problem.
+/// The whole log: one run with the violated rules and one result per problem.
 pub(super) fn log(report: &Report<'_>) -> Value {
     let codes: BTreeSet<&str> = report.problems().map(|(_, problem)| problem.code).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
@@ -56,7 +56,7 @@ fn rule(code: &str) -> Value {
     rule
 }
 
-/// `place` is the problem in the JSON report, whose lines and columns count from 1 as those of SARIF do.
+/// `place` is the problem in the JSON report, whose lines and columns start at 1, as in SARIF.
 fn result(file: &FileLoad, problem: &Diagnostic, place: &Value, index: usize) -> Value {
     let mut text = problem.message.clone();
     if let Some(help) = &problem.help {
@@ -100,7 +100,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// A path as a URI: relative to the working directory where it is below it, as scanners want it.
+/// A path as a URI: relative to the working directory if possible, as scanners expect.
 fn uri(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
@@ -116,7 +116,7 @@ fn uri(path: &Path) -> String {
     if below.is_absolute() { format!("file:///{path}") } else { path }
 }
 
-/// Everything but what a URI's path may hold is written in percents.
+/// Percent-encodes characters that a URI path cannot contain.
 fn escaped(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for byte in name.bytes() {

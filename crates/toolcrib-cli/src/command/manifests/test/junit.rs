@@ -1,4 +1,4 @@
-//! `JUnit` XML, the report that build servers read: a suite per file, a case per test.
+//! Writes `JUnit` XML for build servers: one suite per file, one case per test.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ fn case(test: &TestReport, xml: &mut String) {
         }
         TestOutcome::Failed(failures) => {
             xml.push_str(">\n");
-            // One element: what reads these reports shows the first.
+            // A single element, since readers of these reports show only the first.
             let what: Vec<&str> = failures.iter().map(|failure| failure.what).collect();
             let told: Vec<String> = failures
                 .iter()
@@ -84,7 +84,7 @@ fn case(test: &TestReport, xml: &mut String) {
     }
 }
 
-/// Text as XML may hold it, in attributes too: characters that no XML can hold are replaced.
+/// Escapes text for XML, also in attributes; characters that XML cannot contain are replaced.
 fn escaped(text: &str) -> String {
     let mut xml = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! `toolcrib test`: runs the tests that stand in manifests.
+//! `toolcrib test`: runs the tests in manifests.
 
 mod junit;
 mod report;
@@ -63,7 +63,7 @@ pub(in crate::command) fn run(options: &Options, own: &TestCommand) -> anyhow::R
     screen::absent(&started.config.manifests.absent());
     let broken = broken(&started.manifests);
     let chosen = chosen(&started.manifests, &own.tool)?;
-    // A file of nothing but other MCP servers has nothing to test.
+    // A file that declares only other MCP servers has nothing to test.
     let testable = !chosen.is_empty() || started.manifests.files().upstreams().next().is_none();
     let mut how = TestOptions::default();
     how.mock = own.mock;
@@ -71,7 +71,7 @@ pub(in crate::command) fn run(options: &Options, own: &TestCommand) -> anyhow::R
     let begun = Instant::now();
     let reports = runtime::block_on(async {
         let reports = tokio::select! {
-            // Dropping them ends what they started.
+            // Dropping the tests ends what they have started.
             () = stop::requested() => None,
             reports = run_tests(started.crib.executor(), chosen, how) => Some(reports),
         };
@@ -91,14 +91,14 @@ pub(in crate::command) fn run(options: &Options, own: &TestCommand) -> anyhow::R
     if own.output.json {
         screen::json(&report.to_value())?;
     } else {
-        // What is wrong with a file is told first: its tests did not run.
+        // Report broken files first: their tests did not run.
         screen::diagnostics(started.manifests.files(), |found| found.severity == Severity::Error);
         report.print()?;
     }
     Ok(if report.failed() { Exit::Failure } else { Exit::Success })
 }
 
-/// How many files have errors, so that their tests are nowhere.
+/// The number of broken files, whose tests are unknown.
 fn broken(manifests: &Manifests) -> usize {
     let files = manifests.files();
     files.unreadable.iter().chain(&files.files).filter(|file| file.loaded.has_errors()).count()

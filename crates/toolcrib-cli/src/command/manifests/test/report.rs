@@ -1,4 +1,4 @@
-//! What became of tests, for people and for programs.
+//! The results of tests, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,21 +11,21 @@ use toolcrib::manifest_tests::{Failure, TestOutcome, TestReport};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
 use crate::terminal_approver::visible;
 
-/// More lines of what came than this are not shown.
+/// The maximum number of lines of actual output that are shown.
 const SHOWN_LINES: usize = 40;
 
-/// A reason for which so many tests were skipped is told once, behind all of them.
+/// If this many tests were skipped for one reason, the reason is printed once at the end.
 const REPEATED_MIN: usize = 5;
 
-/// What became of all tests.
+/// The results of all tests.
 pub(super) struct Report {
     pub(super) tests: Vec<TestReport>,
     pub(super) duration: Duration,
-    /// Files with errors, whose tests did not run.
+    /// The number of broken files, whose tests did not run.
     pub(super) broken: usize,
     /// Whether skipped tests fail.
     strict: bool,
-    /// Whether it is a failure that there is no test.
+    /// Whether it is a failure if there are no tests.
     wants_tests: bool,
 }
 
@@ -39,7 +39,7 @@ impl Report {
         Self { tests, duration, broken, strict, wants_tests: false }
     }
 
-    /// Lets it fail, or not, that there is no test.
+    /// Sets whether it is a failure if there are no tests.
     pub(super) fn wants_tests(self, wants_tests: bool) -> Self {
         Self { wants_tests, ..self }
     }
@@ -51,7 +51,7 @@ impl Report {
         failed > 0 || self.broken > 0 || self.strict && skipped > 0 || none
     }
 
-    /// How many passed, failed and were skipped.
+    /// The numbers of passed, failed and skipped tests.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
         let counted = |wanted: fn(&TestOutcome) -> bool| {
             self.tests.iter().filter(|test| wanted(&test.outcome)).count()
@@ -63,7 +63,7 @@ impl Report {
         )
     }
 
-    /// The reasons that several tests were skipped for, each with their number: such a reason is told once.
+    /// The reasons for which several tests were skipped, with the number of tests.
     fn repeated_reasons(&self) -> BTreeMap<&str, usize> {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         for test in &self.tests {
@@ -88,7 +88,7 @@ impl Report {
         })
     }
 
-    /// Prints a line per test, what failed in full, and the sums.
+    /// Prints one line per test, failures in full, and the totals.
     pub(super) fn print(&self) -> anyhow::Result<()> {
         let mut text = String::new();
         let mut tool = None;
@@ -160,13 +160,14 @@ fn print_test(report: &TestReport, repeated: &BTreeMap<&str, usize>, text: &mut 
     };
 }
 
-/// What was expected beside what came: `-` is expected and missing, `+` came and was not expected.
+/// Compares expected and actual values: `-` marks expected lines that are missing, `+` unexpected
+/// lines.
 fn difference(failure: &Failure, text: &mut String) {
     let Failure { what, expected, got, .. } = failure;
     let _ = writeln!(text, "           {STRONG}{what}{STRONG:#}");
     let mut lines = Vec::new();
     match *what {
-        // Both are the same kind of thing, line by line.
+        // Both have the same kind of lines.
         "argv" | "data" | "body" => {
             for change in TextDiff::from_lines(expected, got).iter_all_changes() {
                 let sign = match change.tag() {
@@ -177,7 +178,7 @@ fn difference(failure: &Failure, text: &mut String) {
                 lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
             }
         }
-        // A part was looked for: all of what came is beside it.
+        // Only a part was expected, so show the whole actual value beside it.
         _ => {
             lines.extend(expected.lines().map(|line| ('-', line.to_owned())));
             lines.extend(got.lines().map(|line| ('+', line.to_owned())));

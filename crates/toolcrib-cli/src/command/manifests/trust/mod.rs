@@ -1,4 +1,4 @@
-//! `toolcrib trust UNIT[:TOOL]`: vouches for tools that may do more than the workspace allows.
+//! `toolcrib trust UNIT[:TOOL]`: trusts declarations that may do more than the workspace allows.
 
 pub(crate) mod report;
 
@@ -24,7 +24,7 @@ use toolcrib::settings::Config;
 use toolcrib::stores::StateDir;
 use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
 
-use crate::command::manifests::trust::report::Shown;
+use crate::command::manifests::trust::report::TrustReport;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::terminal_approver::{is_yes, visible};
@@ -32,18 +32,18 @@ use crate::{Exit, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib trust                                       list what waits for your word
+  toolcrib trust                                       list what is not trusted yet
   toolcrib trust tools.d/services.yaml                 all tools of a manifest
   toolcrib trust tools.d/services.yaml:restart --yes   one tool, without a question
   toolcrib trust --list
   toolcrib trust --revoke tools.d/services.yaml:restart
 
-A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`, or with grants that
+A manifest cannot grant itself trust: a tool or MCP server with profile `trusted`, or with grants that
 reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
 whose file is outside the manifest's folder and the workspace. The record contains the digest of the
 whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
-with the same state folder notice at once. You are shown everything that the digest covers, the
-text of its scripts (secrets by their names), and what has changed since you last trusted it.
+with the same state folder detect the change at once. The command shows everything that the digest
+covers, the text of scripts (secrets by name), and what has changed since you last trusted it.
 `manifests.trusted` in the config trusts a manifest or a tool whatever its content.")]
 pub(crate) struct TrustOptions {
     /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource [default: list
@@ -66,19 +66,19 @@ pub(crate) struct TrustOptions {
 /// A declaration that needs the operator's trust.
 struct Candidate {
     record: Trusted,
-    /// As the config would name it.
+    /// The name to use in the config.
     label: String,
     wants: Vec<String>,
     /// What it says and runs, line by line.
-    shown: Shown,
-    /// What it could do when it was trusted last, if that was ever so.
-    before: Option<Before>,
-    /// Whether somebody vouches for it already.
+    shown: TrustReport,
+    /// What it could do when it was last trusted, if it ever was.
+    before: Option<EarlierTrust>,
+    /// Whether it is already trusted.
     is_vouched: bool,
 }
 
-/// What was trusted under a name before the definition changed.
-struct Before {
+/// A definition that was trusted under the same name before it changed.
+struct EarlierTrust {
     digest: String,
     shown: Option<String>,
 }
@@ -143,7 +143,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
     Ok(Exit::Success)
 }
 
-/// Fails if servers run with this config, and all of them have another state folder: they would not see the
+/// Fails if all servers that run with this config have another state folder: they would not see the
 /// record.
 fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow::Result<()> {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -169,8 +169,8 @@ fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow
     }
 }
 
-/// Fails where the administrator would make the state folder of a server that runs as another user, who
-/// could not use it then.
+/// Fails if the administrator would create the state folder of a server that runs as another user,
+/// who could then not use it.
 fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<()> {
     let here = Path::new(".");
     let folder = Some(config.folder.as_path()).filter(|folder| !folder.as_os_str().is_empty());
@@ -190,7 +190,7 @@ fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// Asks on the terminal; without one there is nobody to ask.
+/// Asks at the terminal; fails without one.
 fn agreed(number: usize) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         bail!(
@@ -202,7 +202,7 @@ fn agreed(number: usize) -> anyhow::Result<bool> {
     Ok(is_yes(&mut io::stdin().lock())?)
 }
 
-/// A record without the text that was shown.
+/// A record without the displayed text.
 fn record_json(record: &Trusted) -> Value {
     let mut value = json!(record);
     if let Some(fields) = value.as_object_mut() {
@@ -211,14 +211,14 @@ fn record_json(record: &Trusted) -> Value {
     value
 }
 
-/// What will be trusted: what it asks for, what it can do, what has changed since it was trusted last,
-/// and the digest.
+/// Describes a declaration to be trusted: what it requests, what it can do, what has changed since
+/// it was last trusted, and the digest.
 fn page(candidate: &Candidate) -> String {
     let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
     let _ = writeln!(page, "  wants    {}", visible(&candidate.wants.join(", ")));
     page.push_str(candidate.shown.screen());
     let _ = writeln!(page, "  digest   {FAINT}{}{FAINT:#}", candidate.record.digest);
-    if let Some(Before { digest, shown }) = &candidate.before {
+    if let Some(EarlierTrust { digest, shown }) = &candidate.before {
         let _ = writeln!(
             page,
             "  {WARNING}changed{WARNING:#}  since it was trusted as {FAINT}{digest}{FAINT:#}"
@@ -231,12 +231,14 @@ fn page(candidate: &Candidate) -> String {
             Some(_) => {
                 let _ = writeln!(
                     page,
-                    "           nothing of what is shown here: a file may be another than when it was read"
+                    "           nothing of what is shown here: a file may have changed after it was read"
                 );
             }
             None => {
-                let _ =
-                    writeln!(page, "           what it was then is not recorded: see the manifest");
+                let _ = writeln!(
+                    page,
+                    "           the earlier definition is not recorded: see the manifest"
+                );
             }
         }
     }
@@ -247,7 +249,7 @@ fn page(candidate: &Candidate) -> String {
 fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
     let mut is_known = false;
     let (found, units) = declared(config, keeper, &mut |file, name| {
-        let is_named = named(config, file, unit).takes(name);
+        let is_named = name_filter(config, file, unit).takes(name);
         is_known |= is_named;
         is_named
     });
@@ -286,14 +288,14 @@ fn declared(
     (found, files.map(|file| keeper.unit(&file.path.to_string_lossy())).collect())
 }
 
-/// Whether the text names all of a manifest, one name in it, or nothing.
-enum Named<'t> {
+/// Whether the text names a whole manifest, one name in it, or nothing.
+enum NameFilter<'t> {
     All,
     One(&'t str),
     Nothing,
 }
 
-impl Named<'_> {
+impl NameFilter<'_> {
     fn takes(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -303,19 +305,21 @@ impl Named<'_> {
     }
 }
 
-/// A unit is named from the config's folder or from here.
-fn named<'t>(config: &Config, file: &str, text: &'t str) -> Named<'t> {
+/// A unit is named relative to the config's folder or the current folder.
+fn name_filter<'t>(config: &Config, file: &str, text: &'t str) -> NameFilter<'t> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let file = absolute(Path::new(file));
     let is_file = |unit: &str| {
         absolute(Path::new(unit)) == file || absolute(&config.folder.join(unit)) == file
     };
     if is_file(text) {
-        return Named::All;
+        return NameFilter::All;
     }
-    // Addresses of resources have colons, too.
+    // Addresses of resources contain colons, too.
     let mut parts = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
-    parts.find(|(unit, _)| is_file(unit)).map_or(Named::Nothing, |(_, name)| Named::One(name))
+    parts
+        .find(|(unit, _)| is_file(unit))
+        .map_or(NameFilter::Nothing, |(_, name)| NameFilter::One(name))
 }
 
 fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
@@ -324,7 +328,7 @@ fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candi
         record: trusted(Kind::Tool, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: tool_wants(tool, host),
-        shown: Shown::of_tool(tool),
+        shown: TrustReport::of_tool(tool),
         before: before(keeper, Kind::Tool, file, name, &digest),
         is_vouched: is_vouched(tool_trust_decision(tool, &digest, host).as_ref()),
     }
@@ -336,26 +340,26 @@ fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &Runner
         record: trusted(Kind::Upstream, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: upstream_wants(server, host),
-        shown: Shown::of_upstream(server),
+        shown: TrustReport::of_upstream(server),
         before: before(keeper, Kind::Upstream, file, name, &digest),
         is_vouched: is_vouched(upstream_trust_decision(server, &digest, host).as_ref()),
     }
 }
 
-/// Its files are read, and nothing is run.
+/// Files are read, but nothing is run.
 fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
     let (file, name, digest) = (&prompt.origin.file, prompt.name.as_str(), prompt.digest());
     Candidate {
         record: trusted(Kind::Prompt, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: prompt_wants(prompt, host),
-        shown: Shown::of_declared(&prompt.expanded()),
+        shown: TrustReport::of_declared(&prompt.expanded()),
         before: before(keeper, Kind::Prompt, file, name, &digest),
         is_vouched: is_vouched(prompt_trust_decision(prompt, &digest, host).as_ref()),
     }
 }
 
-/// As [`of_prompt`].
+/// Like [`of_prompt`].
 fn of_resource(
     resource: &ResourceDeclaration,
     keeper: &TrustKeeper,
@@ -366,32 +370,32 @@ fn of_resource(
         record: trusted(Kind::Resource, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: resource_wants(resource, host),
-        shown: Shown::of_declared(&resource.expanded()),
+        shown: TrustReport::of_declared(&resource.expanded()),
         before: before(keeper, Kind::Resource, file, name, &digest),
         is_vouched: is_vouched(resource_trust_decision(resource, &digest, host).as_ref()),
     }
 }
 
-/// What was trusted under this name, if its definition was another.
+/// The definition trusted under this name, if it has changed since.
 fn before(
     keeper: &TrustKeeper,
     kind: Kind,
     file: &str,
     name: &str,
     digest: &str,
-) -> Option<Before> {
+) -> Option<EarlierTrust> {
     let new = trusted(kind, file, name, digest);
     let known = keeper.record()?.read().unwrap_or_default();
     let same = known.into_iter().find(|own| own.is_about_the_same(&new))?;
     let Trusted { digest, shown, .. } = same;
-    (digest != new.digest).then_some(Before { digest, shown })
+    (digest != new.digest).then_some(EarlierTrust { digest, shown })
 }
 
 fn is_vouched(word: Option<&TrustDecision>) -> bool {
     !matches!(word, None | Some(TrustDecision::Untrusted { .. }))
 }
 
-/// An entry of an argument vector as its manifest writes it.
+/// An entry of an argument vector as written in the manifest.
 fn shown(entry: &Value) -> String {
     entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
 }
@@ -453,7 +457,7 @@ fn revoke(
     unit: &str,
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let removed = record.remove(|own| named(config, &own.unit, unit).takes(&own.name))?;
+    let removed = record.remove(|own| name_filter(config, &own.unit, unit).takes(&own.name))?;
     if as_json {
         screen::json(&json!({ "revoked": removed }))?;
     } else if removed > 0 {

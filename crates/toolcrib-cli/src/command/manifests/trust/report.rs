@@ -1,4 +1,5 @@
-//! What an operator is shown before trusting a declaration: everything that decides what it can do.
+//! The report that an operator sees before trusting a declaration: everything that decides what it
+//! can do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,28 +20,28 @@ use toolcrib::tool::units::ByteSize;
 
 use crate::terminal_approver::visible;
 
-/// Bytes of one file that are shown.
+/// The number of bytes of a file that are shown.
 const FILE_MAX: usize = 16 * 1024;
 
-/// Bytes of one file that are kept, to show later what has changed in it.
+/// The number of bytes of a file that are recorded, to show changes later.
 const KEPT_MAX: usize = 1024 * 1024;
 
-/// How long a difference is looked for; after that, it is a coarser one.
+/// The time limit for an exact diff; after that, a coarser one is used.
 const DIFF_TIME: Duration = Duration::from_secs(2);
 
-/// Lines for a person, in which nothing is invisible.
+/// Lines for a person, without invisible characters.
 #[derive(Debug, Default)]
-pub(in crate::command) struct Shown {
+pub(in crate::command) struct TrustReport {
     /// Whether files are only named.
     is_brief: bool,
-    /// What is shown: long files are cut.
+    /// The text for the screen, with long files cut.
     screen: String,
-    /// The same with whole files, which is recorded.
+    /// The text with whole files, which is recorded.
     whole: String,
 }
 
-impl Shown {
-    /// What decides what a tool can do.
+impl TrustReport {
+    /// Everything that decides what a tool can do.
     pub(super) fn of_tool(tool: &Declaration) -> Self {
         let mut shown = Self::default();
         shown.program(tool);
@@ -48,20 +49,20 @@ impl Shown {
         shown
     }
 
-    /// What a call of the tool starts or sends, and what confines it, in a few lines.
+    /// What a call of the tool starts or sends, and its confinement, in a few lines.
     pub(in crate::command) fn brief(tool: &Declaration) -> Self {
         let mut shown = Self { is_brief: true, ..Self::default() };
         shown.program(tool);
         match &tool.body {
             DeclaredBody::Command(_) | DeclaredBody::Worker(_) => {}
             DeclaredBody::Http(http) => shown.request(http),
-            DeclaredBody::Client => shown.line("runs", "at the client, which is handed the call"),
+            DeclaredBody::Client => shown.line("runs", "at the client, which receives the call"),
         }
         shown.line("secrets", &tool.needs.secrets.join(", "));
         shown
     }
 
-    /// The same of an MCP server that has the tool.
+    /// The same for a tool of an MCP server.
     pub(in crate::command) fn brief_of_upstream(server: &UpstreamDeclaration) -> Self {
         let mut shown = Self { is_brief: true, ..Self::default() };
         shown.line("calls", &format!("the MCP server `{}`", server.name));
@@ -93,7 +94,7 @@ impl Shown {
         }
     }
 
-    /// A request, with headers and credentials by their names.
+    /// A request; headers and credentials appear by name only.
     fn request(&mut self, http: &HttpSpec) {
         let path = super::shown(&json!(http.url.path));
         let pairs: Vec<String> = http
@@ -119,7 +120,7 @@ impl Shown {
         shown
     }
 
-    /// What decides what an MCP server can do.
+    /// Everything that decides what an MCP server can do.
     pub(super) fn of_upstream(server: &UpstreamDeclaration) -> Self {
         let mut shown = Self::default();
         shown.server(server);
@@ -136,12 +137,12 @@ impl Shown {
         }
     }
 
-    /// The lines as they are shown.
+    /// The text for the screen.
     pub(in crate::command) fn screen(&self) -> &str {
         &self.screen
     }
 
-    /// The lines with whole files.
+    /// The text with whole files.
     pub(super) fn whole(&self) -> &str {
         &self.whole
     }
@@ -151,7 +152,7 @@ impl Shown {
         self.whole.push_str(line);
     }
 
-    /// Everything that the digest covers, a line for each value: secrets are there by their names.
+    /// Everything that the digest covers, one line per value; secrets appear by name.
     fn declares(&mut self, expanded: &Value) {
         self.push("  declares\n");
         for (pointer, value) in fields_of(expanded) {
@@ -163,7 +164,7 @@ impl Shown {
         }
     }
 
-    /// A line, unless there is nothing to say.
+    /// A line, unless the value is empty.
     fn line(&mut self, head: &str, value: &str) {
         if !value.is_empty() {
             self.push(&format!("  {head:<8} {}\n", visible_line(value)));
@@ -201,7 +202,7 @@ impl Shown {
         }
     }
 
-    /// A file's text, as far as it is shown.
+    /// The part of a file's text that is shown.
     fn file(&mut self, path: &Path) {
         let shown = path.display();
         if self.is_brief {
@@ -226,13 +227,13 @@ impl Shown {
     }
 }
 
-/// One argument, between quotes.
+/// One argument in quotes.
 fn quoted(word: &str) -> String {
     format!("{word:?}")
 }
 
-/// An entry of an argument vector: the argument between quotes; one that depends on the call in brackets,
-/// with what it depends on.
+/// An entry of an argument vector: the argument in quotes; if it depends on the call, in brackets
+/// with its condition.
 fn entry(entry: &ArgvEntry) -> String {
     let word = |template: &Template| quoted(&template.to_string());
     match entry {
@@ -245,10 +246,10 @@ fn entry(entry: &ArgvEntry) -> String {
     }
 }
 
-/// Adds the beginning of a file of this length.
+/// Appends the start of a file of this length.
 fn cut(to: &mut String, text: &str, length: u64) {
     for line in text.lines() {
-        // Writing to a text does not fail.
+        // Writing to a String does not fail.
         let _ = writeln!(to, "    | {}", visible(line));
     }
     let left = length.saturating_sub(text.len() as u64);
@@ -262,12 +263,12 @@ fn digest(path: &Path) -> String {
     NamedFile::read(path).digest.unwrap_or_else(|| "unreadable".to_owned())
 }
 
-/// The text in one line.
+/// The text on one line.
 fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
-/// The length of a file and its beginning, if that is text.
+/// The length of a file, and its start if it is text.
 fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
     let found = path.metadata()?;
     if !found.is_file() {
@@ -277,7 +278,7 @@ fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
     File::open(path)?.take(KEPT_MAX as u64).read_to_end(&mut bytes)?;
     let text = match String::from_utf8(bytes) {
         Ok(text) => Some(text),
-        // The cut may be within a character.
+        // The cut may be inside a character.
         Err(error) if error.utf8_error().error_len().is_none() => {
             let end = error.utf8_error().valid_up_to();
             let mut bytes = error.into_bytes();
@@ -289,13 +290,12 @@ fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
     Ok((found.len(), text.filter(|text| !text.contains('\0'))))
 }
 
-/// What has changed since it was trusted last: the lines that are different, with those around them.
+/// The changes since the last trust: changed lines with their context.
 pub(super) fn difference(before: &str, now: &str) -> String {
     lines_between(before, now, "trusted")
 }
 
-/// The lines that are different between two texts, with those around them; `before` is the word for the
-/// first.
+/// A diff of two texts with context; `before` labels the first one.
 pub(in crate::command) fn lines_between(old: &str, now: &str, before: &str) -> String {
     let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, now);
     diff.unified_diff().context_radius(2).header(before, "now").to_string()
@@ -311,7 +311,7 @@ mod tests {
         let path = folder.path().join("run.sh");
         let text = format!("echo \u{1b}[2K\u{202e}é\n{}é", "x".repeat(FILE_MAX - 21));
         std::fs::write(&path, format!("{text}{}", "y".repeat(100))).expect("a script");
-        let mut shown = Shown::default();
+        let mut shown = TrustReport::default();
         shown.file(&path);
         let shown = shown.screen;
         let length = path.metadata().expect("it is").len();

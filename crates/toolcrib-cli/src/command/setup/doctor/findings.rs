@@ -1,19 +1,19 @@
-//! What was looked at, and how it stands with it.
+//! The findings of `toolcrib doctor`.
 
-/// How it stands with a thing.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is as promised.
+pub(super) enum FindingLevel {
+    /// It is as it should be.
     Good,
-    /// It is worth knowing.
+    /// Worth knowing.
     Note,
-    /// It works, but less than it could, or less safely.
+    /// It works, but with restrictions or less safely.
     Warning,
     /// It does not work, or a promise does not hold.
     Failure,
 }
 
-impl Verdict {
+impl FindingLevel {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -24,20 +24,20 @@ impl Verdict {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) section: &'static str,
     pub(super) about: &'static str,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FindingLevel,
     pub(super) says: String,
-    /// What to do.
+    /// What to do about it.
     pub(super) help: Option<&'static str>,
-    /// What a program said about it, line by line.
+    /// The output of a program about it, line by line.
     pub(super) lines: Vec<String>,
 }
 
-/// What was found so far.
+/// All findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     section: &'static str,
@@ -49,17 +49,22 @@ impl Findings {
         self.section = section;
     }
 
-    pub(super) fn add(&mut self, about: &'static str, verdict: Verdict, says: impl Into<String>) {
+    pub(super) fn add(
+        &mut self,
+        about: &'static str,
+        verdict: FindingLevel,
+        says: impl Into<String>,
+    ) {
         let (section, says) = (self.section, says.into());
         self.list.push(Finding { section, about, verdict, says, help: None, lines: Vec::new() });
     }
 
     pub(super) fn good(&mut self, about: &'static str, says: impl Into<String>) {
-        self.add(about, Verdict::Good, says);
+        self.add(about, FindingLevel::Good, says);
     }
 
     pub(super) fn note(&mut self, about: &'static str, says: impl Into<String>) {
-        self.add(about, Verdict::Note, says);
+        self.add(about, FindingLevel::Note, says);
     }
 
     pub(super) fn warn(
@@ -68,7 +73,7 @@ impl Findings {
         says: impl Into<String>,
         help: &'static str,
     ) {
-        self.add(about, Verdict::Warning, says);
+        self.add(about, FindingLevel::Warning, says);
         self.help(help);
     }
 
@@ -78,14 +83,14 @@ impl Findings {
         says: impl Into<String>,
         help: &'static str,
     ) {
-        self.add(about, Verdict::Failure, says);
+        self.add(about, FindingLevel::Failure, says);
         self.help(help);
     }
 
-    /// A warning or a failure, as the verdict says.
+    /// Adds a warning or a failure, depending on the verdict.
     pub(super) fn trouble(
         &mut self,
-        verdict: Verdict,
+        verdict: FindingLevel,
         about: &'static str,
         says: impl Into<String>,
         help: &'static str,
@@ -100,14 +105,14 @@ impl Findings {
         }
     }
 
-    /// Adds what a program said to what was found last.
+    /// Adds a program's output to the last finding.
     pub(super) fn lines(&mut self, lines: Vec<String>) {
         if let Some(last) = self.list.last_mut() {
             last.lines = lines;
         }
     }
 
-    pub(super) fn count(&self, verdict: Verdict) -> usize {
+    pub(super) fn count(&self, verdict: FindingLevel) -> usize {
         self.list.iter().filter(|finding| finding.verdict == verdict).count()
     }
 }

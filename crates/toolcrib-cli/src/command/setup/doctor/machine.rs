@@ -1,4 +1,5 @@
-//! The machine: what is needed to end what tools start, and what of the profiles it enforces.
+//! The machine: whether processes of tools can be ended, and which parts of confinement profiles
+//! are enforced.
 
 use std::fs;
 use std::time::Duration;
@@ -10,21 +11,21 @@ use toolcrib_sandbox::{
 
 use super::findings::Findings;
 
-/// The oldest kernel whose processes can be held by a descriptor.
+/// The oldest kernel with usable pidfds.
 const KERNEL: (u32, u32) = (5, 4);
 
-/// How long a program that does nothing may take, on a busy machine.
-const TRIAL: Duration = Duration::from_secs(10);
+/// How long a program that does nothing may take on a busy machine.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What promises depend on.
+/// The properties of the machine that promises depend on.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// Whether a process can be held by a descriptor, if one is started.
+    /// Whether a started process can be controlled through a pidfd.
     pub(super) holds_processes: bool,
-    /// Whether a server can keep what it knows from other programs of its user.
+    /// Whether a server can protect its memory from other programs of its user.
     pub(super) closes_to_others: bool,
     pub(super) is_root: bool,
-    /// What holds programs under these profiles, or why none can be started.
+    /// What confines programs under these profiles, or why none can be started.
     pub(super) pure: Result<Enforced, String>,
     pub(super) workspace: Result<Enforced, String>,
 }
@@ -45,9 +46,8 @@ pub(super) fn look(findings: &mut Findings) -> Machine {
 
 /// A system on which no program is started.
 pub(super) fn without_programs(findings: &mut Findings) -> Machine {
-    let why = "no program is started on this system, which has nothing to hold it by";
-    let help =
-        "tools that are compiled in work, those of files too; run the others on Linux (glibc)";
+    let why = "no program is started on this system, because it could not be ended safely";
+    let help = "compiled-in tools and file tools work; run the others on Linux (glibc)";
     findings.fail("programs", why, help);
     let none = || Err(why.to_owned());
     Machine {
@@ -78,7 +78,7 @@ fn kernel(findings: &mut Findings) -> bool {
 
 fn process_table(findings: &mut Findings) {
     if fs::read("/proc/self/environ").is_ok() {
-        findings.good("processes", "/proc is readable: what leaves its process group is found");
+        findings.good("processes", "/proc is readable: processes that leave their group are found");
     } else {
         findings.fail(
             "processes",
@@ -111,48 +111,49 @@ fn user(findings: &mut Findings) -> bool {
     match effective {
         Some("0") => findings.warn(
             "user",
-            "this is root, and so is every trusted program; confined ones lose its capabilities",
+            "the server would be root, and so would every trusted program; confined programs lose root's capabilities",
             "run the server as a user with few rights",
         ),
         Some(id) => findings.good("user", format!("not root (user id {id})")),
-        None => findings.note("user", "the user cannot be told here"),
+        None => findings.note("user", "the user cannot be determined here"),
     }
     effective == Some("0")
 }
 
-/// What holds of a profile, found out by starting a program that does nothing under it.
+/// Tests how far a profile is enforced, by starting a program under it that does nothing.
 fn confinement(profile: Profile, findings: &mut Findings) -> Result<Enforced, String> {
     let about = profile.as_str();
     let confinement = Confinement::new(profile).require(Require::BestEffort);
-    let why = match run_blocking(Command::new("true").confine(confinement), TRIAL) {
+    let why = match run_blocking(Command::new("true").confine(confinement), TRIAL_TIMEOUT) {
         Ok(finished) => {
-            held(about, &finished.enforced, findings);
+            report_enforcement(about, &finished.enforced, findings);
             return Ok(finished.enforced);
         }
         Err(error @ SpawnError::NoHelper { .. }) => error.to_string(),
-        Err(error) => format!("no program can be started under it: {error}"),
+        Err(error) => format!("no program can be started under this profile: {error}"),
     };
     let help = "only tools that declare `sandbox: {profile: trusted}` run here";
     findings.fail(about, why.as_str(), help);
     Err(why)
 }
 
-/// Whether a confined program is held to its profile here, and nothing of it outlives its call.
-fn held(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
+/// Reports whether a confined program is confined as declared here, and whether it can outlive its
+/// call.
+fn report_enforcement(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
     let held: Vec<_> = enforced.held().collect();
     let ended = match enforced.processes {
-        KillRung::PidNamespace => "nothing outlives a call (a PID namespace)",
-        KillRung::Cgroup => "nothing outlives a call (a control group)",
-        KillRung::SealedGroup => "nothing outlives a call (a process group that nobody can leave)",
-        KillRung::Subreaper => "what a call leaves behind is found and ended",
-        _ => "what leaves its process group may outlive a call",
+        KillRung::PidNamespace => "no process outlives a call (PID namespace)",
+        KillRung::Cgroup => "no process outlives a call (control group)",
+        KillRung::SealedGroup => "no process outlives a call (sealed process group)",
+        KillRung::Subreaper => "processes that a call leaves behind are found and ended",
+        _ => "processes that leave their group may outlive a call",
     };
-    let says = format!("the kernel holds programs to it ({}); {ended}", held.join(", "));
+    let says = format!("the kernel enforces it ({}); {ended}", held.join(", "));
     if !enforced.is_complete() {
         findings.warn(
             about,
             format!(
-                "held to: {}; not held: {}; {ended}",
+                "enforced: {}; not enforced: {}; {ended}",
                 held.join(", "),
                 enforced.missing.join("; ")
             ),

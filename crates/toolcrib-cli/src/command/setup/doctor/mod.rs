@@ -1,4 +1,4 @@
-//! `toolcrib doctor`: what this machine offers, and which promises do not hold here and why.
+//! `toolcrib doctor`: what this machine can enforce, and which promises do not hold here and why.
 
 mod findings;
 mod machine;
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde_json::{Value, json};
 
-use findings::{Finding, Findings, Verdict};
+use findings::{Finding, FindingLevel, Findings};
 use promises::Promise;
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
@@ -25,9 +25,9 @@ use crate::{Exit, startup};
   toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
   toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
 
-It runs no tool and no command for a secret, and leaves nothing behind. Of other MCP servers it tells what
-the servers that run with this config say; with --connect it starts or connects to each, with the secrets
-that it needs. Exit code 1: something fails.")]
+Doctor runs no tools and no commands for secrets, and leaves nothing behind. The state of other MCP servers
+comes from the servers that run with this config; with --connect, doctor starts or connects to each of them,
+with the secrets that it needs. Exit code 1: at least one check failed.")]
 pub(crate) struct DoctorOptions {
     #[command(flatten)]
     connect: ConnectChoice,
@@ -48,13 +48,17 @@ pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow:
             upstreams::look(options, own.connect.connect, &mut findings);
             promises::promises(&machine, Some(loaded.config()))
         }
-        // What is wrong, and where, is on standard error.
+        // Standard error already names the errors and their positions.
         Err(error) => {
-            findings.fail("config", format!("{error:#}"), "nothing starts with these");
+            findings.fail(
+                "config",
+                format!("{error:#}"),
+                "servers and calls do not start with these settings",
+            );
             promises::promises(&machine, None)
         }
     };
-    let failed = findings.count(Verdict::Failure) > 0;
+    let failed = findings.count(FindingLevel::Failure) > 0;
     if own.output.json {
         let records: Vec<Value> = findings.list.iter().map(record).collect();
         let promises: Vec<Value> = promises.iter().map(Promise::to_value).collect();
@@ -76,7 +80,7 @@ fn record(finding: &Finding) -> Value {
     })
 }
 
-/// Where the text of a finding begins.
+/// The column in which the text of a finding starts.
 const INDENT: usize = 11;
 
 fn page(findings: &Findings, promises: &[Promise]) -> String {
@@ -89,10 +93,10 @@ fn page(findings: &Findings, promises: &[Promise]) -> String {
         }
         let word = format!("{:<8}", finding.verdict.as_str());
         let word = match finding.verdict {
-            Verdict::Good => word,
-            Verdict::Note => format!("{FAINT}{word}{FAINT:#}"),
-            Verdict::Warning => format!("{WARNING}{word}{WARNING:#}"),
-            Verdict::Failure => format!("{ERROR}{word}{ERROR:#}"),
+            FindingLevel::Good => word,
+            FindingLevel::Note => format!("{FAINT}{word}{FAINT:#}"),
+            FindingLevel::Warning => format!("{WARNING}{word}{WARNING:#}"),
+            FindingLevel::Failure => format!("{ERROR}{word}{ERROR:#}"),
         };
         let about = finding.about;
         let says = screen::folded(&finding.says, INDENT + about.len() + 2, INDENT);
@@ -107,7 +111,8 @@ fn page(findings: &Findings, promises: &[Promise]) -> String {
         }
     }
     promises::page(promises, &mut page);
-    let failures = count(findings.count(Verdict::Failure), "failure");
-    let _ = writeln!(page, "\n{failures}, {}", count(findings.count(Verdict::Warning), "warning"));
+    let failures = count(findings.count(FindingLevel::Failure), "failure");
+    let _ =
+        writeln!(page, "\n{failures}, {}", count(findings.count(FindingLevel::Warning), "warning"));
     page
 }

@@ -1,4 +1,4 @@
-//! The promises of SECURITY.md, and how each stands on this machine with these settings.
+//! The promises of SECURITY.md, and whether each holds on this machine with these settings.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use toolcrib_sandbox::KillRung;
 use super::machine::Machine;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 
-/// In the words and the order of SECURITY.md.
+/// The text and order of SECURITY.md.
 const PROMISES: [&str; 12] = [
     "No built-in file tool reads, writes, lists, deletes or tests anything outside its \
      project, even while other programs rename things in it.",
@@ -44,17 +44,17 @@ const PROMISES: [&str; 12] = [
      what another needs.",
 ];
 
-/// How it stands with a promise here.
+/// Whether a promise holds here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
+enum PromiseState {
     Holds,
     InPart,
     DoesNotHold,
-    /// The settings it depends on cannot be used.
+    /// The settings that it depends on cannot be used.
     Unknown,
 }
 
-impl Stands {
+impl PromiseState {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -65,19 +65,19 @@ impl Stands {
     }
 }
 
-/// One promise, as it stands here.
+/// One promise, as it holds here.
 #[derive(Debug)]
 pub(super) struct Promise {
     number: usize,
     text: &'static str,
-    stands: Stands,
-    /// Why it does not hold, or holds in part only; what it costs where it holds.
+    stands: PromiseState,
+    /// Why it does not hold or holds in part, or what it costs.
     why: Vec<String>,
 }
 
 impl Promise {
-    fn falls_to(&mut self, stands: Stands, why: impl Into<String>) {
-        if self.stands == Stands::Holds || stands == Stands::DoesNotHold {
+    fn downgrade_to(&mut self, stands: PromiseState, why: impl Into<String>) {
+        if self.stands == PromiseState::Holds || stands == PromiseState::DoesNotHold {
             self.stands = stands;
         }
         self.why.push(why.into());
@@ -93,10 +93,10 @@ impl Promise {
     }
 }
 
-/// How all of them stand; without settings that can be used, those that depend on them are unknown.
+/// The state of all promises; those that depend on unusable settings are unknown.
 pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promise> {
     let promise = |(index, text)| {
-        let (stands, why) = (Stands::Holds, Vec::new());
+        let (stands, why) = (PromiseState::Holds, Vec::new());
         Promise { number: index + 1, text, stands, why }
     };
     let mut promises: Vec<Promise> = PROMISES.into_iter().enumerate().map(promise).collect();
@@ -114,25 +114,25 @@ pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promis
             }
             None => {
                 for promise in [servers, names, &mut *secrets, plane] {
-                    promise.falls_to(Stands::Unknown, "the settings cannot be used");
+                    promise.downgrade_to(PromiseState::Unknown, "the settings cannot be used");
                 }
             }
         }
-        fairness.falls_to(
-            Stands::InPart,
+        fairness.downgrade_to(
+            PromiseState::InPart,
             "refusing very large wrong arguments takes more time than their size warrants, and clients share \
              the bounds of stored runs, answers and outputs",
         );
         if !machine.closes_to_others {
-            secrets.falls_to(
-                Stands::InPart,
-                "this system has no way for the server to close itself to other programs of its user",
+            secrets.downgrade_to(
+                PromiseState::InPart,
+                "on this system the server cannot protect its memory from other programs of its user",
             );
         }
         if machine.is_root {
-            secrets.falls_to(
-                Stands::InPart,
-                "the server would be root, as which trusted programs can look into any process",
+            secrets.downgrade_to(
+                PromiseState::InPart,
+                "the server would run as root, and trusted programs as root can inspect any process",
             );
         }
     }
@@ -152,29 +152,28 @@ fn code(machine: &Machine, promise: &mut Promise) {
 
 fn ending(machine: &Machine, promise: &mut Promise) {
     match &machine.workspace {
-        _ if !machine.holds_processes => promise.falls_to(
-            Stands::DoesNotHold,
-            "this kernel cannot hold a process by a descriptor: its number may be another's",
+        _ if !machine.holds_processes => promise.downgrade_to(
+            PromiseState::DoesNotHold,
+            "this kernel has no usable pidfds: a process id may have been reused",
         ),
-        Ok(enforced) if enforced.processes == KillRung::ProcessGroup => promise.falls_to(
-            Stands::InPart,
-            "what leaves its process group is not found: there are no PID namespaces and no control \
+        Ok(enforced) if enforced.processes == KillRung::ProcessGroup => promise.downgrade_to(
+            PromiseState::InPart,
+            "processes that leave their group are not found: there are no PID namespaces and no control \
              groups for this user, and no /proc",
         ),
         Ok(_) => {}
-        Err(error) => promise.why.push(format!("nothing confined is started here: {error}")),
+        Err(error) => promise.why.push(format!("no confined program is started here: {error}")),
     }
 }
 
 fn listening(config: &Config, promise: &mut Promise) {
     let server = &config.server;
     if !server.listen.is_local() {
-        let why =
-            format!("`server.listen` is {}, which others on the network reach", server.listen);
-        promise.falls_to(Stands::InPart, why);
+        let why = format!("`server.listen` is {}, which other machines can reach", server.listen);
+        promise.downgrade_to(PromiseState::InPart, why);
     }
     if server.no_auth {
-        promise.falls_to(Stands::InPart, "`server.no_auth` is set: no token is asked for");
+        promise.downgrade_to(PromiseState::InPart, "`server.no_auth` is set: no token is required");
     }
 }
 
@@ -182,48 +181,52 @@ fn naming(config: &Config, promise: &mut Promise) {
     let said = match config.registry.lock {
         LockMode::Enforce => return,
         LockMode::Warn => {
-            "`registry.lock` is `warn`: what changed over a restart is told, not kept out"
+            "`registry.lock` is `warn`: changes across a restart are reported but not blocked"
         }
-        LockMode::Off => "`registry.lock` is `off`: over a restart whoever sorts first has a name",
+        LockMode::Off => {
+            "`registry.lock` is `off`: after a restart, a contested name goes to the first source in sort order"
+        }
     };
-    promise.falls_to(Stands::InPart, said);
+    promise.downgrade_to(PromiseState::InPart, said);
 }
 
 fn hiding(config: &Config, promise: &mut Promise) {
     match config.mask() {
-        Ok(mask) if !mask.ignored().is_empty() => promise.falls_to(
-            Stands::InPart,
-            "secrets of less than 4 bytes are not masked, and there are such ones",
+        Ok(mask) if !mask.ignored().is_empty() => promise.downgrade_to(
+            PromiseState::InPart,
+            "secrets of less than 4 bytes are not masked, and at least one is that short",
         ),
         Ok(_) => {}
-        Err(error) => promise.falls_to(Stands::DoesNotHold, format!("{error}, so nothing starts")),
+        Err(error) => {
+            promise.downgrade_to(PromiseState::DoesNotHold, format!("{error}, so nothing starts"))
+        }
     }
 }
 
 fn withholding(config: &Config, promise: &mut Promise) {
     if !config.manifests.trusted.is_empty() {
         let why = "`manifests.trusted` names programs with the server's own rights: they can change anything";
-        promise.falls_to(Stands::InPart, why);
+        promise.downgrade_to(PromiseState::InPart, why);
     }
 }
 
-/// Where the text of a promise begins.
+/// The column in which the text of a promise starts.
 const INDENT: usize = 19;
 
-/// All of them, a paragraph each.
+/// All promises, one paragraph each.
 pub(super) fn page(promises: &[Promise], page: &mut String) {
     let _ = writeln!(page, "{STRONG}Promises{STRONG:#}");
     for promise in promises {
         let word = match promise.stands {
-            Stands::Holds => "holds".to_owned(),
-            Stands::InPart => format!("{WARNING}holds in part{WARNING:#}"),
-            Stands::DoesNotHold => format!("{ERROR}does not hold{ERROR:#}"),
-            Stands::Unknown => format!("{FAINT}unknown{FAINT:#}"),
+            PromiseState::Holds => "holds".to_owned(),
+            PromiseState::InPart => format!("{WARNING}holds in part{WARNING:#}"),
+            PromiseState::DoesNotHold => format!("{ERROR}does not hold{ERROR:#}"),
+            PromiseState::Unknown => format!("{FAINT}unknown{FAINT:#}"),
         };
         let shown = match promise.stands {
-            Stands::Holds => 5,
-            Stands::Unknown => 7,
-            Stands::InPart | Stands::DoesNotHold => 13,
+            PromiseState::Holds => 5,
+            PromiseState::Unknown => 7,
+            PromiseState::InPart | PromiseState::DoesNotHold => 13,
         };
         let blank = INDENT - 5 - shown;
         let text = screen::folded(promise.text, INDENT, INDENT);
@@ -248,7 +251,7 @@ mod tests {
         let config = Config::default();
         let stood = promises(&machine, Some(&config));
         let fallen: Vec<_> =
-            stood.iter().filter(|promise| promise.stands != Stands::Holds).collect();
+            stood.iter().filter(|promise| promise.stands != PromiseState::Holds).collect();
         let numbers: Vec<_> = fallen.iter().map(|promise| promise.number).collect();
         assert_eq!(numbers, [8, 9, 12], "the lock only warns, and a process is open to others");
         for number in [3, 4] {

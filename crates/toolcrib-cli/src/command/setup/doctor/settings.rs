@@ -1,4 +1,4 @@
-//! Settings: what they name is there, and is as private as it has to be.
+//! Checks that the paths in the settings exist and have safe permissions.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use toolcrib::servers::{ControlPlace, running_servers};
 use toolcrib::settings::{Config, LoadedConfig, State};
 use toolcrib::stores::{StateDir, foreign_entry};
 
-use super::findings::{Findings, Verdict};
+use super::findings::{FindingLevel, Findings};
 
 pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     let config = loaded.config();
@@ -35,7 +35,7 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
 
 fn file(loaded: &LoadedConfig, findings: &mut Findings) {
     let Some(path) = loaded.file() else {
-        findings.note("config", "no file: the built-in defaults hold");
+        findings.note("config", "no file: the built-in defaults apply");
         return;
     };
     let holds_token = matches!(loaded.origin(&["server", "token"]), Origin::File { .. })
@@ -44,13 +44,13 @@ fn file(loaded: &LoadedConfig, findings: &mut Findings) {
     match mode(path) {
         Some(mode) if mode & 0o022 != 0 => findings.warn(
             "config",
-            format!("others may write to {shown} (mode {mode:03o}), and decide what runs"),
-            "take the right away: chmod go-w",
+            format!("others may write to {shown} (mode {mode:03o}), and so decide what runs"),
+            "remove the permission: chmod go-w",
         ),
         Some(mode) if mode & 0o044 != 0 && holds_token => findings.warn(
             "config",
             format!("others may read {shown} (mode {mode:03o}), and it holds the server's token"),
-            "take the right away: chmod go-r; or set TOOLCRIB_TOKEN instead",
+            "remove the permission: chmod go-r; or set TOOLCRIB_TOKEN instead",
         ),
         _ => findings.good("config", format!("{shown} is in order")),
     }
@@ -60,12 +60,12 @@ fn workspace(root: &Path, findings: &mut Findings) {
     if root.is_dir() {
         findings.good("workspace", format!("commands run in {}", root.display()));
     } else if root.symlink_metadata().is_err() && parent_of(root).is_dir() {
-        findings.good("workspace", format!("{} is made when it is first needed", root.display()));
+        findings.good("workspace", format!("{} will be created on first use", root.display()));
     } else {
         findings.fail(
             "workspace",
             format!("{} is not a directory: command tools cannot start", root.display()),
-            "make it, or set workspace.root",
+            "create it, or set workspace.root",
         );
     }
 }
@@ -85,20 +85,20 @@ fn projects(config: &Config, findings: &mut Findings) {
         } else {
             findings.fail(
                 "projects",
-                format!("{} of {name} is no directory: file tools fail in it", root.display()),
-                "make it, or set another root",
+                format!("{} of {name} is not a directory: file tools fail in it", root.display()),
+                "create it, or set another root",
             );
         }
     }
 }
 
 fn state(state: &State, findings: &mut Findings) {
-    // Without the default folder a program starts, and keeps everything in memory.
-    let trouble = if state.is_default { Verdict::Warning } else { Verdict::Failure };
+    // Without the default folder a program starts and keeps everything in memory.
+    let trouble = if state.is_default { FindingLevel::Warning } else { FindingLevel::Failure };
     let Some(dir) = &state.dir else {
         findings.note(
             "state",
-            "no state folder: long outputs, calls that wait and runs last as long as the program",
+            "no state folder: long outputs, waiting calls and runs are lost when the program ends",
         );
         return;
     };
@@ -108,7 +108,7 @@ fn state(state: &State, findings: &mut Findings) {
             findings.trouble(
                 trouble,
                 "state",
-                format!("{shown} is no directory"),
+                format!("{shown} is not a directory"),
                 "set another state.dir",
             );
         }
@@ -121,31 +121,31 @@ fn state(state: &State, findings: &mut Findings) {
                 );
             } else {
                 let then = if state.is_default {
-                    "a server keeps state in memory, and commands do not find it"
+                    "a server keeps its state in memory, and commands cannot find it"
                 } else {
-                    "nothing that keeps state starts"
+                    "servers and calls do not start"
                 };
                 findings.trouble(
                     trouble,
                     "state",
-                    format!("others may look into {shown} (mode {mode:03o}), so {then}"),
-                    "use a directory of its own, or run chmod 700 on it",
+                    format!("others may read {shown} (mode {mode:03o}), so {then}"),
+                    "use a separate directory, or run chmod 700 on it",
                 );
             }
         }
         Ok(_) if matches!(foreign_entry(dir), Ok(Some(_))) => findings.trouble(
             trouble,
             "state",
-            format!("{shown} holds files, and none of them is state of toolcrib"),
+            format!("{shown} contains files that are not toolcrib's state"),
             "name an empty folder in state.dir, or one that does not exist yet",
         ),
         Ok(_) => match StateDir::check_place(dir).and_then(|()| writable(dir)) {
-            Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
+            Ok(()) => findings.good("state", format!("{shown} is private and writable")),
             Err(error) => findings.trouble(
                 trouble,
                 "state",
                 format!("{shown} cannot be used: {error}"),
-                "give it to the user of the server, or set another state.dir",
+                "change its owner to the server's user, or set another state.dir",
             ),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -154,13 +154,13 @@ fn state(state: &State, findings: &mut Findings) {
             match writable(outer.unwrap_or(Path::new("."))) {
                 Ok(()) => findings.good(
                     "state",
-                    format!("{shown} is made at the first start, for its owner alone"),
+                    format!("{shown} will be created at the first start, for its owner alone"),
                 ),
                 Err(error) => findings.trouble(
                     trouble,
                     "state",
-                    format!("{shown} cannot be made: {error}"),
-                    "make it and give it to the user of the server, or set another state.dir",
+                    format!("{shown} cannot be created: {error}"),
+                    "create it for the server's user, or set another state.dir",
                 ),
             }
         }
@@ -169,7 +169,7 @@ fn state(state: &State, findings: &mut Findings) {
                 trouble,
                 "state",
                 format!("{shown}: {error}"),
-                "give it to the user of the server",
+                "change its owner to the server's user",
             );
         }
     }
@@ -182,12 +182,13 @@ fn control(loaded: &LoadedConfig, findings: &mut Findings) {
             findings.good("control", format!("running servers are found in {place}"));
         }
         Err(why) => {
-            findings.note("control", format!("{why}: status, reload and stats find no server"));
+            findings
+                .note("control", format!("{why}: status, reload and stats cannot find servers"));
         }
     }
 }
 
-/// A file is made and removed: a mode says too little where there are lists of rights.
+/// Creates and removes a file: permission bits do not show access control lists.
 fn writable(dir: &Path) -> io::Result<()> {
     let probe = dir.join(format!(".doctor-{}", std::process::id()));
     OpenOptions::new().write(true).create_new(true).open(&probe)?;
@@ -196,7 +197,7 @@ fn writable(dir: &Path) -> io::Result<()> {
 
 fn audit(file: Option<&Path>, findings: &mut Findings) {
     let Some(file) = file else {
-        findings.note("audit", "no audit.file: nobody writes down who called what");
+        findings.note("audit", "no audit.file: calls are not recorded");
         return;
     };
     let shown = file.display();
@@ -210,14 +211,14 @@ fn audit(file: Option<&Path>, findings: &mut Findings) {
         (Err(error), _) => findings.fail(
             "audit",
             format!("{shown} cannot be written to: {error}"),
-            "give it to the user of the server, or set another audit.file",
+            "change its owner to the server's user, or set another audit.file",
         ),
         (Ok(()), Some(mode)) if mode & 0o077 != 0 => findings.warn(
             "audit",
-            format!("others may use {shown} (mode {mode:03o}), which says who called what"),
-            "take the right away: chmod go=",
+            format!("others may access {shown} (mode {mode:03o}), which records all calls"),
+            "remove the permission: chmod go=",
         ),
-        (Ok(()), _) => findings.good("audit", format!("every call is a line of {shown}")),
+        (Ok(()), _) => findings.good("audit", format!("every call is recorded in {shown}")),
     }
 }
 
@@ -228,17 +229,23 @@ fn secrets(config: &Config, findings: &mut Findings) {
         findings.warn("secrets", missing.to_string(), "tools that need it are unavailable");
     }
     if missing.is_empty() && !config.secrets.is_empty() {
-        findings
-            .good("secrets", "every one is there, as far as can be told without running commands");
+        findings.good(
+            "secrets",
+            "all are available, as far as can be checked without running commands",
+        );
     }
     match config.mask() {
         Ok(mask) if !mask.ignored().is_empty() => findings.warn(
             "secrets",
-            "one or more are too short to be masked in what calls hand out",
+            "at least one is too short to be masked in results",
             "use secrets of 4 bytes or more",
         ),
         Ok(_) => {}
-        Err(error) => findings.fail("secrets", error.to_string(), "nothing starts with these"),
+        Err(error) => findings.fail(
+            "secrets",
+            error.to_string(),
+            "servers and calls do not start with these settings",
+        ),
     }
 }
 
@@ -246,12 +253,12 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
     let server = &loaded.config().server;
     let listen = &server.listen;
     let guard = match (&server.token, server.no_auth) {
-        (_, true) => "no token is asked for".to_owned(),
+        (_, true) => "no token is required".to_owned(),
         (Some(_), _) => match loaded.origin(&["server", "token"]) {
-            Origin::Setting(place) => format!("the token of {place} is asked for"),
-            _ => "the token of the config is asked for".to_owned(),
+            Origin::Setting(place) => format!("the token of {place} is required"),
+            _ => "the token of the config is required".to_owned(),
         },
-        (None, false) => "a new token is made at every start".to_owned(),
+        (None, false) => "a new token is generated at every start".to_owned(),
     };
     match listen.try_out() {
         Ok(()) if server.no_auth && !listen.is_local() => findings.fail(
@@ -261,7 +268,7 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
         ),
         Ok(()) if server.no_auth => findings.warn(
             "server",
-            format!("{listen} is free, and {guard}: every program of this machine may call"),
+            format!("{listen} is free, and {guard}: every program on this machine may call tools"),
             "set server.no_auth to false",
         ),
         Ok(()) => findings.good("server", format!("{listen} is free, and {guard}")),
@@ -271,11 +278,16 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
             match servers.unwrap_or_default().first() {
                 Some(server) => findings.note(
                     "server",
-                    format!("{listen} is taken, and the server {} runs with this config", server.pid),
+                    format!(
+                        "{listen} is in use by the server {}, which runs with this config",
+                        server.pid
+                    ),
                 ),
                 None => findings.warn(
                     "server",
-                    format!("{listen} is taken, and no server runs with this config: another program holds it"),
+                    format!(
+                        "{listen} is in use by another program: no server runs with this config"
+                    ),
                     "end that program, or set another server.listen (or --listen)",
                 ),
             }
@@ -284,7 +296,7 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
     }
 }
 
-/// The rights to a file, if it is there.
+/// The permission bits of a file, if it exists.
 pub(super) fn mode(path: &Path) -> Option<u32> {
     Some(fs::metadata(path).ok()?.permissions().mode() & 0o777)
 }

@@ -1,10 +1,10 @@
-//! Tools: which files are left out, which tools cannot run here, and who may change them.
+//! Checks tools: which files are invalid, which tools cannot run here, and who may change them.
 
 use toolcrib::manifest::Severity;
 use toolcrib::settings::LoadedConfig;
 use toolcrib_sandbox::{Confinement, Profile};
 
-use super::findings::{Findings, Verdict};
+use super::findings::{FindingLevel, Findings};
 use super::settings::mode;
 use crate::options::Options;
 use crate::screen::count;
@@ -15,7 +15,7 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
     for dir in config.manifests.absent() {
         findings.note(
             "manifests",
-            format!("there is no {}: no tools but the built-in ones", dir.display()),
+            format!("{} does not exist: there are only built-in tools", dir.display()),
         );
     }
     for dir in &config.manifests.dirs {
@@ -23,14 +23,14 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
             findings.warn(
                 "manifests",
                 format!("others may write to {} (mode {mode:03o})", dir.display()),
-                "whoever may write there may run programs as the server: chmod go-w",
+                "anybody who may write there can run programs as the server: chmod go-w",
             );
         }
     }
     let started = match startup::without_state(options) {
         Ok(started) => started,
         Err(error) => {
-            findings.fail("start", format!("{error:#}"), "nothing starts like this");
+            findings.fail("start", format!("{error:#}"), "servers and calls do not start");
             return;
         }
     };
@@ -41,7 +41,7 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
             findings.warn(
                 "manifests",
                 format!("others may write to {} (mode {mode:03o})", file.path.display()),
-                "whoever may write it may run programs as the server: chmod go-w",
+                "anybody who may write it can run programs as the server: chmod go-w",
             );
         }
         let mut errors =
@@ -51,7 +51,7 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
             findings.fail(
                 "manifests",
                 format!("{}:{line}:{column}: {}", file.path.display(), first.message),
-                "its tools are left out; `toolcrib check` shows all of it",
+                "its tools are left out; `toolcrib check` shows all errors",
             );
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
         if let Some(reason) = entry.unavailable_reason() {
             findings.add(
                 "tools",
-                Verdict::Warning,
+                FindingLevel::Warning,
                 format!("{} cannot be called: {reason}", entry.name()),
             );
         }
@@ -86,11 +86,10 @@ pub(super) fn look(options: &Options, loaded: &LoadedConfig, findings: &mut Find
     }
 }
 
-/// What decides what the server runs, and whether this machine keeps programs in the workspace from it.
+/// The control plane, and whether this machine protects it from programs in the workspace.
 fn control_plane(started: &Started, findings: &mut Findings) {
     let plane = started.crib.control_plane();
-    let holds =
-        "tools cannot read settings, state and secrets, nor change manifests and what they run";
+    let holds = "tools can neither read settings, state and secrets, nor change manifests and the files they run";
     let root = &started.config.workspace.root;
     let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
     let program = Confinement::new(Profile::Workspace).workspace(&root).control_plane(plane);
@@ -103,7 +102,7 @@ fn control_plane(started: &Started, findings: &mut Findings) {
         Ok(()) => findings.good(
             "control plane",
             format!(
-                "{holds}; {} in the workspace, withheld from programs by mounts",
+                "{holds}; {} in the workspace, hidden from programs by mounts",
                 count(within, "place")
             ),
         ),

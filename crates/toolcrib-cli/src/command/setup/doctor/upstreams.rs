@@ -1,4 +1,4 @@
-//! Other MCP servers: which are down, with what they said last.
+//! Checks other MCP servers: which are down, with their last output.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{runtime, upstream_wait};
 pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
     let started =
         if connect { startup::look(options, true) } else { startup::without_state(options) };
-    // What keeps it from starting was told with the tools.
+    // The reason that it cannot start is reported with the tools.
     let Ok(started) = started else { return };
     let declared = started.manifests.files().upstreams().count();
     if declared == 0 {
@@ -30,11 +30,11 @@ pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
         }
     });
     if let Err(error) = looked {
-        findings.fail("upstreams", format!("{error:#}"), "nothing is known of them");
+        findings.fail("upstreams", format!("{error:#}"), "their state is unknown");
     }
 }
 
-/// What became of the connections of this command.
+/// Reports the connections of this command.
 async fn own(started: &Started, findings: &mut Findings) {
     if let Err(refused) = upstream_wait::connect(started).await {
         findings.fail(
@@ -51,7 +51,7 @@ async fn own(started: &Started, findings: &mut Findings) {
     started.crib.shutdown(Duration::ZERO).await;
 }
 
-/// What the servers that run say of theirs.
+/// Reports the connections of the running servers.
 async fn of_servers(started: &Started, declared: usize, findings: &mut Findings) {
     let statuses = ask_servers::statuses(started).await;
     if statuses.is_empty() {
@@ -71,7 +71,7 @@ async fn of_servers(started: &Started, declared: usize, findings: &mut Findings)
     }
 }
 
-/// How it stands with one, as a server or the connections of this command report it.
+/// Reports one MCP server, according to a server or to this command's connection.
 fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
     let name = fully_visible(record["name"].as_str().unwrap_or_default()).into_owned();
     let of = server.map(|pid| format!(" of the server {pid}")).unwrap_or_default();
@@ -104,7 +104,7 @@ fn tell(server: Option<u32>, record: &Value, findings: &mut Findings) {
         }
         return;
     };
-    // The line of its output that says most.
+    // The most informative line of its output.
     let detail = record["detail"].as_str().map(|line| format!(" ({})", fully_visible(line)));
     let text = format!("{name}{of} is down: {reason}{}", detail.unwrap_or_default());
     findings.warn("upstreams", text, "its tools are unavailable until it is connected");

@@ -1,4 +1,4 @@
-//! `toolcrib call --dry-run`: what a call would do, with nothing run and nobody asked.
+//! `toolcrib call --dry-run`: shows what a call would do, without running it or asking anybody.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use toolcrib::tool::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::terminal_approver::visible;
 
-/// Prints what a call would do; whether it would run.
+/// Prints what a call would do. Returns whether it would run.
 pub(super) fn print(dry: &DryRun, json: bool) -> anyhow::Result<bool> {
     let denied = matches!(dry.verdict, Verdict::Deny { .. });
     if json {
@@ -35,7 +35,7 @@ fn text(dry: &DryRun) -> String {
         Some(Plan::Request(plan)) => request(plan, &mut text),
         Some(Plan::Upstream(plan)) => upstream(plan, &mut text),
         _ if definition.client() => {
-            row(&mut text, "runs", "at the client, which is handed the call");
+            row(&mut text, "runs", "at the client, which receives the call");
         }
         _ => row(&mut text, "runs", "in this process; the tool does not say what it would do"),
     }
@@ -69,7 +69,7 @@ fn command(plan: &CommandPlan, text: &mut String) {
     let argv: Vec<String> = plan.argv.iter().map(|argument| quoted(argument)).collect();
     row(text, "runs", &argv.join(" "));
     match plan.cwd.as_str() {
-        "" => row(text, "in", "a directory of its own, which is gone afterwards"),
+        "" => row(text, "in", "a temporary directory, which is removed afterwards"),
         cwd => row(text, "in", &visible(cwd)),
     }
     if !plan.sandbox.is_empty() {
@@ -87,7 +87,7 @@ fn command(plan: &CommandPlan, text: &mut String) {
         bytes => screen::count(bytes, "byte"),
     };
     if plan.worker {
-        row(text, "as", "a worker that goes on running, started unless it runs already");
+        row(text, "as", "a worker that keeps running; it is started unless it already runs");
         row(text, "is sent", &format!("the call, a line of {sent}"));
     } else {
         row(text, "stdin", &sent);
@@ -103,7 +103,7 @@ fn command(plan: &CommandPlan, text: &mut String) {
     }
 }
 
-/// What a program may use up, if that is bounded.
+/// The resource limits of a program, if there are any.
 fn held_to(limits: &CommandLimits) -> Option<String> {
     let bytes = |bytes: u64| match bytes {
         bytes if bytes > 0 && bytes % (1 << 30) == 0 => format!("{} GiB", bytes >> 30),
@@ -141,7 +141,7 @@ fn upstream(plan: &UpstreamPlan, text: &mut String) {
     row(text, "", "and nothing else: no value of the context");
 }
 
-/// An argument as it would be typed into a shell: each is seen to be one, whatever is in it.
+/// An argument quoted for a shell, so that it is visibly one argument.
 fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -155,7 +155,7 @@ fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<10} {value}");
 }
 
-/// A refusal, as JSON of the same shape as a failed call's error.
+/// A refusal, as JSON in the same form as the error of a failed call.
 pub(super) fn refusal(error: &toolcrib::ToolError, json: bool) -> anyhow::Result<()> {
     if json {
         return screen::json(&serde_json::json!({"error": {

@@ -1,4 +1,4 @@
-//! What a call prints while it runs, for the person at the terminal.
+//! Prints the output of a running call to the person at the terminal.
 
 use std::io::{IsTerminal as _, stderr, stdout};
 
@@ -8,26 +8,26 @@ use toolcrib::tool::Content;
 
 use crate::screen;
 
-/// Shows the output of a call as it comes.
+/// Shows the output of a call as it arrives.
 pub(super) struct LiveScreen {
     events: EventReader,
-    /// Whether the result goes to the terminal as well.
+    /// Whether the result is printed to the terminal as well.
     has_stdout: bool,
-    shown: Shown,
+    shown: ScreenContent,
 }
 
-/// What the terminal shows of a call.
+/// What the terminal has shown of a call.
 #[derive(Default)]
-pub(super) struct Shown {
-    /// Lines of its output.
+pub(super) struct ScreenContent {
+    /// The lines of its output.
     output: String,
-    /// What it said beside that, with the last message at the end.
+    /// Its other messages, with the last one at the end.
     messages: String,
     last: String,
 }
 
-impl Shown {
-    /// Whether the terminal shows all of the text of a result.
+impl ScreenContent {
+    /// Whether the terminal has shown the whole text of a result.
     pub(super) fn is_all_of(&self, text: &str) -> bool {
         let text = text.trim_end_matches('\n');
         let output = self.output.trim_end_matches('\n');
@@ -40,19 +40,23 @@ impl Shown {
 }
 
 impl LiveScreen {
-    /// Watches the calls of a turn, if there is a terminal to show them on. `is_data`: the result is read
-    /// by a program.
+    /// Watches the calls of a turn, if there is a terminal. `is_data` means that a program reads
+    /// the result.
     pub(super) fn watch(options: TurnOptions, is_data: bool) -> (TurnOptions, Option<Self>) {
         if is_data || !stderr().is_terminal() {
             return (options, None);
         }
         let (stream, events) = CallStream::new(&ChannelOptions::default());
-        let screen = Self { events, has_stdout: stdout().is_terminal(), shown: Shown::default() };
+        let screen =
+            Self { events, has_stdout: stdout().is_terminal(), shown: ScreenContent::default() };
         (options.listeners(Listeners::new().with_stream(stream)), Some(screen))
     }
 
-    /// Does the work and shows meanwhile what it prints. Gives what the terminal shows then.
-    pub(super) async fn beside<T>(mut self, work: impl Future<Output = T>) -> (T, Shown) {
+    /// Runs the work and shows its output meanwhile. Returns what the terminal has shown.
+    pub(super) async fn show_during<T>(
+        mut self,
+        work: impl Future<Output = T>,
+    ) -> (T, ScreenContent) {
         let mut work = std::pin::pin!(work);
         let done = loop {
             tokio::select! {
@@ -75,7 +79,7 @@ impl LiveScreen {
         match payload {
             Payload::Output(Content::Text(part)) if self.has_stdout => {
                 self.shown.output.push_str(part);
-                // A terminal that is gone is noticed when the result is printed.
+                // A closed terminal is noticed when the result is printed.
                 let _ = screen::out_part(part);
             }
             Payload::Output(Content::Text(part)) => screen::note(part.trim_end_matches('\n')),

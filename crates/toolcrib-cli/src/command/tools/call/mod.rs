@@ -1,8 +1,8 @@
-//! `toolcrib call NAME`: one call, answered on the terminal.
+//! `toolcrib call NAME`: makes one call and prints its result.
 
 mod dry_run;
+mod failure_report;
 mod live;
-mod told;
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
-use self::live::{LiveScreen, Shown};
+use self::live::{LiveScreen, ScreenContent};
 use crate::could_not_run::ARGUMENTS_ARE_INPUT;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
@@ -60,10 +60,10 @@ pub(crate) struct CallOptions {
     toolset: ToolsetChoice,
 }
 
-/// The id of the one call.
+/// The id of the only call.
 const CALL_ID: &str = "call_1";
 
-/// Why a tool that the client runs cannot be called here.
+/// Why a tool that the client runs cannot be called from the command line.
 const AT_THE_CLIENT: &str =
     "it runs at the client of a server (`client: true`), and the command line has no client";
 
@@ -73,11 +73,12 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
     }
     let started = startup::call(options)?;
     let crib = &started.crib;
-    // Before there is a runtime: whoever waits for a terminal cannot be interrupted inside one.
+    // Read before the runtime exists: a blocking read of a terminal inside it could not be
+    // interrupted.
     let given = given(own)?;
     let answer = runtime::block_on(async {
         let outcome = tokio::select! {
-            // Dropping the call ends what it started.
+            // Dropping the call ends what it has started.
             () = stop::requested() => Ok(None),
             outcome = answered(&started, own, given) => outcome.map(Some),
         };
@@ -92,12 +93,12 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
     Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
 }
 
-/// The result of the call, and what the terminal shows of it already.
+/// The result of the call, and what the terminal has shown of it.
 async fn answered(
     started: &Started,
     own: &CallOptions,
     given: Option<String>,
-) -> anyhow::Result<(ToolResult, Shown)> {
+) -> anyhow::Result<(ToolResult, ScreenContent)> {
     upstream_wait::connect_for(started, &own.name).await?;
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
@@ -109,7 +110,10 @@ async fn answered(
             tool.name()
         ));
         let id = CallId::new(CALL_ID);
-        return Ok((ToolResult::failure(id, tool.name(), error, Duration::ZERO), Shown::default()));
+        return Ok((
+            ToolResult::failure(id, tool.name(), error, Duration::ZERO),
+            ScreenContent::default(),
+        ));
     }
     let operator = terminal_approver::operator(own.yes);
     let options = own.toolset.turn_options(crib)?.approver(operator);
@@ -117,13 +121,13 @@ async fn answered(
     let turn = crib.executor().turn(options);
     let call = turn.call(the_call(&turn, own, given)?);
     Ok(match screen {
-        Some(screen) => screen.beside(call).await,
-        None => (call.await, Shown::default()),
+        Some(screen) => screen.show_during(call).await,
+        None => (call.await, ScreenContent::default()),
     })
 }
 
-/// Shows what the call would do, over tools that nothing is opened for. Only the server that may have
-/// the tool is connected to, and only for its list.
+/// Shows what the call would do, without opening anything. Only the server that may have the tool
+/// is connected, and only to get its list.
 fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let started = startup::plan(options, &own.name)?;
     let given = given(own)?;
@@ -148,7 +152,7 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     Ok(if would_run { Exit::Success } else { Exit::Failure })
 }
 
-/// The call as it was written on the command line.
+/// The call from the command line.
 fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Result<ToolCall> {
     let text = if let Some(text) = given {
         text
@@ -177,14 +181,14 @@ fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Whether somebody meant a positional value to be all arguments: JSON, or standard input.
+/// Whether a positional value was probably meant as all arguments: JSON, or standard input.
 fn is_json_or_dash(pair: &str) -> bool {
     pair == "-" || pair.trim_start().starts_with(['{', '['])
 }
 
 fn print(
     answer: &ToolResult,
-    shown: &Shown,
+    shown: &ScreenContent,
     own: &CallOptions,
     started: &Started,
 ) -> anyhow::Result<()> {
@@ -194,7 +198,7 @@ fn print(
     match answer.error() {
         None if shown.is_all_of(&answer.text()) => {}
         None => screen::out(answer.text())?,
-        Some(error) => told::failure(&own.name, error, &started.manifests),
+        Some(error) => failure_report::failure(&own.name, error, &started.manifests),
     }
     Ok(())
 }

@@ -1,22 +1,23 @@
-//! Names that running servers resolve otherwise than a restart would.
+//! Names that would have another owner after a restart of the running servers.
 
 use serde_json::{Value, json};
 use toolcrib::tool::fully_visible;
 
 use crate::screen::{STRONG, WARNING};
 
-/// One name of one running server.
+/// One name in one running server.
 struct Divergence {
     pid: u32,
     kind: String,
     name: String,
-    /// Who has it there.
+    /// The current owner in that server.
     live: Option<String>,
-    /// Who would have it.
+    /// The owner after a restart.
     fresh: String,
 }
 
-/// What a restart of the running servers would change. This listing shows what it would be afterwards.
+/// What a restart of the running servers would change. This listing shows the state after a
+/// restart.
 pub(super) struct AfterRestart(Vec<Divergence>);
 
 impl AfterRestart {
@@ -35,12 +36,12 @@ impl AfterRestart {
         Self(found)
     }
 
-    /// Whether a running server has another tool of this name than the listed one.
+    /// Whether a running server has another tool with this name than the listed one.
     pub(super) fn concerns(&self, tool: &str) -> bool {
         self.0.iter().any(|own| own.kind == "tool" && own.name == tool)
     }
 
-    /// A line for each name and server.
+    /// One line for each name and server.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|Divergence { pid, kind, name, live, fresh }| {
             let kind = if kind == "tool" { String::new() } else { format!("{kind} ") };
@@ -57,7 +58,7 @@ impl AfterRestart {
         })
     }
 
-    /// As JSON.
+    /// The changes as JSON.
     pub(super) fn records(&self) -> Value {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! `toolcrib list`: what is in the crib.
+//! `toolcrib list`: lists the tools.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ mod after_restart;
 mod catalogue;
 mod names;
 
-use self::names::Names;
+use self::names::OtherDeclarations;
 use crate::command::servers::ask_servers;
 use crate::command::tools::list::after_restart::AfterRestart;
 use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
@@ -23,13 +23,13 @@ use crate::{Exit, runtime, upstream_wait};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib list
-  toolcrib list --all                  also what cannot be called, and why
+  toolcrib list --all                  also tools that cannot be called, with the reasons
   toolcrib list --toolset reader       what `serve --toolset reader` would offer
-  toolcrib list --wide                 with whole descriptions
+  toolcrib list --wide                 do not shorten descriptions
   toolcrib list --json | jq '.tools[].name'
 
-Nothing is started: of other MCP servers it names the tools that are pinned. With --connect they are
-started and waited for, 5 s at most.")]
+Nothing is started: for other MCP servers, their pinned tools are named. With --connect the servers are
+started and asked, each within the `connect_timeout` of its manifest.")]
 pub(crate) struct ListOptions {
     /// Also list unavailable, blocked and shadowed tools and reserved names, each with the reason
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(in crate::command) fn run(options: &Options, own: &ListOptions) -> anyhow::R
     let started = startup::look(options, connect)?;
     if !connect || started.manifests.files().upstreams().next().is_none() {
         let outcome = runtime::block_on(listed(&started, own))?;
-        upstream_wait::say_what_is_pinned(&started);
+        upstream_wait::note_pinned_tools(&started);
         return outcome;
     }
     runtime::block_on(async {
@@ -73,7 +73,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let (available, unavailable): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|entry| entry.unavailable_reason().is_none());
 
-    let names = Names::of(started, &own.toolset)?;
+    let names = OtherDeclarations::of(started, &own.toolset)?;
     let after_restart = AfterRestart::of(&ask_servers::statuses(started).await);
     if own.output.json {
         let mut document = json!({"tools": records(&available)});
@@ -104,7 +104,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     }
     if own.all {
         for line in remarks(&available)
-            .chain(insisted(&available))
+            .chain(unsafe_argv_remarks(&available))
             .chain(withheld(&unavailable, &snapshot))
             .chain(names.lines())
         {
@@ -112,7 +112,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         }
         if tools_differ_from_lock || names.differ_from_lock() {
             screen::note(format!(
-                "{FAINT}What is not as the lock has it: see `toolcrib lock --diff`, accept it with \
+                "{FAINT}Some entries differ from the lock: see `toolcrib lock --diff`, accept them with \
                  `toolcrib lock`{FAINT:#}"
             ));
         }
@@ -123,7 +123,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
             (blocked + names.blocked(), "blocked"),
             (snapshot.conflicts().len() + names.shadowed(), "shadowed"),
             (remarks(&available).count() + names.remarks(), "with a remark"),
-            (insisted(&available).count(), "with `unsafe_argv`"),
+            (unsafe_argv_remarks(&available).count(), "with `unsafe_argv`"),
         ];
         let counts: Vec<_> = counts
             .iter()
@@ -154,7 +154,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// What is to be known of tools that can be called, a line each.
+/// Remarks about tools that can be called, one line each.
 fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
     available.iter().filter_map(|tool| {
         let (name, remark) = (tool.name(), tool.remark.as_deref()?);
@@ -166,8 +166,9 @@ fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Tools in which a value may choose a program or be run, because their author insists; a line each.
-fn insisted(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
+/// Tools in which a value may choose a program or be run, because their manifest says
+/// `unsafe_argv`; one line each.
+fn unsafe_argv_remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
     available.iter().filter_map(|tool| {
         let (name, reason) = (tool.name(), fully_visible(tool.unsafe_argv.as_deref()?));
         let source = tool.source.to_string();
@@ -179,7 +180,7 @@ fn insisted(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What cannot be called, a line each, with the reason.
+/// Tools that cannot be called, with the reason, one line each.
 fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<String> {
     let unavailable = unavailable.iter().map(|tool| {
         let reason = fully_visible(tool.unavailable_reason().unwrap_or_default());
@@ -203,8 +204,8 @@ fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<Stri
     });
     let reserved = snapshot.reserved().iter().map(|reservation| {
         format!(
-            "{WARNING}reserved{WARNING:#} {STRONG}{}{STRONG:#}: {} gave it up, and only another \
-             {} can have it before a restart",
+            "{WARNING}reserved{WARNING:#} {STRONG}{}{STRONG:#}: {} gave it up; until a restart only \
+             another {} can get it",
             reservation.name,
             fully_visible(&reservation.owner.to_string()),
             reservation.owner.layer.as_str()
@@ -244,7 +245,7 @@ fn table(tools: &[&ToolEntry], after_restart: &AfterRestart, wide: bool) -> Stri
         let source = tool.source.origin.as_ref().map_or_else(
             || tool.source.to_string(),
             |origin| match tool.source.layer {
-                // Where in the program's source it is matters to few.
+                // The position in the program's source is rarely of interest.
                 toolcrib::tool::Layer::Native if !wide => tool.source.unit.clone(),
                 toolcrib::tool::Layer::Native => format!("{} {origin}", tool.source.unit),
                 _ => origin.to_string(),
@@ -318,8 +319,8 @@ mod tests {
             [
                 "shadowed ping of upstream github: the name is reserved since manifest a.yaml gave \
                  it up",
-                "reserved ping: manifest a.yaml gave it up, and only another manifest can have it \
-                 before a restart",
+                "reserved ping: manifest a.yaml gave it up; until a restart only another \
+                 manifest can get it",
             ]
         );
         assert_eq!(reserved(&snapshot)[0]["layer"], "manifest");

@@ -10,11 +10,11 @@ use crate::screen::columns::{Columns, gist};
 use crate::screen::{FAINT, STRONG, WARNING};
 use crate::startup::Started;
 
-/// What files declare besides tools.
-pub(super) struct Names(Vec<DeclaredName>);
+/// Declarations in files that are not tools.
+pub(super) struct OtherDeclarations(Vec<DeclaredName>);
 
-impl Names {
-    /// Those of a toolset; other MCP servers are part of each.
+impl OtherDeclarations {
+    /// The declarations of a toolset; other MCP servers belong to every toolset.
     pub(super) fn of(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<Self> {
         let mut names = started.crib.declared_names();
         if let Some(toolset) = toolset.chosen(&started.crib)? {
@@ -27,7 +27,7 @@ impl Names {
         Ok(Self(names))
     }
 
-    /// What clients are offered, a table for each kind that there is.
+    /// What clients are offered, as one table per kind.
     pub(super) fn tables(&self, wide: bool) -> Vec<String> {
         let table = |(kind, head): (Kind, &str)| {
             let mut offered = self.offered(kind).peekable();
@@ -50,7 +50,7 @@ impl Names {
         self.0.iter().filter(move |one| one.kind == kind && one.withheld.is_none())
     }
 
-    /// What is to be known of them, a line each.
+    /// Remarks, one line each.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |one: &DeclaredName| {
             let (word, reason) = match (&one.withheld, &one.remark) {
@@ -73,8 +73,8 @@ impl Names {
         self.0.iter().filter_map(line).collect()
     }
 
-    /// Adds what programs are told: `prompts` and `resources`, where there are any, and with `all` what
-    /// nobody is offered.
+    /// Adds `prompts` and `resources` to the JSON document, if there are any, and with `all` those
+    /// that are withheld.
     pub(super) fn add_to(&self, document: &mut Value, all: bool) {
         for (kind, key) in [(Kind::Prompt, "prompts"), (Kind::Resource, "resources")] {
             let records: Vec<_> = self.offered(kind).map(record).collect();
@@ -89,7 +89,7 @@ impl Names {
         }
     }
 
-    /// How many nobody is offered until the operator trusts them.
+    /// How many are withheld until the operator trusts them.
     pub(super) fn untrusted(&self) -> usize {
         self.0.iter().filter(|one| matches!(one.withheld, Some(Withheld::Untrusted(_)))).count()
     }

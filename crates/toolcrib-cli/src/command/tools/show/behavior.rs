@@ -1,4 +1,4 @@
-//! What a call of a tool runs, under what, how often, and with whose approval.
+//! What a call of a tool runs, its confinement, limits and approval.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use toolcrib::manifest::declaration::{
 use toolcrib::tool::units::HumanDuration;
 use toolcrib::tool::{ToolDefinition, ToolEntry, fully_visible};
 
-use crate::command::manifests::trust::report::Shown;
+use crate::command::manifests::trust::report::TrustReport;
 use crate::screen::{self, STRONG};
 use crate::startup::Started;
 
 /// What declares the tool.
-enum Declared<'a> {
+enum DeclaredBy<'a> {
     Here(&'a Declaration),
     ByServer(&'a UpstreamDeclaration),
-    /// It is compiled in.
+    /// The tool is compiled in.
     InProgram,
 }
 
 /// What a person wants to know before a call.
 pub(super) struct Behavior<'a> {
     definition: &'a ToolDefinition,
-    declared: Declared<'a>,
-    /// The decision that every call gets; none if it depends on the arguments.
+    declared: DeclaredBy<'a>,
+    /// The decision for every call; none if it depends on the arguments.
     verdict: Option<Verdict>,
     timeout: Option<Duration>,
 }
 
-/// The width of the names of rows.
-const NAMES: usize = 8;
+/// The width of the row labels.
+const LABEL_WIDTH: usize = 8;
 
 impl<'a> Behavior<'a> {
     pub(super) fn of(tool: &'a ToolEntry, started: &'a Started) -> Self {
@@ -42,9 +42,9 @@ impl<'a> Behavior<'a> {
         let here = files.declarations().find(|own| Some(&own.origin) == origin);
         let server = files.upstreams().find(|own| Some(&own.origin) == origin);
         let declared = match (here, server) {
-            (Some(own), _) => Declared::Here(own),
-            (None, Some(own)) => Declared::ByServer(own),
-            (None, None) => Declared::InProgram,
+            (Some(own), _) => DeclaredBy::Here(own),
+            (None, Some(own)) => DeclaredBy::ByServer(own),
+            (None, None) => DeclaredBy::InProgram,
         };
         let definition = &tool.definition;
         let timeout = started.crib.executor().config().limit(definition.timeout());
@@ -57,9 +57,9 @@ impl<'a> Behavior<'a> {
         let mut section = format!("\n{STRONG}A call{STRONG:#}\n");
         section.push_str(&self.runs());
         let mut row = |name: &str, value: &str| {
-            let before = NAMES + 3;
+            let before = LABEL_WIDTH + 3;
             let value = screen::folded(&fully_visible(value), before, before);
-            let _ = writeln!(section, "  {name:<NAMES$} {value}");
+            let _ = writeln!(section, "  {name:<LABEL_WIDTH$} {value}");
         };
         row("approval", &self.approval());
         row("timeout", &HumanDuration(self.timeout).to_string());
@@ -86,9 +86,11 @@ impl<'a> Behavior<'a> {
 
     fn runs(&self) -> String {
         match &self.declared {
-            Declared::Here(tool) => Shown::brief(tool).screen().to_owned(),
-            Declared::ByServer(server) => Shown::brief_of_upstream(server).screen().to_owned(),
-            Declared::InProgram => format!("  {:<NAMES$} code of this program\n", "runs"),
+            DeclaredBy::Here(tool) => TrustReport::brief(tool).screen().to_owned(),
+            DeclaredBy::ByServer(server) => {
+                TrustReport::brief_of_upstream(server).screen().to_owned()
+            }
+            DeclaredBy::InProgram => format!("  {:<LABEL_WIDTH$} code of this program\n", "runs"),
         }
     }
 
@@ -103,7 +105,7 @@ impl<'a> Behavior<'a> {
         }
     }
 
-    /// Adds the same to the document for programs.
+    /// Adds the same facts to the JSON document.
     pub(super) fn add_to(&self, document: &mut Value) {
         document["timeout_seconds"] = json!(self.timeout.map(|limit| limit.as_secs_f64()));
         document["approval"] = json!(self.definition.approval().as_str());
@@ -118,7 +120,7 @@ impl<'a> Behavior<'a> {
             Some(other) => json!({"action": "allow", "by": other.by().to_string()}),
         };
         match &self.declared {
-            Declared::Here(tool) => {
+            DeclaredBy::Here(tool) => {
                 let (key, runs, confined) = match &tool.body {
                     DeclaredBody::Command(command) => ("command", json!(command), true),
                     DeclaredBody::Worker(worker) => ("worker", json!(worker), true),
@@ -131,7 +133,7 @@ impl<'a> Behavior<'a> {
                 }
                 document["secrets"] = json!(tool.needs.secrets);
             }
-            Declared::ByServer(server) => {
+            DeclaredBy::ByServer(server) => {
                 let mut of_server = json!({"name": server.name});
                 match &server.transport {
                     UpstreamTransport::Stdio(stdio) => {
@@ -143,7 +145,7 @@ impl<'a> Behavior<'a> {
                 document["runs"] = json!({"server": of_server});
                 document["secrets"] = json!(server.needs.secrets);
             }
-            Declared::InProgram => document["runs"] = json!({"built_in": {}}),
+            DeclaredBy::InProgram => document["runs"] = json!({"built_in": {}}),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib show NAME`: what a tool says about itself, what limits it, and what a call of it runs.
+//! `toolcrib show NAME`: a tool's description, its limits, and what a call runs.
 
 mod behavior;
 
@@ -21,7 +21,7 @@ use behavior::Behavior;
 #[command(after_help = "Examples:
   toolcrib show calculator
   toolcrib show calculator --json | jq .input_schema
-  toolcrib show github_get_issue --connect   ask the MCP server that has it")]
+  toolcrib show github_get_issue --connect   ask the MCP server that has the tool")]
 pub(crate) struct ShowOptions {
     /// The tool's name
     name: String,
@@ -40,7 +40,7 @@ pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::R
         }
         let outcome = shown(&started, own).await;
         if !own.connect.connect {
-            upstream_wait::say_what_is_pinned_of(&started, &own.name);
+            upstream_wait::note_pinned_tool(&started, &own.name);
         }
         crib.shutdown(Duration::ZERO).await;
         outcome
@@ -51,7 +51,7 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     let Some(tool) = snapshot.get(&own.name) else {
-        // A call knows how to answer an unknown name: near names included.
+        // A call of an unknown name already reports similar names.
         let answer = crib.turn().call(ToolCall::new("show", &*own.name, "{}")).await;
         debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
         if own.output.json {
@@ -160,17 +160,17 @@ fn effects(annotations: Annotations) -> String {
     format!("{effect}; {reach}")
 }
 
-/// The command of a shell that prints the text as it is.
+/// A shell command that prints the text unchanged.
 fn printed(text: &str) -> String {
-    // Some shells' `echo` reads backslashes as escapes.
+    // Some shells' `echo` interprets backslash escapes.
     let program = if text.contains('\\') { "printf %s" } else { "echo" };
     format!("{program} '{}'", text.replace('\'', "'\\''"))
 }
 
-/// Where the further lines of an argument begin.
+/// The indentation of further lines of a parameter.
 const INDENT: usize = 6;
 
-/// Each line of a text folded to the width of the terminal.
+/// Each line of a text, folded to the width of the terminal.
 fn lines(text: &str, indent: usize) -> String {
     let folded = text.lines().map(|line| screen::folded(line, indent, indent));
     folded.collect::<Vec<_>>().join("\n")

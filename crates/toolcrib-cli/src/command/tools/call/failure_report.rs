@@ -1,5 +1,5 @@
-//! A failed call, told to the person who made it on the command line. What a tool tells a model ("tell
-//! the user", "use another tool") becomes what that person can do.
+//! Reports a failed call to the person at the command line. Hints that address a model ("tell the
+//! user", "use another tool") are replaced by what that person can do.
 
 use toolcrib::manifests::Manifests;
 use toolcrib::tool::{ErrorKind, ToolError, shown_name};
@@ -8,7 +8,7 @@ use super::super::why;
 use crate::screen::{self, ERROR};
 use crate::terminal_approver::NO_TERMINAL;
 
-/// Marks the hints that a model is to pass on.
+/// Marks hints that a model is to pass on.
 const FOR_THE_USER: &str = "For the user:";
 
 /// Prints why a call failed and what to do.
@@ -27,7 +27,7 @@ pub(super) fn failure(tool: &str, error: &ToolError, manifests: &Manifests) {
     }
 }
 
-/// What somebody at a terminal can do about it.
+/// What a person at a terminal can do about it.
 fn hints(tool: &str, error: &ToolError, manifests: &Manifests) -> Vec<String> {
     let own = error.hints().iter().filter(|hint| !hint.starts_with(FOR_THE_USER));
     match error.kind() {
@@ -54,7 +54,7 @@ fn hints(tool: &str, error: &ToolError, manifests: &Manifests) -> Vec<String> {
         ],
         ErrorKind::Unavailable => {
             let other = own.filter(|hint| !hint.starts_with("Use another tool")).cloned();
-            // A tool that this machine or the operator keeps from being called.
+            // A tool that this machine or the operator prevents from being called.
             let is_of_the_tool = error.hints().iter().any(|hint| hint.starts_with(FOR_THE_USER));
             let why = format!("`{tool}` is unavailable here: `toolcrib why {tool}` says more.");
             other.chain(is_of_the_tool.then_some(why)).collect()

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_decides_how_a_value_reads() {
+    fn the_schema_decides_how_a_value_is_parsed() {
         let arguments =
             pairs(&["path=12", "lines=50", "mode=1", "other=true", "free=a=b"]).unwrap();
         assert_eq!(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_as_they_are_written_or_are_refused() {
+    fn numbers_stay_exact_or_are_refused() {
         let pairs =
             ["lines=123456789012345678901".to_owned(), "rate=0.1000000000000000055".to_owned()];
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_without_equals_sign_or_given_twice_is_a_mistake() {
+    fn a_pair_without_equals_sign_or_given_twice_is_an_error() {
         assert!(pairs(&["path"]).unwrap_err().to_string().contains("key=value"));
         assert!(pairs(&["=x"]).unwrap_err().to_string().contains("no key"));
         assert!(pairs(&["path=a", "path=b"]).unwrap_err().to_string().contains("twice"));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_reader_does_not_see_is_shown() {
+    fn invisible_characters_are_escaped() {
         // Fillers, variation selectors, tags and joiners.
         let text = "a\u{3164}b\u{fe01}c\u{e0100}d\u{e0041}е\u{200d}ж\t\n";
         let shown = r"a\u{3164}b\u{fe01}c\u{e0100}d\u{e0041}е\u{200d}ж\u{9}";

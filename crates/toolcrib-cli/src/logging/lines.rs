@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_log_that_is_not_read_and_what_is_dropped_is_counted() {
+    fn an_unread_log_blocks_nobody_and_dropped_lines_are_counted() {
         let lines = Arc::new(Lines::new(|| Pipe));
         lines.start();
         let started = Instant::now();

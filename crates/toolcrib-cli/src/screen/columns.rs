@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_description_cannot_give_more_the_place_is_cut_at_its_beginning() {
+    fn a_position_is_cut_at_its_start_when_the_description_is_too_short() {
         let heads = ["NAME", "DESCRIPTION", "SOURCE"].map(str::to_owned);
         let place = format!("/a/long/way/{}/tools.d/network.yaml:14", "down/".repeat(10));
         let mut rows =
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_hold_nothing_that_a_terminal_obeys() {
+    fn cells_contain_no_control_characters() {
         let rows = [["a\u{1b}[2K\u{9b}0m\u{202e}b\nc"]].into_iter();
         let table = Columns::new(["NAME"]).rows(rows);
         assert_eq!(table.lines().nth(1), Some(r"a\u{1b}[2K\u{9b}0m\u{202e}b\nc"));

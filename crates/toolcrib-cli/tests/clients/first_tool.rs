@@ -63,7 +63,7 @@ struct Terminal {
 }
 
 #[test]
-fn the_page_about_a_first_tool_shows_what_happens() {
+fn the_first_tool_page_shows_the_actual_output() {
     let Some(clients) = installed::clients() else { return };
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/first-tool.md");
     let mut parts = parts(&fs::read_to_string(&page).unwrap());

@@ -162,7 +162,7 @@ fn every_row_was_tried() {
 }
 
 #[test]
-fn the_rows_of_the_gate_have_every_possible_pair_and_are_few() {
+fn the_covering_array_has_every_possible_pair() {
     let all = all();
     let rows = gate(&all);
     let attacks: std::collections::BTreeSet<_> = all.iter().map(Row::attack).collect();

@@ -55,8 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_before_the_acknowledgement_go_to_that_subscription_only()
-    {
+    async fn changes_before_the_acknowledgement_go_to_that_subscription_only() {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();
         let server = McpServer::new(executor.clone(), McpOptions::default());

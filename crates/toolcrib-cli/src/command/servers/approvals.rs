@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_shows_everything_that_decides() {
+    fn the_page_of_a_waiting_call_is_complete() {
         let call = json!({
             "id": "7f3a", "tool": "remove", "pid": 7,
             "arguments": {"path": "a.txt", "token": "[masked]"}, "injected": {"user": "ada"},

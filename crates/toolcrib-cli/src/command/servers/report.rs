@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_file_without_tools_is_not_said_to_have_none() {
+    fn a_file_without_tools_has_no_tool_count() {
         let file =
             |tools: u64| json!({"files": [{"file": "a.yaml", "state": "live", "tools": tools}]});
         assert_eq!(files_page(&file(0), true), "  live a.yaml\n");

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_given_up_says_who_had_it_who_waits_and_what_a_restart_would_change() {
+    fn why_explains_a_reserved_name() {
         let unit = SourceUnit::new(Layer::Manifest, "a.yaml");
         let mut builder = RegistryBuilder::new();
         builder.declare(&unit, vec![entry(Layer::Manifest, "a.yaml")]).unwrap();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_that_a_restart_would_prefer_is_named() {
+    fn why_names_the_owner_after_a_restart() {
         let mut builder = RegistryBuilder::new();
         let unit = SourceUnit::new(Layer::Manifest, "b.yaml");
         builder.declare(&unit, vec![entry(Layer::Manifest, "b.yaml")]).unwrap();

@@ -38,7 +38,7 @@ fn without_a_terminal_it_is_denied_and_told_how_to_approve() {
 }
 
 #[test]
-fn the_flag_approves_what_is_asked_about_and_not_what_is_denied() {
+fn yes_approves_asked_calls_but_not_denied_ones() {
     let asked = crib(ASK);
     let run = asked.run(&["call", "touch_file", "path=made", "--yes"]);
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -52,7 +52,7 @@ fn the_flag_approves_what_is_asked_about_and_not_what_is_denied() {
 }
 
 #[test]
-fn what_nobody_asks_about_needs_no_flag() {
+fn allowed_calls_need_no_flag() {
     let crib = crib("policy: {on_ask: allow, rules: [{tool: touch_*, action: ask}]}\n");
     assert_eq!(crib.run(&["call", "touch_file", "path=made"]).code, Some(0));
     assert!(touched(&crib));

@@ -113,7 +113,7 @@ tools:
 }
 
 #[test]
-fn a_failed_call_as_json_says_what_kind_of_failure_it_is() {
+fn a_failed_call_as_json_contains_the_error_kind() {
     let crib = Crib::new(&[]);
     let run = crib.run(&["call", "calculator", "expr=1", "--json"]);
     assert_eq!(run.code, Some(1));
@@ -121,7 +121,7 @@ fn a_failed_call_as_json_says_what_kind_of_failure_it_is() {
 }
 
 #[test]
-fn a_wrong_command_line_is_not_a_failed_call() {
+fn a_usage_error_is_not_a_failed_call() {
     let crib = Crib::new(&[]);
     for arguments in [
         &["call", "calculator", "expression"][..],
@@ -157,7 +157,7 @@ tools:
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let crib = Crib::new(&[]);
     let script = format!("{} list --json | head -c 1", env!("CARGO_BIN_EXE_toolcrib"));
     let run = run(assert_cmd::Command::new("bash")
@@ -237,7 +237,7 @@ fn a_tool_that_the_client_runs_is_refused_at_once_on_the_command_line() {
 }
 
 #[test]
-fn a_failed_call_tells_the_person_at_the_terminal_what_to_do() {
+fn a_failed_call_has_hints_for_the_person_at_the_terminal() {
     let crib = Crib::new(&[
         ("a.yaml", "toolcrib: 1\ntols: []\n"),
         ("b.yaml", "toolcrib: 1\ntools:\n  - name: broken_one\n    descripton: x\n"),

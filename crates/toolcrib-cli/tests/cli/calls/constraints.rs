@@ -27,7 +27,7 @@ tools:
 "#;
 
 #[test]
-fn a_rule_that_does_not_hold_refuses_the_call_with_its_message() {
+fn a_violated_rule_refuses_the_call_with_its_message() {
     let crib = Crib::new(&[("logs.yaml", LOGS)]);
     assert_eq!(crib.run(&["check", "--strict"]).code, Some(0));
     assert_eq!(crib.run(&["call", "pod_logs", "lines=500"]).stdout, "500\n");

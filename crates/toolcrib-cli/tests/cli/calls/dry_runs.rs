@@ -88,7 +88,7 @@ fn everything_is_shown_secrets_are_not_and_nothing_happens() {
 }
 
 #[test]
-fn a_tool_with_a_cache_has_a_key_that_stands_for_the_call() {
+fn a_dry_run_shows_the_cache_key() {
     let crib = crib();
     let key = |arguments: &[&str]| {
         let run = crib.run(&[&["call", "days", "--dry-run", "--json"], arguments].concat());
@@ -102,7 +102,7 @@ fn a_tool_with_a_cache_has_a_key_that_stands_for_the_call() {
 }
 
 #[test]
-fn the_json_form_holds_the_same() {
+fn the_json_form_contains_the_same() {
     let crib = crib();
     let run = crib.run(&["call", "days", "--dry-run", "--json"]);
     let json = run.json();
@@ -120,7 +120,7 @@ fn the_json_form_holds_the_same() {
 }
 
 #[test]
-fn what_a_real_call_would_be_refused_for_is_refused() {
+fn a_dry_run_refuses_what_a_call_would_refuse() {
     let crib = crib();
     let run = crib.run(&["call", "login", "user=ada", "pasword=x", "--dry-run"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
@@ -150,7 +150,7 @@ fn what_a_real_call_would_be_refused_for_is_refused() {
 }
 
 #[test]
-fn what_policy_denies_and_what_the_client_runs_is_said() {
+fn a_dry_run_shows_denied_calls_and_client_tools() {
     let crib = crib();
     let run = crib.run(&["call", "pick", "--dry-run"]);
     assert_eq!(run.code, Some(1));

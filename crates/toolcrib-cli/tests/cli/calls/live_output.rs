@@ -142,7 +142,7 @@ fn a_flood_is_shown_in_part_and_costs_no_more_memory() {
 }
 
 #[test]
-fn nothing_is_shown_early_where_a_pattern_may_hide_more_than_a_line() {
+fn live_output_waits_for_multiline_redaction_patterns() {
     let crib = crib();
     let mut server = server(&crib);
     server.send(&called("key_block"));

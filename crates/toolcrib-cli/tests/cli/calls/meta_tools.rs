@@ -52,7 +52,7 @@ fn a_client_with_an_old_list_finds_describes_and_calls_a_new_tool() {
 }
 
 #[test]
-fn what_the_operator_did_not_switch_on_is_not_there() {
+fn disabled_features_are_absent() {
     let crib = Crib::new(&[("greet.yaml", GREET)]);
     let list = crib.run(&["list", "--all"]);
     assert!(list.stdout.contains("greet") && !list.stdout.contains("tool_search"), "{list:?}");
@@ -61,7 +61,7 @@ fn what_the_operator_did_not_switch_on_is_not_there() {
 }
 
 #[test]
-fn a_toolset_hides_from_them_what_it_hides_from_the_client() {
+fn meta_tools_respect_the_toolset() {
     let crib = Crib::new(&[("greet.yaml", GREET)]);
     crib.config("builtins: {meta: true}\ntoolsets: {rest: {exclude: [{names: [greet]}]}}\n");
     let hidden = crib.run(&["call", "tool_call", "name=greet", "--toolset", "rest"]);

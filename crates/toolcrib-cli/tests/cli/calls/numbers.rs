@@ -210,7 +210,7 @@ fn mcp_over_http(
 }
 
 #[test]
-fn numbers_stay_as_they_are_on_the_command_line() {
+fn numbers_stay_exact_on_the_command_line() {
     let crib = crib();
     let answer = crib.call("echo", arguments(), &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -243,7 +243,7 @@ fn numbers_stay_as_they_are_over_http_and_over_restarts() {
 }
 
 #[test]
-fn numbers_stay_as_they_are_over_mcp() {
+fn numbers_stay_exact_over_mcp() {
     let crib = crib();
     let served = serve(&crib);
     for (name, way) in mcp_ways(&served.address) {
@@ -262,7 +262,7 @@ fn numbers_stay_as_they_are_over_mcp() {
 }
 
 #[test]
-fn numbers_stay_as_they_are_on_the_way_to_another_server_and_back() {
+fn numbers_stay_exact_to_another_server_and_back() {
     let far = crib();
     let served = serve(&far);
     let program = env!("CARGO_BIN_EXE_toolcrib");
@@ -345,7 +345,7 @@ tools:
 "#;
 
 #[test]
-fn a_command_gets_no_number_that_its_schema_rules_out_by_its_last_digit() {
+fn numbers_are_validated_to_the_last_digit() {
     let crib = Crib::new(&[("checked.yaml", CHECKED)]);
     crib.config(&format!("state: {{dir: state}}\nserver: {{token: {TOKEN}}}\n"));
     let served = serve(&crib);

@@ -47,7 +47,7 @@ fn a_command_that_ignores_sigterm_and_leaves_children_is_gone_after_its_timeout(
 }
 
 #[test]
-fn a_flood_of_output_is_capped_and_does_not_grow_the_memory() {
+fn output_floods_are_capped_in_bounded_memory() {
     let crib = Crib::new(&[(
         "flood.yaml",
         r#"

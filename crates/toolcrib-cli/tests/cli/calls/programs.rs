@@ -23,7 +23,7 @@ fn bash_runs_in_the_workspace_once_it_is_approved() {
 }
 
 #[test]
-fn settings_of_programs_hold() {
+fn program_settings_take_effect() {
     let crib = Crib::new(&[]);
     crib.config(
         "builtins: {bash: {nonzero_is_error: true, timeout: 1s}}

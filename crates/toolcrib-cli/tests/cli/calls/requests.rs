@@ -101,7 +101,7 @@ fn without_its_secret_a_tool_is_unavailable_and_says_which() {
 }
 
 #[test]
-fn a_service_that_asks_for_time_gets_it() {
+fn retry_after_of_a_service_is_respected() {
     let server = Server::start(|number, _| match number {
         0 => answer("503 Service Unavailable", "retry-after: 1\r\n", "later"),
         _ => answer("200 OK", "content-type: application/json\r\n", r#"{"state": "open"}"#),
@@ -128,7 +128,7 @@ fn a_refusal_of_the_service_reaches_the_model_with_what_to_do() {
 }
 
 #[test]
-fn a_refusal_that_repeats_a_secret_still_says_when_to_come_back() {
+fn a_masked_refusal_still_has_its_retry_delay() {
     let server = Server::start(|_, _| {
         answer("429 Too Many Requests", "retry-after: 3600\r\n", "hunter2-secret asks too often")
     });

@@ -26,7 +26,7 @@ fn a_toolset_is_listed_alone() {
 }
 
 #[test]
-fn what_a_toolset_does_not_allow_is_not_there_to_call() {
+fn tools_outside_the_toolset_cannot_be_called() {
     let crib = crib();
     let good = crib.run(&["call", "calculator", "expression=2+2", "--toolset", "sums"]);
     assert_eq!((good.code, good.stdout.as_str()), (Some(0), "4\n"));

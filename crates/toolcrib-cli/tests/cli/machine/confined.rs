@@ -114,7 +114,7 @@ fn the_upstream_that_new_makes_comes_up() {
 }
 
 #[test]
-fn a_program_that_fails_for_want_of_its_home_or_the_network_is_told_which_key_gives_it() {
+fn a_program_that_lacks_its_home_or_network_gets_a_hint_with_the_key() {
     let without_home = kubectl_example().replace(", pass_env: [HOME]", "");
     let without_network = kubectl_example().replace("workspace+net", "workspace");
     for (manifest, key) in [
@@ -132,7 +132,7 @@ fn a_program_that_fails_for_want_of_its_home_or_the_network_is_told_which_key_gi
 }
 
 #[test]
-fn a_program_that_may_not_open_a_file_is_told_how_it_is_granted() {
+fn a_program_that_cannot_open_a_file_gets_a_hint_about_grants() {
     let crib = Crib::new(&[]);
     let secret = crib.data().join("numbers.csv");
     fs::write(&secret, "1\n").expect("a file");
@@ -203,7 +203,7 @@ fn the_slashes_of_a_secret_at_the_end_of_a_path_stay() {
 }
 
 #[test]
-fn list_show_and_json_name_a_tool_whose_author_insists() {
+fn list_and_show_mark_tools_with_unsafe_argv() {
     let crib = Crib::new(&[(
         "ours.yaml",
         "toolcrib: 1\ntools:\n  - name: run_check\n    description: Run one of our checks. Read-only.\n    \

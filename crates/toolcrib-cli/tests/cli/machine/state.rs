@@ -41,7 +41,7 @@ fn the_rest_of_a_long_output_is_read_by_the_next_run_from_the_state_directory() 
 }
 
 #[test]
-fn looking_around_makes_no_directories() {
+fn inspection_commands_create_no_directories() {
     let crib = Crib::new(&[]);
     crib.config("state: {dir: state}\naudit: {file: audit.jsonl}\n");
     assert_eq!(crib.run(&["list"]).code, Some(0));
@@ -76,7 +76,7 @@ fn the_default_state_folder_is_made_by_calls_and_not_by_looking() {
 }
 
 #[test]
-fn a_default_state_folder_that_cannot_be_used_is_done_without_and_said() {
+fn an_unusable_default_state_folder_is_reported_and_skipped() {
     let crib = Crib::new(&[("story.yaml", STORY)]);
     std::fs::write(crib.state_home(), "a file").expect("written");
     let run = crib.run(&["call", "story"]);
@@ -88,7 +88,7 @@ fn a_default_state_folder_that_cannot_be_used_is_done_without_and_said() {
 }
 
 #[test]
-fn a_default_state_folder_that_others_may_look_into_is_made_private_and_that_is_said() {
+fn a_readable_default_state_folder_is_made_private_with_a_message() {
     use std::os::unix::fs::PermissionsExt as _;
     let crib = Crib::new(&[("story.yaml", STORY)]);
     let folder = crib.home().join("service");
@@ -150,7 +150,7 @@ fn state_directory_of_a_service_is_the_default() {
 }
 
 #[test]
-fn a_first_start_says_that_nothing_is_pinned() {
+fn a_first_start_reports_that_nothing_is_pinned() {
     let crib = Crib::new(&[("story.yaml", STORY)]);
     let start = || {
         let mut command = crib.command(&["mcp"]);
@@ -163,7 +163,7 @@ fn a_first_start_says_that_nothing_is_pinned() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_named_by_its_key() {
+fn unusable_paths_are_reported_with_their_key() {
     let crib = Crib::new(&[]);
     crib.config("audit: {file: no/such/folder/audit.jsonl}\n");
     let run = crib.run(&["call", "calculator", "expression=1"]);

@@ -122,7 +122,7 @@ fn without_landlock_confined_programs_are_refused_and_the_server_says_so() {
 }
 
 #[test]
-fn only_the_config_lets_programs_run_under_what_there_is() {
+fn only_the_config_can_allow_weaker_confinement() {
     if !can_try() {
         return;
     }
@@ -149,7 +149,7 @@ fn only_the_config_lets_programs_run_under_what_there_is() {
 }
 
 #[test]
-fn where_everything_is_enforced_nothing_is_said() {
+fn full_enforcement_causes_no_message() {
     let crib = crib("");
     let health = crib::run(&mut crib.command(&["doctor"])).stdout;
     assert!(!health.contains("not held:"), "{health}");

@@ -153,7 +153,7 @@ fn a_fixed_file_keeps_its_permissions_and_a_link_stays_a_link() {
 }
 
 #[test]
-fn a_directory_of_many_problems_shows_the_worst_and_says_how_many_are_left() {
+fn many_problems_are_limited_to_the_worst_with_a_count() {
     let mut manifests: Vec<(String, String)> = (0..40)
         .map(|number| {
             let text = SECOND.replace("say_hello", &format!("tool_{number}"));
@@ -172,7 +172,7 @@ fn a_directory_of_many_problems_shows_the_worst_and_says_how_many_are_left() {
 }
 
 #[test]
-fn wrong_input_is_told_apart_from_wrong_manifests() {
+fn usage_errors_differ_from_manifest_errors() {
     let crib = Crib::new(&[]);
     let run = crib.run(&["check", "nowhere.yaml"]);
     assert_eq!(run.code, Some(1));
@@ -206,7 +206,7 @@ fn names_of_built_in_tools_are_taken_as_the_config_offers_them() {
 }
 
 #[test]
-fn where_there_are_no_manifests_that_is_said_with_what_to_do() {
+fn missing_manifests_are_reported_with_a_hint() {
     let crib = Crib::new(&[]);
     std::fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
     for command in ["check", "test"] {
@@ -250,7 +250,7 @@ fn a_catalogue_is_checked_and_counted_and_never_loaded() {
 }
 
 #[test]
-fn a_secret_that_a_config_without_secrets_lacks_is_a_warning_and_without_a_config_is_not() {
+fn a_missing_secret_is_a_warning_only_with_a_config() {
     let crib = Crib::new(&[(
         "fetch.yaml",
         "toolcrib: 1\ntools:\n  - name: fetch\n    description: Fetch the state of our service. Read-only.\n    \

@@ -61,7 +61,7 @@ fn the_first_file_keeps_a_name_and_the_second_stays_visible() {
 }
 
 #[test]
-fn where_duplicates_are_errors_nothing_starts_and_both_are_named() {
+fn duplicate_names_in_error_mode_stop_the_start_and_name_both() {
     let crib = Crib::new(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
     crib.config("registry: {on_duplicate: error}\n");
     let run = crib.run(&["list"]);
@@ -115,7 +115,7 @@ fn show_tells_what_a_tool_takes_and_where_it_is_from() {
 }
 
 #[test]
-fn a_config_with_mistakes_names_all_of_them() {
+fn all_errors_of_a_config_are_reported() {
     let crib = Crib::new(&[]);
     std::fs::write(
         crib.path().join("config.yml"),

@@ -40,7 +40,7 @@ fn evil() -> String {
 }
 
 #[test]
-fn a_lock_is_written_once_and_is_then_up_to_date() {
+fn a_written_lock_is_up_to_date() {
     let crib = Crib::new(&[("bye.yaml", BYE), ("hello.yaml", HELLO)]);
     let check = crib.run(&["lock", "--check"]);
     assert_eq!(check.code, Some(1), "nothing was accepted yet");
@@ -265,7 +265,7 @@ fn a_broken_manifest_is_not_locked_away() {
     let run = crib.run(&["lock"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("did you mean `description`?"), "{run:?}");
-    assert!(run.stderr.contains("mend it first"), "{run:?}");
+    assert!(run.stderr.contains("fix it first"), "{run:?}");
     assert_eq!(fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there"), before);
 }
 

@@ -207,7 +207,7 @@ fn a_folder_that_argv_names_is_pinned_by_its_name_only() {
 }
 
 #[test]
-fn a_file_that_is_too_large_to_be_pinned_keeps_the_tool_from_running() {
+fn a_tool_with_a_file_too_large_to_pin_is_blocked() {
     let crib = Crib::new(&[("hello.yaml", &manifest(&json!(["wc", "-c", "large.bin"])))]);
     let large = fs::File::create(crib.path().join("large.bin")).expect("a file");
     large.set_len(64 * 1024 * 1024 + 1).expect("a hole");
@@ -233,7 +233,7 @@ fn a_pinned_shell_script_runs_from_a_copy_and_knows_where_it_is() {
 }
 
 #[test]
-fn a_pinned_program_is_started_in_its_place_and_finds_what_stands_beside_it() {
+fn a_pinned_program_runs_in_its_own_folder_with_its_neighbours() {
     let beside = "import other; print(other.WORD)\n";
     for argv in [json!(["python3", "tools/a.py"]), json!(["tools/a.py"])] {
         let crib = locked(

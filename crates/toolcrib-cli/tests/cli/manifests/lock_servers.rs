@@ -73,7 +73,7 @@ fn a_server_that_says_something_else_is_seen_in_the_lock_and_blocked_until_it_is
         assert!(why.stdout.contains("blocked       it has changed since"), "{why:?}");
         let accept = crib.run(&["accept", "notes_get"]);
         assert_eq!(accept.code, Some(1));
-        assert!(accept.stderr.contains("toolcrib.lock decides about it"), "{accept:?}");
+        assert!(accept.stderr.contains("toolcrib.lock contains it"), "{accept:?}");
         let diff = crib.run(&["lock", "--diff"]).stdout;
         assert_eq!(
             diff,
@@ -123,7 +123,7 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
 }
 
 #[test]
-fn a_server_that_is_not_there_keeps_its_tools_in_the_lock() {
+fn a_missing_server_keeps_its_lock_entries() {
     let crib = locked("warn");
     let before = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there");
     fs::write(crib.data().join("script.json"), "broken").expect("a script");

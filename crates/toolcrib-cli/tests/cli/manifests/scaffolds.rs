@@ -109,7 +109,7 @@ fn an_existing_file_is_never_touched() {
 }
 
 #[test]
-fn a_wrong_name_a_wrong_file_and_a_taken_name_are_told() {
+fn invalid_names_invalid_files_and_taken_names_are_reported() {
     let crib = Crib::new(&[]);
     for (arguments, said) in [
         (&["new", "my tool"][..], "is not a tool name"),
@@ -125,7 +125,7 @@ fn a_wrong_name_a_wrong_file_and_a_taken_name_are_told() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_told_with_what_to_do() {
+fn an_unwritable_folder_is_reported_with_a_hint() {
     let crib = Crib::new(&[]);
     // Nobody can make files there, not even the administrator.
     let run = crib.run(&["new", "mine", "--file", "/sys/toolcrib/mine.yaml"]);

@@ -55,7 +55,7 @@ fn timeless(text: &str) -> String {
 }
 
 #[test]
-fn tests_that_hold_are_counted_and_the_command_succeeds() {
+fn passing_tests_are_counted_and_the_command_succeeds() {
     let crib = Crib::new(&[("a.yaml", HELLO)]);
     let run = crib.run(&["test"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
@@ -69,7 +69,7 @@ fn tests_that_hold_are_counted_and_the_command_succeeds() {
 }
 
 #[test]
-fn what_does_not_hold_is_shown_with_what_was_expected_and_what_came() {
+fn failed_expectations_show_expected_and_actual_values() {
     let crib = Crib::new(&[("a.yaml", HELLO), ("b.yaml", WRONG)]);
     let run = crib.run(&["test"]);
     assert_eq!(run.code, Some(1));
@@ -119,7 +119,7 @@ fn what_does_not_hold_is_shown_with_what_was_expected_and_what_came() {
 }
 
 #[test]
-fn with_mock_nothing_is_started_and_what_only_a_run_can_tell_is_skipped() {
+fn mock_starts_nothing_and_skips_tests_that_need_a_run() {
     let leaves_a_trace = HELLO.replace("[printf, \"--\", ", "[sh, -c, 'touch ran', ");
     let crib = Crib::new(&[("a.yaml", &leaves_a_trace), ("b.yaml", WRONG)]);
     let run = crib.run(&["test", "--mock"]);
@@ -161,7 +161,7 @@ fn with_mock_nothing_is_started_and_what_only_a_run_can_tell_is_skipped() {
 }
 
 #[test]
-fn skipped_tests_fail_where_they_must_not_be() {
+fn strict_fails_skipped_tests() {
     let crib = Crib::new(&[("b.yaml", WRONG)]);
     assert_eq!(crib.run(&["test", "--tool", "gone"]).code, Some(0));
     for strict in ["--strict", "--no-skip"] {
@@ -230,7 +230,7 @@ fn the_junit_report_is_xml_with_a_suite_per_file_and_a_case_per_test() {
 }
 
 #[test]
-fn wrong_input_is_told_and_a_broken_file_fails_the_run() {
+fn usage_errors_are_reported_and_a_broken_file_fails_the_run() {
     let crib = Crib::new(&[("a.yaml", HELLO)]);
     let run = crib.run(&["test", "--tool", "hullo"]);
     assert_eq!(run.code, Some(2));
@@ -304,7 +304,7 @@ fn a_recorded_answer_is_for_tools_that_ask_a_server() {
 }
 
 #[test]
-fn data_with_a_number_that_would_become_another_one_does_not_hold_and_is_shown_as_it_was() {
+fn expected_numbers_are_compared_and_shown_exactly() {
     let tool = |expected: &str| {
         format!(
             "toolcrib: 1\ntools:\n  - name: wide\n    description: A number. Read-only.\n    \

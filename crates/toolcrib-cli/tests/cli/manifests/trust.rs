@@ -132,7 +132,7 @@ fn a_trusted_tool_is_trusted_as_it_was_and_until_it_is_revoked() {
 }
 
 #[test]
-fn what_is_trusted_is_live_in_a_running_server() {
+fn trusted_tools_become_live_in_a_running_server() {
     let crib = crib();
     let mut server = Server::mcp(&crib);
     let status = |what: &str| {
@@ -253,7 +253,7 @@ fn grants_that_reach_the_home_folder_need_the_word() {
     for grant in ["/", "~", "~/.ssh", "~/notes", &ancestor, "link", "link/x", "../../../../../.."] {
         for verb in ["read", "write"] {
             let reason = listed(&format!("{{{verb}: ['{grant}']}}"), "");
-            let word = format!("word to {verb} `{grant}`");
+            let word = format!("trust to {verb} `{grant}`");
             assert!(reason.contains(&word), "{verb} {grant}: {reason}");
         }
     }
@@ -312,7 +312,7 @@ fn read_grants_that_expose_the_system_need_the_word() {
         let text = TRUSTED.replace("{profile: trusted}", &format!("{{read: ['{grant}']}}"));
         crib.write("services.yaml", &text);
         let why = crib.run(&["why", "restart"]);
-        assert!(why.stdout.contains(&format!("word to read `{grant}`")), "{grant}: {why:?}");
+        assert!(why.stdout.contains(&format!("trust to read `{grant}`")), "{grant}: {why:?}");
     }
 }
 
@@ -374,14 +374,14 @@ fn without_an_argument_it_lists_what_waits_for_the_operators_word() {
     assert_eq!(json["untrusted"][0]["name"], "restart");
     assert_eq!(crib.run(&["trust", "tools.d/services.yaml:restart", "--yes"]).code, Some(0));
     let run = crib.run(&["trust"]);
-    assert!(run.stdout.is_empty() && run.stderr.contains("nothing here waits"), "{run:?}");
+    assert!(run.stdout.is_empty() && run.stderr.contains("nothing here needs"), "{run:?}");
     for alone in ["--yes", "--revoke"] {
         assert_eq!(crib.run(&["trust", alone]).code, Some(2), "{alone} needs a name");
     }
 }
 
 #[test]
-fn entries_that_depend_on_the_call_are_shown_as_what_they_are() {
+fn conditional_argv_entries_are_shown_in_brackets() {
     let crib = Crib::new(&[(
         "pods.yaml",
         r#"

@@ -110,7 +110,7 @@ fn a_waiting_call_of_another_is_listed_shown_and_approved() {
 }
 
 #[test]
-fn a_waiting_call_is_denied_with_words_or_approved_with_other_arguments() {
+fn a_waiting_call_can_be_denied_with_a_message_or_approved_with_changed_arguments() {
     let (crib, http) = serve();
     let denied = wait(&http, "a.txt");
     let ids = waiting(&crib);
@@ -127,7 +127,7 @@ fn a_waiting_call_is_denied_with_words_or_approved_with_other_arguments() {
 }
 
 #[test]
-fn what_cannot_be_decided_is_told_with_what_to_do() {
+fn undecidable_calls_are_reported_with_hints() {
     let crib = Crib::new(&[("remove.yaml", TOOLS)]);
     crib.config("state: {dir: state}\n");
     let none = crib.run(&["approvals"]);
@@ -146,7 +146,7 @@ fn what_cannot_be_decided_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_cannot_be_shown_or_decided_is_json_where_that_was_asked_for() {
+fn approval_errors_are_json_if_requested() {
     let (crib, http) = serve();
     let unknown = crib.run(&["approvals", "show", &"0".repeat(32), "--json"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
@@ -167,7 +167,7 @@ fn what_cannot_be_shown_or_decided_is_json_where_that_was_asked_for() {
 }
 
 #[test]
-fn an_approved_call_that_is_refused_after_all_is_told_with_its_reason_and_exit_code_1() {
+fn an_approved_call_that_is_refused_exits_with_1_and_the_reason() {
     let (crib, http) = serve();
     let run = wait(&http, "a.txt");
     let ids = waiting(&crib);
@@ -229,7 +229,7 @@ fn an_id_may_be_given_by_a_unique_beginning_and_an_ambiguous_one_lists_the_ids()
 }
 
 #[test]
-fn a_call_is_listed_once_where_two_servers_share_a_state_folder() {
+fn servers_with_a_shared_state_folder_list_a_call_once() {
     let (crib, http) = serve();
     let _second = Http::start(&crib, ADA);
     wait(&http, "a.txt");

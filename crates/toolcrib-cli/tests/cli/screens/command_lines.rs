@@ -43,7 +43,7 @@ fn a_missing_argument_names_its_choices() {
 }
 
 #[test]
-fn format_json_hints_at_json_where_there_is_no_format() {
+fn format_json_gets_a_hint_about_json() {
     let crib = Crib::new(&[]);
     for command in ["list", "status"] {
         let run = crib.run(&[command, "--format", "json"]);
@@ -75,7 +75,7 @@ fn accept_answers_as_json_and_asks_nobody() {
     assert_eq!(run.code, Some(1), "{run:?}");
     let tools = run.json()["tools"].clone();
     for (at, (name, reason)) in
-        [("calculator", "nobody pins it"), ("absent", "no such tool")].iter().enumerate()
+        [("calculator", "is not pinned"), ("absent", "no such tool")].iter().enumerate()
     {
         assert_eq!((&tools[at]["name"], &tools[at]["accepted"]), (&(*name).into(), &false.into()));
         assert!(tools[at]["reason"].as_str().is_some_and(|own| own.contains(reason)), "{tools}");

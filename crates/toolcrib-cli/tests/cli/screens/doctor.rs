@@ -31,7 +31,7 @@ fn settings_and_tools(screen: &str) -> &str {
 }
 
 #[test]
-fn every_promise_that_does_not_hold_is_named_with_what_to_do() {
+fn doctor_names_broken_promises_with_hints() {
     let crib =
         Crib::new(&[("a.yaml", TOOLS), ("b.yaml", TOOLS), ("c.yaml", "toolcrib: 1\ntols: []\n")]);
     crib.config(
@@ -72,7 +72,7 @@ server: {listen: '127.0.0.1:0', token: 0123456789abcdef}
 }
 
 #[test]
-fn where_all_is_in_order_nothing_fails_and_nothing_is_left_behind() {
+fn doctor_passes_on_a_healthy_setup_and_leaves_nothing_behind() {
     let crib = Crib::new(&[]);
     crib.config(
         "state: {dir: state}\naudit: {file: audit.jsonl}\nserver: {listen: '127.0.0.1:0'}\n",
@@ -92,7 +92,7 @@ fn where_all_is_in_order_nothing_fails_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_a_failure_too() {
+fn doctor_reports_invalid_settings_as_a_failure() {
     let crib = Crib::new(&[]);
     let mut command = crib.command(&["doctor", "--json"]);
     let found = run(command.env("TOOLCRIB__CACHE__ENABLED", "perhaps"));
@@ -183,7 +183,7 @@ fn settings_decide_whether_promises_hold_and_what_is_not_kept_says_why() {
 }
 
 #[test]
-fn it_says_whether_programs_are_kept_from_what_decides_what_runs() {
+fn doctor_reports_whether_the_control_plane_is_protected() {
     let crib = Crib::new(&[]);
     crib.config("workspace: {root: .}\n");
     let findings = crib.run(&["doctor", "--json"]).json();
@@ -191,11 +191,11 @@ fn it_says_whether_programs_are_kept_from_what_decides_what_runs() {
     let found = findings.iter().find(|finding| finding["about"] == "control plane");
     let found = found.expect("it is there");
     assert_eq!(found["verdict"], "good", "{found}");
-    assert!(found["message"].as_str().expect("text").contains("withheld"), "{found}");
+    assert!(found["message"].as_str().expect("text").contains("hidden from programs"), "{found}");
 }
 
 #[test]
-fn an_mcp_server_that_is_down_is_told_with_the_line_that_matters_and_its_last_lines() {
+fn doctor_shows_the_error_line_and_last_output_of_a_server_that_is_down() {
     let says = "toolcrib: 1\ntools: []\nupstream:\n  - name: far\n    command: [sh, -c, 'for n in $(seq 30); do \
                 echo line $n >&2; done; echo \"error: no such database\" >&2; echo bye >&2; exit 3']\n";
     let crib = Crib::new(&[("far.yaml", says)]);
@@ -293,7 +293,7 @@ fn tools_are_judged_before_the_workspace_exists_as_they_are_afterwards() {
 }
 
 #[test]
-fn doctor_says_where_the_token_comes_from() {
+fn doctor_names_the_origin_of_the_token() {
     let crib = Crib::new(&[]);
     crib.config("server: {listen: \"127.0.0.1:0\"}\n");
     let mut command = crib.command(&["doctor"]);

@@ -55,7 +55,7 @@ fn the_prompt_says_which_tools_often_fail_as_long_as_a_server_knows_it() {
 }
 
 #[test]
-fn notes_of_a_format_are_said_on_standard_error_and_change_no_output() {
+fn format_notes_go_to_standard_error_only() {
     let crib = crib();
     let export = ["export", "--format", "gemini", "steady"];
     let plain = crib.run(&export);

@@ -43,7 +43,7 @@ fn crib() -> Crib {
 }
 
 #[test]
-fn why_tells_all_there_is_about_a_name() {
+fn why_shows_all_facts_about_a_name() {
     let crib = crib();
     let mut screens = String::new();
     for (name, code) in
@@ -81,7 +81,7 @@ fn search_finds_by_what_tools_say_and_respects_the_toolset() {
 }
 
 #[test]
-fn an_export_leaves_out_what_the_format_cannot_say_and_tells_so() {
+fn an_export_reports_tools_that_the_format_cannot_express() {
     let crib = crib();
     let all = crib.run(&["export", "--format", "openai"]);
     assert_eq!(all.code, Some(0), "{all:?}");

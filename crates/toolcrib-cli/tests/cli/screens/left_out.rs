@@ -42,7 +42,7 @@ fn many_broken_files_are_one_line_outside_of_check() {
 }
 
 #[test]
-fn hints_that_repeat_are_shown_once_with_their_number() {
+fn repeated_hints_are_shown_once_with_a_count() {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     for number in 0..30 {
         let text = GOOD.replace("say_hello", &format!("say_{number}"));
@@ -66,7 +66,7 @@ fn hints_that_repeat_are_shown_once_with_their_number() {
 }
 
 #[test]
-fn strict_tests_want_a_test() {
+fn strict_fails_without_tests() {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     assert_eq!(crib.run(&["test"]).code, Some(0));
     let strict = crib.run(&["test", "--strict"]);
@@ -75,7 +75,7 @@ fn strict_tests_want_a_test() {
 }
 
 #[test]
-fn a_state_folder_that_others_can_look_into_keeps_nobody_from_looking_at_tools() {
+fn a_readable_state_folder_does_not_prevent_listings() {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     crib.config("state: {dir: state}\n");
     let state = crib.path().join("state");
@@ -98,7 +98,7 @@ fn a_state_folder_that_others_can_look_into_keeps_nobody_from_looking_at_tools()
 }
 
 #[test]
-fn what_lies_beside_manifests_is_counted_and_named() {
+fn other_files_in_manifest_directories_are_counted_and_named() {
     let crib = Crib::new(&[
         ("a.yaml", GOOD),
         ("b.YAML", GOOD),
@@ -148,7 +148,7 @@ fn errors_come_first_and_hints_last() {
 }
 
 #[test]
-fn a_fix_that_has_nothing_to_do_says_so() {
+fn a_fix_without_edits_is_reported() {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     let check = crib.run(&["check", "--fix"]);
     assert!(check.stderr.contains("`--fix` changed nothing"), "{check:?}");
@@ -156,7 +156,7 @@ fn a_fix_that_has_nothing_to_do_says_so() {
 }
 
 #[test]
-fn a_reason_that_several_tests_were_skipped_for_is_told_once() {
+fn a_shared_skip_reason_is_printed_once() {
     let test = |at| format!("      - {{name: number {at}, expect: {{text_contains: [x]}}}}\n");
     let tests = (0..5).map(test).collect::<Vec<_>>().concat();
     let tool = GOOD.replace("argv: [printf, hello]", "argv: [no-such-program-here]");

@@ -17,7 +17,7 @@ upstream:
 "#;
 
 #[test]
-fn a_listing_fits_the_width_unless_it_is_to_be_wide() {
+fn a_listing_fits_the_width_unless_wide_is_set() {
     let crib = Crib::new(&[("tricky.yaml", TRICKY)]);
     for look in [&["list"][..], &["list", "--all"], &["search", "long", "sentence"]] {
         let listed = crib.run(look).stdout;
@@ -55,7 +55,7 @@ fn what_a_manifest_says_cannot_turn_a_screen_around() {
 }
 
 #[test]
-fn what_lacks_only_trust_is_told_to_be_trusted_and_not_to_be_compared_with_a_lock() {
+fn untrusted_tools_get_a_hint_about_trust_not_about_the_lock() {
     let crib = Crib::new(&[("tricky.yaml", TRICKY)]);
     let all = crib.run(&["list", "--all"]);
     assert!(

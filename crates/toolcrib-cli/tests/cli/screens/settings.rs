@@ -12,7 +12,7 @@ secrets: {hidden: {env: HIDDEN}}
 ";
 
 #[test]
-fn settings_are_shown_with_where_each_is_from() {
+fn settings_are_shown_with_their_origins() {
     let crib = Crib::new(&[]);
     std::fs::create_dir(crib.path().join("etc")).expect("a folder");
     std::fs::write(crib.path().join("etc/config.yml"), CONFIG).expect("a config");
@@ -54,7 +54,7 @@ fn settings_are_shown_with_where_each_is_from() {
 }
 
 #[test]
-fn what_is_shown_is_a_config_that_means_the_same() {
+fn the_shown_config_is_equivalent() {
     let crib = Crib::new(&[]);
     crib.config(&CONFIG.replace("server: {token: 0123456789abcdef}\n", ""));
     let first = crib.run(&["config", "show"]).stdout;
@@ -68,7 +68,7 @@ fn what_is_shown_is_a_config_that_means_the_same() {
 }
 
 #[test]
-fn what_serve_is_told_by_flags_is_a_layer_like_any_other() {
+fn serve_flags_are_a_config_layer() {
     let crib = Crib::new(&[]);
     crib.config("server: {listen: 127.0.0.1:7000, allowed_hosts: [a.example], body_limit: 9B}\n");
     let mut command = crib.command(&[
@@ -102,7 +102,7 @@ fn what_serve_is_told_by_flags_is_a_layer_like_any_other() {
 }
 
 #[test]
-fn mistakes_of_all_layers_are_shown_together() {
+fn errors_of_all_config_layers_are_shown_together() {
     let crib = Crib::new(&[]);
     crib.config("executor:\n  tool_timout: 5s\n");
     let mut command = crib.command(&["--set", "cache.enabled=yes", "list"]);
@@ -114,14 +114,14 @@ fn mistakes_of_all_layers_are_shown_together() {
 }
 
 #[test]
-fn a_setting_that_is_no_pair_is_a_wrong_command_line() {
+fn a_malformed_setting_is_a_usage_error() {
     let refused = Crib::new(&[]).run(&["--set", "executor", "list"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("such as executor.tool_timeout=5s"), "{refused:?}");
 }
 
 #[test]
-fn paths_of_variables_are_relative_to_here_and_those_of_the_file_to_the_file() {
+fn paths_are_relative_to_where_they_are_set() {
     let crib = Crib::new(&[]);
     std::fs::create_dir(crib.path().join("etc")).expect("a folder");
     std::fs::write(crib.path().join("etc/c.yml"), "state: {dir: s}\n").expect("a config");
@@ -132,7 +132,7 @@ fn paths_of_variables_are_relative_to_here_and_those_of_the_file_to_the_file() {
 }
 
 #[test]
-fn a_config_in_toml_is_found_where_there_is_none_in_yaml() {
+fn a_toml_config_is_found_without_a_yaml_config() {
     let crib = Crib::new(&[]);
     let text = "[executor]\nmax_queue = 3\n";
     std::fs::write(crib.path().join("config.toml"), text).expect("a config");
@@ -148,7 +148,7 @@ fn a_config_in_toml_is_found_where_there_is_none_in_yaml() {
 }
 
 #[test]
-fn a_config_that_is_not_there_is_told_once() {
+fn a_missing_config_is_reported_once() {
     let run = Crib::new(&[]).run(&["list", "--config", "missing.yml"]);
     assert_eq!(run.code, Some(2));
     assert_eq!(
@@ -158,7 +158,7 @@ fn a_config_that_is_not_there_is_told_once() {
 }
 
 #[test]
-fn settings_before_and_behind_the_command_hold_together() {
+fn settings_before_and_after_the_subcommand_are_combined() {
     let crib = Crib::new(&[]);
     let shown = crib.run(&[
         "--set=executor.max_queue=9",

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::harness::crib::{Crib, run};
 
 #[test]
-fn a_config_that_is_no_plain_file_is_an_error_and_is_not_passed_over() {
+fn a_config_that_is_not_a_regular_file_is_an_error() {
     let crib = Crib::new(&[]);
     let path = crib.path().join("config.yml");
     let refused = |kind: &str| {

@@ -103,7 +103,7 @@ fn why_says_that_every_call_needs_approval_and_what_asks_for_it() {
 }
 
 #[test]
-fn a_name_that_is_near_to_none_is_answered_with_the_command_that_lists_all() {
+fn a_name_without_similar_names_gets_the_listing_command() {
     let run = Crib::new(&[]).run(&["show", "zzzzqqqq"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("(zzzzqqqq). `toolcrib list --all` names all tools"), "{run:?}");

@@ -149,7 +149,7 @@ fn a_second_config_that_a_program_made_does_not_keep_the_operator_from_the_serve
 }
 
 #[test]
-fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing() {
+fn start_and_status_report_unavailable_tools_and_unmatched_names() {
     let crib = Crib::new(&[]);
     let tools: Vec<String> = (0..7)
         .map(|at| {
@@ -193,7 +193,7 @@ fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing(
 }
 
 #[test]
-fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() {
+fn a_network_listener_warns_about_missing_tls() {
     let crib = Crib::new(&[]);
     let errors = crib.data().join("stderr");
     let mut server = Server::spawn(&crib, {
@@ -223,7 +223,7 @@ fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() 
 }
 
 #[test]
-fn a_second_server_with_this_config_is_told_which_one_has_the_address() {
+fn a_second_server_learns_which_one_holds_the_address() {
     let crib = Crib::new(&[("services.yaml", TOOL)]);
     let mut first = Server::spawn(&crib, serve());
     let url = first.receive()["api"].as_str().expect("a URL").to_owned();
@@ -239,7 +239,7 @@ fn a_second_server_with_this_config_is_told_which_one_has_the_address() {
 }
 
 #[test]
-fn a_default_folder_of_manifests_that_is_not_there_is_no_trouble_of_a_server() {
+fn a_server_starts_without_the_default_manifest_folder() {
     let crib = Crib::new(&[]);
     fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
     let _server = Server::spawn(&crib, serve());

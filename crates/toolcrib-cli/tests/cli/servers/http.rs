@@ -66,7 +66,7 @@ fn tools_are_listed_called_and_counted_and_a_reload_brings_new_ones() {
 }
 
 #[test]
-fn readiness_and_metrics_say_what_is_wrong() {
+fn readiness_and_metrics_report_problems() {
     let crib = crib();
     let http = Http::start(&crib, "");
     crib.write("tools.yaml", "toolcrib: 1\ntools: [");
@@ -162,7 +162,7 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
 }
 
 #[test]
-fn a_default_server_keeps_a_call_that_waits_over_a_restart() {
+fn a_waiting_call_survives_a_restart_of_a_default_server() {
     let crib = crib();
     let token = "a-token-that-is-kept-over-restarts";
     crib.config(&format!("server: {{token: {token}}}\n"));

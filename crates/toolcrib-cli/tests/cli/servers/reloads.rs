@@ -200,7 +200,7 @@ fn a_manifest_is_trusted_and_no_longer_trusted_after_a_reload() {
 }
 
 #[test]
-fn a_server_over_stdio_takes_over_a_new_policy_too() {
+fn a_stdio_server_applies_a_new_policy() {
     let crib = Crib::new(&[("greet.yaml", TOOLS)]);
     crib.config("state: {dir: state}\n");
     let mut server = Server::mcp(&crib);
@@ -238,7 +238,7 @@ fn a_client_that_is_removed_or_added_is_told_in_one_line() {
 }
 
 #[test]
-fn a_client_cannot_have_a_name_that_the_server_uses_itself() {
+fn a_client_cannot_have_a_reserved_name() {
     let crib = Crib::new(&[("greet.yaml", TOOLS)]);
     for name in ["operator", "owner", "anyone"] {
         let token = crib.run(&["token", name]);

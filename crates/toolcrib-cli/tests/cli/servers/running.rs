@@ -64,7 +64,7 @@ fn the_directory_of_manifests_may_come_after_the_server() {
 }
 
 #[test]
-fn a_running_server_tells_what_it_has_and_what_its_tools_have_done() {
+fn a_running_server_reports_status_and_statistics() {
     let crib = crib();
     let mut server = Server::mcp(&crib);
     let call = json!({"name": "greet", "arguments": {}});
@@ -81,7 +81,7 @@ fn a_running_server_tells_what_it_has_and_what_its_tools_have_done() {
 }
 
 #[test]
-fn a_reload_says_what_is_new_and_shows_what_is_broken() {
+fn a_reload_reports_new_tools_and_broken_files() {
     let crib = crib();
     crib.config("state: {dir: state}\nmanifests: {watch: false}\n");
     let server = Server::mcp(&crib);
@@ -118,7 +118,7 @@ fn a_name_given_up_is_reserved_until_it_is_released() {
 }
 
 #[test]
-fn a_late_prompt_is_told_to_be_late_wherever_one_asks() {
+fn a_shadowed_prompt_is_reported_by_every_command() {
     const GUIDE: &str = "toolcrib: 1\nprompts:\n  - name: review\n    description: Review it.\n    \
                          messages: [{role: user, text: Review it.}]\n";
     let crib = crib();
@@ -177,7 +177,7 @@ fn a_listing_marks_names_that_a_restart_of_the_server_would_resolve_otherwise() 
 }
 
 #[test]
-fn where_no_server_runs_that_is_said() {
+fn a_missing_server_is_reported() {
     let crib = crib();
     let run = crib.run(&["reload"]);
     assert_eq!(run.code, Some(1));
@@ -231,7 +231,7 @@ fn a_runtime_directory_that_others_may_enter_holds_no_socket() {
 }
 
 #[test]
-fn health_counts_what_is_wrong_and_names_nothing() {
+fn health_contains_counts_but_no_names() {
     let crib = crib();
     crib.write("bad.yaml", "toolcrib: 1\ntools: [");
     let mut server = Server::start(&crib, &["serve", "--listen", "127.0.0.1:0", "--json"]);
@@ -308,7 +308,7 @@ fn manifests_are_live_again_once_their_directory_may_be_read() {
 }
 
 #[test]
-fn a_server_that_cannot_be_connected_to_is_told_of_by_us_alone() {
+fn a_failed_connection_is_logged_once() {
     const FAR: &str = "toolcrib: 1\nupstream:\n  - {name: far, url: \
                        'http://127.0.0.1:1/mcp', allow_private: [127.0.0.0/8]}\n";
     let crib = crib();

@@ -161,7 +161,7 @@ const DIES: &str = r#"with open(os.path.dirname(os.path.abspath(__file__)) + "/p
 os._exit(1)"#;
 
 #[test]
-fn a_request_whose_outcome_nobody_knows_is_not_done_again_under_its_key() {
+fn a_request_with_unknown_outcome_is_not_repeated_under_its_key() {
     let crib = crib("");
     add_server(&crib, "frail", "pay", DIES);
     let http = Http::start(&crib, "");
@@ -204,7 +204,7 @@ fn the_ends_of_programs_are_known_to_a_server_that_was_started_with_their_signal
 }
 
 #[test]
-fn what_a_killed_server_left_of_scratch_folders_is_gone_after_the_next_start() {
+fn scratch_folders_of_a_killed_server_are_removed_at_the_next_start() {
     let crib = Crib::new(&[(
         "nap.yaml",
         "toolcrib: 1\ntools:\n  - name: nap\n    description: Sleep.\n    run: {argv: [sleep, '60']}\n",

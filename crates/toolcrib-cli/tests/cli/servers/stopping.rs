@@ -61,7 +61,7 @@ fn answer(mut stream: TcpStream) -> String {
 }
 
 #[test]
-fn a_server_whose_answers_nobody_reads_any_more_ends() {
+fn a_server_ends_when_its_output_is_closed() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut server = Server::mcp(&crib);
     nap(&mut server, &crib, 600);
@@ -73,7 +73,7 @@ fn a_server_whose_answers_nobody_reads_any_more_ends() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_no_answer() {
+fn an_unread_log_delays_no_answer() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
     command.arg("mcp").env_remove("TOOLCRIB_TOKEN");
@@ -88,7 +88,7 @@ fn a_log_that_nobody_reads_holds_up_no_answer() {
 }
 
 #[test]
-fn a_call_that_runs_when_it_is_asked_to_stop_is_answered() {
+fn a_running_call_is_answered_during_shutdown() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut server = Server::mcp(&crib);
     nap(&mut server, &crib, 1);
@@ -99,7 +99,7 @@ fn a_call_that_runs_when_it_is_asked_to_stop_is_answered() {
 }
 
 #[test]
-fn asked_twice_it_ends_what_runs_and_says_so_in_the_answer() {
+fn a_second_stop_request_cancels_running_calls() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut server = Server::mcp(&crib);
     nap(&mut server, &crib, 600);
@@ -116,7 +116,7 @@ fn asked_twice_it_ends_what_runs_and_says_so_in_the_answer() {
 }
 
 #[test]
-fn asked_to_stop_it_says_for_how_many_calls_it_waits_and_how_to_stop_at_once() {
+fn shutdown_reports_the_calls_it_waits_for() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let log = crib.data().join("log");
     let file = std::fs::File::create(&log).expect("the file system");
@@ -136,7 +136,7 @@ fn asked_to_stop_it_says_for_how_many_calls_it_waits_and_how_to_stop_at_once() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_the_server() {
+fn a_disconnecting_client_ends_the_stdio_server() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut server = Server::mcp(&crib);
     server.close_input();
@@ -144,7 +144,7 @@ fn a_client_that_leaves_ends_the_server() {
 }
 
 #[test]
-fn over_http_it_takes_no_more_calls_and_answers_those_that_run() {
+fn over_http_shutdown_refuses_new_calls_and_answers_running_ones() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--no-auth", "--json"];
     let mut server = Server::start(&crib, &arguments);

@@ -70,7 +70,7 @@ fn near(declared: &str) -> Crib {
 }
 
 #[test]
-fn a_server_over_http_is_followed_without_a_session() {
+fn an_http_server_is_watched_without_a_session() {
     let far = Crib::new(&[("greet.yaml", GREET)]);
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--no-auth", "--json"];
     let mut server = Server::start(&far, &arguments);
@@ -80,7 +80,7 @@ fn a_server_over_http_is_followed_without_a_session() {
 }
 
 #[test]
-fn a_program_that_knows_no_handshake_is_followed() {
+fn a_server_without_a_handshake_is_supported() {
     // Trusted: a crib confines what it starts by itself.
     let far = Crib::new(&[("greet.yaml", GREET)]);
     let declared = format!(

@@ -43,7 +43,7 @@ pub(crate) fn say(crib: &Crib, description: &str) {
 }
 
 #[test]
-fn a_listing_has_the_tools_of_servers_and_says_which_servers_are_not_there() {
+fn a_listing_includes_tools_of_servers_and_reports_missing_servers() {
     let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
     let run = crib.run(&["list", "--connect"]);
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -87,7 +87,7 @@ fn a_listing_waits_for_a_slow_server_as_long_as_its_manifest_says() {
 }
 
 #[test]
-fn a_server_that_takes_several_seconds_is_listed_and_one_is_told_of_the_wait() {
+fn a_slow_server_is_listed_with_a_notice_about_the_wait() {
     let crib = crib("    connect_timeout: 40s\n");
     let slow = json!({"tools": [], "waits": true});
     fs::write(crib.data().join("script.json"), slow.to_string()).expect("a script");
@@ -141,7 +141,7 @@ fn a_dry_run_shows_what_a_server_would_be_told_and_tells_it_nothing() {
 }
 
 #[test]
-fn a_dry_run_says_why_a_server_is_not_there() {
+fn a_dry_run_reports_why_a_server_is_down() {
     let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
     let run = crib.run(&["call", "gone_get", "--dry-run"]);
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -150,7 +150,7 @@ fn a_dry_run_says_why_a_server_is_not_there() {
 }
 
 #[test]
-fn a_reload_says_what_becomes_of_each_server() {
+fn a_reload_reports_each_server() {
     let crib = crib("");
     crib.config("state: {dir: state}\nmanifests: {watch: false}\n");
     let declared = fs::read_to_string(crib.path().join("tools.d/servers.yaml")).expect("it is");
@@ -266,7 +266,7 @@ fn commands_that_look_start_no_program_and_run_no_secret_command() {
 }
 
 #[test]
-fn a_listing_names_what_is_pinned_of_servers_that_it_does_not_ask() {
+fn a_listing_names_pinned_tools_of_servers_it_does_not_ask() {
     let crib = crib("");
     assert_eq!(crib.run(&["call", "notes_get", "id=1"]).code, Some(0));
     let run = crib.run(&["list"]);
@@ -292,7 +292,7 @@ fn a_listing_names_what_is_pinned_of_servers_that_it_does_not_ask() {
 }
 
 #[test]
-fn a_listing_names_no_pinned_tool_that_the_manifest_leaves_out() {
+fn a_listing_omits_pinned_tools_that_the_manifest_excludes() {
     let crib = crib("");
     assert_eq!(crib.run(&["call", "notes_get", "id=1"]).code, Some(0));
     let path = crib.path().join("tools.d/servers.yaml");
@@ -307,7 +307,7 @@ fn a_listing_names_no_pinned_tool_that_the_manifest_leaves_out() {
 }
 
 #[test]
-fn without_a_state_directory_there_is_nothing_to_accept_for() {
+fn accept_needs_a_state_directory() {
     let crib = crib("");
     crib.config("state: {dir: none}\n");
     let run = crib.run(&["accept", "notes_get"]);

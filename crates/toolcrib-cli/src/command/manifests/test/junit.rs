@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_text_survives_but_what_xml_cannot_hold() {
+    fn text_round_trips_except_characters_invalid_in_xml() {
         let text = "a<b>&\"c'\n\t\r\u{1b}[0m\u{fffe}ä🦀";
         let xml = format!("<t a=\"{0}\">{0}</t>", escaped(text));
         let document = roxmltree::Document::parse(&xml).unwrap();

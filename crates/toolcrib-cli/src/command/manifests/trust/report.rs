@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_shows_what_was_added_and_removed() {
+    fn a_diff_shows_added_and_removed_lines() {
         let shown =
             difference("  runs     \"a\"\n  env      A\n", "  runs     \"b\"\n  env      A\n");
         assert!(

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_no_program_is_started_only_secrets_fall_short() {
+    fn without_programs_only_secret_promises_are_weakened() {
         let mut findings = Findings::default();
         let mut machine = machine::without_programs(&mut findings);
         machine.is_root = false;

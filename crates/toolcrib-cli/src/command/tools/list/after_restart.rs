@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_told_with_who_has_it_in_which_server_and_who_would() {
+    fn names_that_a_restart_would_change_are_listed_per_server() {
         let status = json!({"after_restart": [
             {"kind": "tool", "name": "dup", "live": "manifest b.yaml", "fresh": "manifest a.yaml"},
             {"kind": "prompt", "name": "p", "live": null, "fresh": "manifest a.yaml"},

@@ -7,7 +7,7 @@ use super::{Ledger, Listening, TOKEN, body, crib, figure, told};
 use crate::harness::connection::Connection;
 
 #[test]
-fn without_descriptors_calls_are_told_so_and_later_ones_are_served() {
+fn calls_fail_without_file_descriptors_and_recover_later() {
     let (rounds, clients) = (figure(1, 5), 40);
     let crib = crib("");
     let mut server = Listening::start_by(&crib, &["sh", "-c", "ulimit -n 64; exec \"$@\"", "sh"]);

@@ -100,7 +100,7 @@ fn leave_and_return(server: &Listening, ledger: &Ledger, name: &str, calls: usiz
 }
 
 #[test]
-fn clients_that_read_slowly_or_hang_up_hold_up_nobody() {
+fn slow_or_disconnecting_clients_delay_nobody() {
     let (slow_ones, requests) = (figure(4, 40), figure(40, 300));
     let (leaving, each) = (figure(3, 20), figure(8, 50));
     let crib = crib("");

@@ -73,8 +73,9 @@
 //! workspace by copying.
 //!
 //! Confined programs make no set-user-ID or set-group-ID files, have no Unix sockets but pairs of
-//! streams, and cannot watch files: inotify fails as on a kernel without it, and programs that watch
-//! files look at them again and again instead. `openat2`, `clone3` and `io_uring` are not there.
+//! streams, and cannot watch files: inotify fails as on a kernel without it, and programs that
+//! watch files look at them again and again instead. `openat2`, `clone3` and `io_uring` are not
+//! available.
 //!
 //! # What a machine may lack
 //!
@@ -117,7 +118,7 @@ mod program;
 mod served_file;
 mod workspace;
 
-/// Whether programs are started on this system. Where they are not, whoever tries is told so
+/// Whether programs can be started on this system; otherwise a start fails
 /// ([`SpawnError::Unsupported`]).
 pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gnu"));
 

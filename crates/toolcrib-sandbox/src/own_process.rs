@@ -1,4 +1,4 @@
-//! This process itself: what others of the same user cannot learn from it.
+//! Protecting this process from others of the same user.
 //!
 //! Programs that tools run usually have the server's user, and a user may look into all of its
 //! processes. Confined programs cannot; this is for the others, and for whatever else runs there.
@@ -22,9 +22,9 @@ pub fn close_to_others() -> io::Result<()> {
     close()
 }
 
-/// Takes variables out of the environment of this process, and gives what they held. They are gone
-/// for good, also from what the kernel shows of it (`/proc/PID/environ`). Names that are not set
-/// are left out.
+/// Takes variables out of the environment of this process, and gives what they held. They are
+/// removed permanently, including from the kernel's view of it (`/proc/PID/environ`). Names that
+/// are not set are left out.
 ///
 /// # Errors
 ///

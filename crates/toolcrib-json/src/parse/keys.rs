@@ -13,7 +13,7 @@ use super::string::unescape;
 use crate::error::ParseError;
 use crate::tape::{Kind, Node};
 
-/// What is remembered of the keys of an object while it is read.
+/// The state of the duplicate-key detection for one object.
 #[derive(Debug, Default)]
 pub(super) struct SeenKeys {
     bits: [u64; 4],

@@ -11,8 +11,8 @@ const TRIAL: Duration = Duration::from_secs(10);
 static FOUND: OnceLock<Vec<String>> = OnceLock::new();
 
 /// Finds out what this machine cannot enforce of the profiles `pure`, `workspace` and
-/// `workspace+net`, by starting `true` under each of them. One sentence for each thing that is
-/// missing, with the profiles it is missing from; nothing where everything is enforced.
+/// `workspace+net`, by starting `true` under each of them. Returns one sentence per missing feature
+/// with the affected profiles; empty if everything is enforced.
 ///
 /// It blocks for some milliseconds the first time, and for 30 seconds where no helper answers. Later calls
 /// give what was found then.

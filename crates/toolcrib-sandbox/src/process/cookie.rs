@@ -1,4 +1,4 @@
-//! The mark by which a call's processes are recognised wherever they went.
+//! The cookie that identifies a call's processes.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

@@ -18,8 +18,8 @@ const BATCH: usize = 1024;
 
 /// Removes what is in a directory, as far as that can be done until the deadline.
 ///
-/// What is in a directory below is removed or, if it is a directory itself, moved up into the top
-/// one, until the directory below is empty. So nothing is ever more than one level away.
+/// Entries of a subdirectory are removed or, if they are directories, moved up into the top one,
+/// until the subdirectory is empty. So nothing is ever more than one level away.
 pub(super) fn empty(top: &OwnedFd, deadline: Instant) {
     let mut emptying = DirectoryEmptier { top, deadline, moved: 0 };
     while emptying.pass() {}
@@ -33,7 +33,7 @@ struct DirectoryEmptier<'d> {
 }
 
 impl DirectoryEmptier<'_> {
-    /// Goes through the top directory once; says whether to go on.
+    /// Goes through the top directory once; returns whether to continue.
     fn pass(&mut self) -> bool {
         let mut progress = false;
         for name in names(self.top) {
@@ -45,7 +45,7 @@ impl DirectoryEmptier<'_> {
         progress
     }
 
-    /// Removes an entry of the top directory; says whether anything became less.
+    /// Removes an entry of the top directory; returns whether there was progress.
     fn remove(&mut self, name: &CStr) -> bool {
         match unlinkat(self.top, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return true,

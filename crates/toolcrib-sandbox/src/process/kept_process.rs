@@ -24,7 +24,7 @@ use super::{Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
 use crate::program::Ended;
 
-/// What one read of standard error takes at most.
+/// The maximum size of one read of standard error.
 const CHUNK: usize = 4 * 1024;
 
 /// A program that has just been started: its process, and both ways to talk to it.
@@ -207,7 +207,7 @@ impl AsyncRead for KeptOutput {
     }
 }
 
-/// How long what a program said last is read after its end.
+/// How long to read remaining output after a program's end.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 
 /// Standard error, read to its end by a task of its own.
@@ -234,8 +234,8 @@ impl StderrReader {
         Ok(Self { recorder, task })
     }
 
-    /// Everything that was said, once nobody can say more: what the pipe still holds is read. Somebody who
-    /// was handed the pipe and lives on is waited for a short time only.
+    /// The complete output once the program has ended: reads what the pipe still holds. If another
+    /// process keeps the pipe open, it waits only for a short time.
     async fn all(mut self) -> Captured {
         let _ = timeout(LAST_WORDS_WAIT, &mut self.task).await;
         self.so_far()

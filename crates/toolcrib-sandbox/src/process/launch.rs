@@ -26,11 +26,11 @@ use crate::jail::{Helper, ProgramFile, grants};
 use crate::process::supervised_tree::Supervisor;
 use crate::{Confinement, Enforced, Profile};
 
-/// What a helper is to become.
+/// The program that a helper becomes.
 pub(super) struct LaunchTarget<'a> {
     pub(super) confinement: &'a Confinement,
     pub(super) file: &'a Path,
-    /// What that is, if it is no file that others could name.
+    /// The program as a sealed file, if it is one.
     pub(super) sealed: Option<&'a SealedFile>,
     /// Where programs of this environment are looked for.
     pub(super) search: &'a OsStr,
@@ -41,9 +41,9 @@ pub(super) struct LaunchTarget<'a> {
     pub(super) request: Request<'a>,
 }
 
-/// A start that did not come about.
+/// A failed start.
 pub(super) enum LaunchError {
-    /// This is why.
+    /// For this reason.
     Because(SpawnError),
     /// As a start of the program itself would have failed.
     Load(io::Error),
@@ -55,15 +55,15 @@ impl<E: Into<SpawnError>> From<E> for LaunchError {
     }
 }
 
-/// How long a helper may take to become the program. It takes milliseconds unless what it opens
-/// does not answer.
+/// How long a helper may take to become the program. It takes milliseconds unless a file system
+/// does not respond.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a start is tried again while files that are withheld from the program are being replaced.
 /// An attempt takes milliseconds, so a file has to be replaced all the time for this to be over.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is said of a helper without a report.
+/// The error for a helper without a report.
 const SILENT: &str = "the helper ended without a report, or is of another version";
 
 /// Rungs that this machine does not offer, one bit each.
@@ -137,7 +137,7 @@ pub(super) fn launch(
                 }
             }
         };
-        // What may be there again in a moment is asked for again.
+        // Resources that may be available again soon are retried.
         let passing = [libc::EAGAIN, libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::ENFILE];
         if !error.raw_os_error().is_some_and(|number| passing.contains(&number))
             && target.confinement.without.is_empty()
@@ -265,7 +265,7 @@ pub(crate) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().map(|path| absolute_path(path)).collect()
 }
 
-/// What a start that was too slow is told as.
+/// The error for a start that was too slow.
 pub(super) fn late(program: &Path, error: io::Error) -> SpawnError {
     if error.kind() != io::ErrorKind::TimedOut {
         return error.into();
@@ -334,7 +334,8 @@ fn begin(
     match read_report(&report, Instant::now() + limit) {
         Ok(Some(text)) => Ok(Ok(StartedHelper { process, control, text })),
         slow => {
-            // Both end it: the one also when it does not listen, the other with all it has started.
+            // Both end it: the first even if it does not respond, the second with everything it has
+            // started.
             let _ = kill_process(process, Signal::KILL);
             drop(control);
             reap_later(process);
@@ -369,7 +370,7 @@ fn read_report(report: &OwnedFd, deadline: Instant) -> io::Result<Option<String>
     }
 }
 
-/// A process that waits for a file system dies only when that answers.
+/// A process that waits for a file system dies only when that responds.
 fn reap_later(process: Pid) {
     let reap = move || waitid(WaitId::Pid(process), WaitIdOptions::EXITED);
     // Without a thread the process stays a zombie until this one ends.

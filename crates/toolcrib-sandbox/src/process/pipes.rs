@@ -8,10 +8,10 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::capture::Recorder;
 use super::{Capture, Captured, OutputFilters, OutputKind, OutputTap};
 
-/// What one read takes at most: a pipe's usual size.
+/// The maximum size of one read: a pipe's usual size.
 const CHUNK: usize = 64 * 1024;
 
-/// Our ends of a program's pipes. Every method may be dropped halfway and called again.
+/// Our ends of a program's pipes. Every method is cancel-safe and can be called again.
 pub(crate) struct Pipes {
     stdin: InputPipe,
     stdout: OutputPipe,

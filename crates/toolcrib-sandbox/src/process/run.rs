@@ -138,7 +138,7 @@ async fn end_exited(
     let (stdout, stderr) = pipes.close();
     if drained {
         let status = guard.tree().reap();
-        // The usual case: a program that left nothing behind, and no look at `/proc`.
+        // The usual case: the program left nothing behind, so `/proc` need not be read.
         if !guard.tree().group_lingers() {
             let kill = report(guard.tree(), false, NOTHING_FOUND);
             return finish(guard, status, stdout, stderr, kill).await;

@@ -1,4 +1,4 @@
-//! Bytes that nobody can change any more, as a file that programs are given.
+//! Sealed files: immutable bytes as a file for programs.
 
 use std::fmt;
 use std::fs::File;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-/// A file in memory that was written once and is sealed: who has looked at its bytes knows what a
-/// program reads there, whoever may write to the place they came from. Cloning it is cheap.
+/// A sealed file in memory, which cannot change after its content was checked, whoever may write to
+/// the original. Cloning it is cheap.
 ///
 /// Given to a [`Command`](super::Command), it is open in the program from its start, and named
 /// `/proc/self/fd/N` there. What it starts has it, too.

@@ -1,4 +1,4 @@
-//! The server's end of a confined tree: what is said between it and the helper.
+//! The server's end of the connection to the helper of a confined tree.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
     told: Mutex<HelperMessages>,
 }
 
-/// What the helper has said so far.
+/// The helper's messages so far.
 #[derive(Debug, Default)]
 struct HelperMessages {
     ended: Option<(i32, bool)>,
@@ -53,7 +53,7 @@ impl Supervisor {
         let _ = send(&self.control, &[word], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
-    /// Waits at most this long for the program's end; says whether it came.
+    /// Waits at most this long for the program's end; returns whether it ended.
     pub(super) fn has_ended(&self, timeout: Duration) -> bool {
         let told = self.told();
         told.ended.is_some() || told.hung_up || self.is_readable(timeout)
@@ -104,8 +104,8 @@ impl Supervisor {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what the helper has said. Only after the program's end: until then others wait for
-    /// there being something to take.
+    /// Reads the helper's messages. Call it only after the program's end, because until then others
+    /// wait for the socket to be readable.
     fn listen(&self) -> MutexGuard<'_, HelperMessages> {
         let mut told = self.told();
         let mut bytes = [0; MESSAGE];

@@ -88,8 +88,8 @@ pub(crate) fn sweep(quarry: &SweepTarget<'_>) -> SweepResult {
     SweepResult { killed: killed.len(), complete: false }
 }
 
-/// Those who can be recognised now. Before a SIGTERM breaks the chain of parents, this is the last
-/// chance to tell whose child a process is that left the session and cleared its environment.
+/// The processes that can be identified now. After a SIGTERM breaks the chain of parents, processes
+/// that left the session and cleared their environment can no longer be identified.
 pub(crate) fn identify(quarry: &SweepTarget<'_>) -> HashSet<ProcessIdentity> {
     look(quarry).unwrap_or_default().iter().map(identity).collect()
 }

@@ -1,4 +1,4 @@
-//! A running program with everything it started, and the guard that ends it.
+//! A running process tree, and the guard that ends it.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,7 +21,8 @@ use super::sys::watch;
 use super::{KillRung, Status};
 use crate::process::supervised_tree::Supervisor;
 
-/// A program that leads its own session and group. Until it is reaped, its number is its own.
+/// A program that leads its own session and group. Its process number is not reused before it is
+/// reaped.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     pid: Pid,
@@ -84,7 +85,7 @@ impl ProcessTree {
         self.supervisor.as_ref().map_or(KillRung::ProcessGroup, Supervisor::rung)
     }
 
-    /// Waits at most this long for the program's end; says whether it came.
+    /// Waits at most this long for the program's end; returns whether it ended.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         match &self.supervisor {
             Some(supervisor) => supervisor.has_ended(timeout),
@@ -122,7 +123,7 @@ impl ProcessTree {
         }
     }
 
-    /// Kills what left the group, and what of the group is late to die. Blocks.
+    /// Kills processes that left the group, and remaining ones of the group. Blocks.
     pub(crate) fn sweep(&self) -> SweepResult {
         if let Some(supervisor) = &self.supervisor {
             supervisor.signal(Signal::KILL);
@@ -162,7 +163,7 @@ impl ProcessTree {
     /// Gives the program's number back to the system. Only after its end, when nobody will signal
     /// its group any more.
     pub(crate) fn reap(&self) -> Status {
-        // A helper that has told of the end is about to end itself.
+        // A helper that has reported the program's end is about to exit.
         if self.supervisor.is_some() {
             self.wait_for_process(KILL_WAIT);
         }
@@ -207,7 +208,7 @@ impl TreeGuard {
         &self.tree
     }
 
-    /// Nothing is left to end.
+    /// Disarms the guard: the tree has ended.
     pub(crate) fn disarm(&mut self) {
         self.armed = false;
     }

@@ -107,7 +107,7 @@ impl Workspace {
         Ok(made)
     }
 
-    /// What to say of a path that cannot be opened: if it leads where nothing may be told, that.
+    /// The error for a path that cannot be opened, which reveals nothing about refused places.
     pub(super) fn telling(&self, error: WorkspaceError, wanted: &RequestedPath) -> WorkspaceError {
         if error.is_refusal() || !self.guard.concerns(Operation::Look) {
             return error;

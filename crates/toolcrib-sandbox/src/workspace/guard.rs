@@ -8,14 +8,14 @@ use super::WorkspaceError;
 use super::names::same;
 use crate::{ControlPlane, Places};
 
-/// What an operation is about to do with a place.
+/// The operation on a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Look,
     Change,
 }
 
-/// What is refused, as paths from the root.
+/// The refused places, as paths from the root.
 #[derive(Debug)]
 pub(super) struct PathGuard {
     /// The root, without links.
@@ -26,7 +26,7 @@ pub(super) struct PathGuard {
     protected_names: Vec<PathBuf>,
     /// What decides what the server runs, which may change with each reload.
     plane: ControlPlane,
-    /// What of the control plane is inside the root, with the places it was worked out from.
+    /// The part of the control plane inside the root, with the places it was computed from.
     known: RwLock<(Arc<Places>, Arc<RefusedPlaces>)>,
 }
 
@@ -72,7 +72,7 @@ impl PathGuard {
         })
     }
 
-    /// What the control plane refuses now.
+    /// The places that the control plane currently refuses.
     fn planned(&self) -> Arc<RefusedPlaces> {
         let places = self.plane.places();
         {
@@ -113,8 +113,8 @@ impl PathGuard {
         Ok(())
     }
 
-    /// Fails if one of the places is in a folder that is to be deleted, or would be reached through
-    /// a link that is.
+    /// Fails if a refused place is inside a folder to be deleted, or is reached through a link
+    /// inside it.
     pub(super) fn check_contents(&self, folder: &Path) -> Result<(), WorkspaceError> {
         let planned = self.planned();
         for refused in [&self.fixed, &*planned] {
@@ -131,7 +131,7 @@ impl PathGuard {
 }
 
 impl RefusedPlaces {
-    /// What of a control plane is inside the root. Where a place contains the root, that is all of it.
+    /// The part of a control plane inside the root: the whole root if a place contains it.
     fn of_plane(places: &Places, root: &Path) -> Self {
         let within = |list: &[PathBuf]| -> Vec<PathBuf> {
             let inside = |place: &PathBuf| {

@@ -48,7 +48,7 @@ struct PathWalk<'r> {
     root: BorrowedFd<'r>,
     /// The folders that were gone into, by name.
     folders: Vec<(OsString, OwnedFd)>,
-    /// What is still to be walked.
+    /// The remaining components.
     ahead: VecDeque<OsString>,
     links: u32,
     must_be_folder: bool,
@@ -101,7 +101,7 @@ impl PathWalk<'_> {
         Ok(end(self.here(), OsStr::new("."))?)
     }
 
-    /// Puts what a link says in its place.
+    /// Replaces a link by its target.
     fn follow(&mut self, target: &[u8]) -> Result<(), WorkspaceError> {
         self.links += 1;
         if self.links > MAX_LINKS {

@@ -29,7 +29,7 @@ use crate::{BuildError, Toolcrib};
 pub struct Checked {
     /// The files, with everything that is worth saying about each.
     pub files: DirectoryLoad,
-    /// The tools whose name was taken already, by a linked-in tool or an earlier file. Each is a
+    /// The tools whose name already belongs to a linked-in tool or an earlier file. Each is a
     /// `shadowed-name` in its file, too.
     pub shadowed: Vec<Conflict>,
     /// Prompts, resources and other MCP servers whose name an earlier file has, likewise.

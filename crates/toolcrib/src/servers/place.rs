@@ -166,8 +166,8 @@ fn own_dir(dir: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// What tells configs apart: the path of the file, however it was written, or the current directory.
-/// A file that is itself a link keeps its own name: deployments swap what such links lead to.
+/// Identifies a config: the resolved path of the file, or the current directory. A file that is
+/// itself a link keeps its own name, because deployments swap the targets of such links.
 fn identity(file: Option<&Path>) -> io::Result<PathBuf> {
     let Some(file) = file else { return std::env::current_dir() };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -22,7 +22,7 @@ pub struct RunningServer {
     pub pid: u32,
     /// Its socket.
     pub socket: PathBuf,
-    /// Asks it, with every right.
+    /// A client with all rights.
     pub client: OwnerClient,
 }
 

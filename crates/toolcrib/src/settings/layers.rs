@@ -16,7 +16,7 @@ use super::places::StateHome;
 /// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
 /// `executor.tool_timeout`.
 pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
-/// The short name of one of them, `server.token`, which counts where both are set.
+/// The short name of the variable for `server.token`, which takes precedence if both are set.
 #[cfg(feature = "http")]
 const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
 
@@ -302,7 +302,7 @@ impl LoadedConfig {
         self.layered.value
     }
 
-    /// Where the value of a key is from.
+    /// The origin of a key's value.
     pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
         if let Some(variable) = self.state_variable
             && path.iter().map(AsRef::as_ref).eq(STATE_KEY.split('.'))

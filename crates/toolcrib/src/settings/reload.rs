@@ -36,7 +36,7 @@ const LIVE_KEYS: [&str; 16] = [
     "toolsets",
 ];
 
-/// What came of reading a config again.
+/// The result of reading a config again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigReload {
@@ -50,12 +50,12 @@ pub struct ConfigReload {
     pub needs_restart: Vec<String>,
     /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
     pub restart_origins: BTreeMap<String, String>,
-    /// Clients of the HTTP API whose token is no longer good or whose rights have changed. What they may
-    /// no longer do has ended: their requests, streams and sessions.
+    /// Clients of the HTTP API whose token is no longer good or whose rights have changed.
+    /// Requests, streams and sessions that they no longer have the right to have ended.
     pub ended_clients: Vec<String>,
 }
 
-/// Where the config of a crib is read from again, and what came of it last.
+/// The source of a crib's config for reloads, and the result of the last reload.
 #[derive(Clone, Default)]
 pub(crate) struct LiveConfig(Arc<LiveConfigInner>);
 

@@ -141,7 +141,7 @@ impl StateDir {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.dir
     }

@@ -75,13 +75,13 @@ impl Connections {
         Self { upstreams, wanted, follower: Arc::default(), turn: Arc::default() }
     }
 
-    /// What is to be connected to now.
+    /// The servers to connect to now.
     #[cfg(feature = "manifests")]
     pub(crate) fn wanted(&self) -> Vec<Upstream> {
         self.wanted.0.all()
     }
 
-    /// How it stands with them.
+    /// Their status.
     pub(crate) fn upstreams(&self) -> &Upstreams {
         &self.upstreams
     }

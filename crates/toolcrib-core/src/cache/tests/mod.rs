@@ -270,7 +270,7 @@ async fn a_nested_call_does_not_wait_for_the_call_it_came_from() {
     assert!(follower.as_mut().now_or_never().is_none());
     let inner = tokio::time::timeout(Duration::from_secs(1), call(&answers, &key, nested, &runs));
     assert_eq!(inner.await.unwrap().1, "ran");
-    // What it found out is there for others all the same.
+    // Its answer is stored for others all the same.
     assert_eq!(call(&answers, &key, nested, &runs).await.1, "kept");
     drop(outer);
     assert!(matches!(follower.await, Lookup::Hit(_)), "its turn has come, and there it is");

@@ -223,7 +223,8 @@ impl Executor {
     /// Replaces the limits of calls: time, output, calls of a batch at once, and how long a call waits for
     /// approval. Calls that run keep their time limit, and calls that wait for approval keep theirs.
     ///
-    /// What belongs to the queues, the breaker and the cache stays as it was when the executor was built.
+    /// Settings of the queues, the breaker and the cache keep the values from when the executor was
+    /// built.
     pub fn replace_limits(&self, config: &ExecutorConfig) {
         let ExecutorConfig {
             tool_timeout,

@@ -13,7 +13,7 @@ use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, 
 /// A turn with a suspension store, as a [`Run`](super::Run) uses it. Sealed, so that only this
 /// crate can resume calls.
 pub trait TurnAccess: Sealed + Sync {
-    /// Makes the calls; answers in their order.
+    /// Makes the calls and returns their answers in order.
     #[doc(hidden)]
     fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send;
 

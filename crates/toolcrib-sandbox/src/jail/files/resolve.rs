@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 /// How many symbolic links are followed: as many as the kernel follows.
 const LINKS: usize = 40;
-/// How often a look-up is repeated while others rename what it passes.
+/// How often a lookup is repeated while others rename folders on the way.
 const TRIES: usize = 64;
 
 const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);

@@ -160,7 +160,7 @@ pub(crate) enum TreeMessage {
     Done {
         /// Processes other than the program.
         killed: usize,
-        /// Whether the kernel says that nothing is left.
+        /// Whether the kernel confirms that no process is left.
         complete: bool,
     },
 }

@@ -75,7 +75,7 @@ impl DeclaredName {
     }
 }
 
-/// Names of files that are checked together, as they would be after a start, held against no lock.
+/// The names of files that are checked together, as after a start and without a lock.
 pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
     let mut names = FileNames::new([]);
     names.apply(files.files.iter().filter(|file| !file.loaded.has_errors()).map(|file| {

@@ -28,9 +28,9 @@ impl TrustRecord {
         self.folder.join(CHANGED)
     }
 
-    /// What it has, to decide what runs. A record that cannot be used trusts nothing, which is logged; nor
-    /// does, for root, the record of another user, who would decide what root runs
-    /// ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
+    /// The trusted declarations, to decide what runs. A record that cannot be used trusts nothing,
+    /// which is logged; nor does, for root, the record of another user, who would decide what root
+    /// runs ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
     pub fn trusted(&self) -> Vec<Trusted> {
         let read = match self.check_owner() {
             Ok(()) => self.read(),
@@ -101,8 +101,8 @@ impl TrustRecord {
         Ok(removed)
     }
 
-    /// Has running servers look at the record again: they watch a file of their own, because the
-    /// database's changes with everything that is kept in it.
+    /// Makes running servers read the record again: they watch a separate file, because the
+    /// database changes for many other reasons.
     fn tell_servers(&self) -> io::Result<()> {
         const UNFINISHED: &str = "trust.changed.part";
         let folder = StateFolder::open(&self.folder)?;

@@ -11,7 +11,7 @@ pub(super) fn declared(crib: &Toolcrib) -> Vec<Upstream> {
     crib.declared_upstreams()
 }
 
-/// How it stands with each.
+/// The status of each.
 pub(super) fn status(crib: &Toolcrib) -> Vec<UpstreamReport> {
     crib.upstreams().status().into_iter().map(report).collect()
 }

@@ -18,8 +18,8 @@ use crate::lint::{Known, Remark, lint_with};
 use crate::live::{FileVersion, Observation, observe};
 use crate::manifest::{Loaded, load_str};
 
-/// The subfolder of a directory of manifests that contains a catalogue of further manifests. Its files are checked but
-/// never loaded; operators copy those they want.
+/// The subfolder of a directory of manifests that contains a catalogue of further manifests. Its
+/// files are checked but never loaded; operators copy those they want.
 pub const CATALOGUE: &str = "available";
 
 /// The number of files that take longer to load than a thread takes to start.
@@ -30,8 +30,8 @@ const BYTES_PER_THREAD: u64 = 64 * 1024;
 /// The result of loading a list of directories.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryLoad {
-    /// Every manifest, in the order that decides conflicts of names: directories as they were given, files in byte
-    /// order of their names.
+    /// Every manifest, in the order that decides conflicts of names: directories as they were
+    /// given, files in byte order of their names.
     pub files: Vec<FileLoad>,
     /// Directories that could not be read, with the reasons.
     pub unreadable: Vec<FileLoad>,
@@ -137,11 +137,12 @@ impl DirectoryLoad {
     }
 }
 
-/// Loads every manifest of the directories on all processors. A broken manifest does not keep the others from loading.
-/// A path to a file is loaded as a manifest, whatever its name is.
+/// Loads every manifest of the directories on all processors. A broken manifest does not keep the
+/// others from loading. A path to a file is loaded as a manifest, whatever its name is.
 ///
-/// Manifests are the files of the directory itself whose names end in `.yaml`, `.yml` or `.toml`, except dot files and
-/// backups of editors. The [catalogue](CATALOGUE) is not loaded. A file that is given twice is loaded once.
+/// Manifests are the files of the directory itself whose names end in `.yaml`, `.yml` or `.toml`,
+/// except dot files and backups of editors. The [catalogue](CATALOGUE) is not loaded. A file that
+/// is given twice is loaded once.
 pub fn load_dirs(paths: &[PathBuf]) -> DirectoryLoad {
     load_paths(paths, &load_str)
 }
@@ -185,7 +186,8 @@ fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -
             }
         }
     }
-    // A file that is given twice is one file and does not conflict with itself. A directory contains each file once.
+    // A file that is given twice is one file and does not conflict with itself. A directory
+    // contains each file once.
     if load.paths.len() > 1 {
         let mut seen = HashSet::new();
         files.retain(|(path, _)| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
@@ -225,7 +227,8 @@ fn load_files(
     done.into_iter().map(|(_, file)| file).collect()
 }
 
-/// The number of threads for these files: many small files are worth several, and so are a few large ones.
+/// The number of threads for these files: many small files are worth several, and so are a few
+/// large ones.
 fn worth_threads(files: &[(PathBuf, u32)], workers: usize) -> usize {
     let by_number = files.len().div_ceil(FILES_PER_THREAD);
     if by_number >= workers {
@@ -255,7 +258,7 @@ fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> Fil
         Observation::File(file) => file.load(path, rank, read),
         Observation::Unread(load) => FileLoad { rank, ..*load },
         Observation::Busy => {
-            let error = io::Error::new(io::ErrorKind::ResourceBusy, "somebody is writing it");
+            let error = io::Error::new(io::ErrorKind::ResourceBusy, "the file is being written");
             FileLoad { rank, ..unread(path, &error) }
         }
         Observation::Missing { .. } | Observation::Same(_) => FileLoad { rank, ..missing(path) },
@@ -270,8 +273,8 @@ pub(crate) fn is_dead_link(path: &Path) -> bool {
 /// The result for a path that does not exist.
 fn missing(path: &Path) -> FileLoad {
     if is_dead_link(path) {
-        let message = "it is a link that leads to nothing".to_owned();
-        let help = "restore what it leads to, or remove the link";
+        let message = "it is a dangling link".to_owned();
+        let help = "restore its target, or remove the link";
         return FileLoad::unread(path, "unreadable", message, help);
     }
     let message = "there is no such file or directory".to_owned();
@@ -284,7 +287,7 @@ pub(crate) fn unread(path: &Path, error: &io::Error) -> FileLoad {
     let help = match error.kind() {
         io::ErrorKind::InvalidInput => "only files, and links to files, are manifests: rename it",
         io::ErrorKind::PermissionDenied => "check its owner and permissions",
-        _ => "see that it is a file, or a link that leads to one, on a disk that works",
+        _ => "check that it is a file, or a link to one, on a working disk",
     };
     FileLoad::unread(path, "unreadable", message, help)
 }
@@ -296,7 +299,7 @@ pub(crate) fn load_bytes(
     read: &dyn Fn(&str, &str) -> Loaded,
 ) -> FileLoad {
     if bytes.len() > FILE_MAX_BYTES {
-        let message = "the file has more than 4 MiB; no manifest does".to_owned();
+        let message = "the file is larger than 4 MiB, the limit for manifests".to_owned();
         return FileLoad::unread(path, "too-large", message, "split it into several files");
     }
     match String::from_utf8(bytes) {
@@ -307,15 +310,17 @@ pub(crate) fn load_bytes(
         }
         Err(error) if is_utf16(error.as_bytes()) => {
             let message =
-                "the file is UTF-16, as PowerShell's `>` writes it, and not UTF-8".to_owned();
+                "the file is UTF-16, as written by PowerShell's `>`, instead of UTF-8".to_owned();
             let help = "save it as UTF-8, in PowerShell with `Set-Content -Encoding utf8`";
             FileLoad::unread(path, "not-utf8", message, help)
         }
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
-            let message =
-                format!("the file is not UTF-8: byte {at}, in line {line}, begins no character");
+            let message = format!(
+                "the file is not UTF-8: byte {at}, in line {line} does not begin a \
+                 character"
+            );
             FileLoad::unread(path, "not-utf8", message, "save the file as UTF-8")
         }
     }
@@ -351,8 +356,9 @@ pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// The names of the entries of a directory that are neither manifests nor hidden: files with other endings, and folders
-/// other than the [catalogue](CATALOGUE), which end with a slash. Empty if the directory cannot be read.
+/// The names of the entries of a directory that are neither manifests nor hidden: files with other
+/// endings, and folders other than the [catalogue](CATALOGUE), which end with a slash. Empty if the
+/// directory cannot be read.
 pub fn left_aside(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -371,8 +377,8 @@ pub fn left_aside(directory: &Path) -> Vec<String> {
 }
 
 impl DirectoryLoad {
-    /// The entries of each directory that [`left_aside`] finds, except those that a manifest of the directory mentions,
-    /// such as its scripts and workers.
+    /// The entries of each directory that [`left_aside`] finds, except those that a manifest of the
+    /// directory mentions, such as its scripts and workers.
     pub fn left_aside(&self) -> Vec<(&Path, Vec<String>)> {
         let of = |directory: &'_ PathBuf| {
             let here = |file: &&FileLoad| file.path.parent() == Some(directory.as_path());
@@ -387,7 +393,8 @@ impl DirectoryLoad {
     }
 }
 
-/// Whether a manifest's text mentions a file or folder beside it as a whole word. A folder's name ends with a slash.
+/// Whether a manifest's text mentions a file or folder beside it as a whole word. A folder's name
+/// ends with a slash.
 fn names_file(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     text.match_indices(name).any(|(at, found)| {
@@ -404,8 +411,8 @@ fn is_hidden(name: &OsStr) -> bool {
     bytes.starts_with(b".") || bytes.starts_with(b"#") || bytes.ends_with(b"~")
 }
 
-/// Whether a file of this name is a manifest: its ending is right, and it is neither a dot file nor an editor's backup
-/// or lock file.
+/// Whether a file of this name is a manifest: its ending is right, and it is neither a dot file nor
+/// an editor's backup or lock file.
 pub fn counts(name: &OsStr) -> bool {
     if is_hidden(name) {
         return false;

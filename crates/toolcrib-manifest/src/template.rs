@@ -7,7 +7,8 @@ use serde::{Serialize, Serializer};
 
 /// A string of a manifest, split into literals and references.
 ///
-/// A value that replaces a reference is not parsed again: text in a value that looks like a reference stays text.
+/// A value that replaces a reference is not parsed again: text in a value that looks like a
+/// reference stays text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Template {
     /// Literals and references, in order; adjacent literals are merged.
@@ -153,7 +154,8 @@ impl Template {
         if errors.is_empty() { Ok(Self { pieces }) } else { Err(errors) }
     }
 
-    /// The reference, if the template is a single reference: such a template keeps the value's JSON type.
+    /// The reference, if the template is a single reference: such a template keeps the value's JSON
+    /// type.
     pub fn as_single_reference(&self) -> Option<&Reference> {
         match self.pieces.as_slice() {
             [Piece::Reference(reference)] => Some(reference),

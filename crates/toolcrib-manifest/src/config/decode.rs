@@ -8,9 +8,9 @@ use crate::diagnostic::Diagnostic;
 
 /// Reads a YAML or TOML text (by the file's name) into a type.
 ///
-/// Everything that is wrong is reported at once, with its place: the text is checked against the
-/// type's own JSON Schema before anything is deserialised. Keys the type does not have are errors,
-/// also where it does not say `deny_unknown_fields`. An empty text is an empty mapping.
+/// All problems are reported at once, each with its place: the text is checked against the type's
+/// JSON Schema before it is deserialized. Unknown keys are errors, even without
+/// `deny_unknown_fields`. An empty text counts as an empty mapping.
 ///
 /// ```
 /// use toolcrib_manifest::{decode, units::HumanDuration};

@@ -77,8 +77,8 @@ impl fmt::Display for HttpMethod {
     }
 }
 
-/// A URL in parts. The author's text is already percent-encoded, so that a call only has to encode values, each as one
-/// component.
+/// A URL in parts. The author's text is already percent-encoded, so that a call only has to encode
+/// values, each as one component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UrlSpec {
     /// Scheme, host and port, which are always literal: `https://tickets.example:8443`.
@@ -90,8 +90,8 @@ pub struct UrlSpec {
     pub query: Vec<QueryPair>,
 }
 
-/// One `name=value` pair of a query. It is omitted if it refers to an absent optional value. A value that is a single
-/// reference to a list becomes one pair for each item.
+/// One `name=value` pair of a query. It is omitted if it refers to an absent optional value. A
+/// value that is a single reference to a list becomes one pair for each item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueryPair {
     /// The name, percent-encoded.
@@ -128,7 +128,8 @@ pub enum HttpAuth {
 pub enum HttpBody {
     /// JSON.
     Json(JsonTemplate),
-    /// A form, `application/x-www-form-urlencoded`; fields are omitted and repeated like the pairs of a query.
+    /// A form, `application/x-www-form-urlencoded`; fields are omitted and repeated like the pairs
+    /// of a query.
     Form(Vec<(String, Template)>),
     /// Text.
     Text(Template),

@@ -47,8 +47,8 @@ pub struct Declaration {
     pub output: OutputSpec,
     /// Checks of context values, by parameter name.
     pub context: Vec<ContextParameter>,
-    /// Rules in CEL that every call has to satisfy; compiled when the manifest is loaded. Empty without the feature
-    /// `cel`.
+    /// Rules in CEL that every call has to satisfy; compiled when the manifest is loaded. Empty
+    /// without the feature `cel`.
     pub constraints: Vec<ConstraintSpec>,
     /// The tests in the manifest.
     pub tests: Vec<ToolTest>,
@@ -95,7 +95,8 @@ pub enum DeclaredBody {
     Http(HttpSpec),
     /// It is sent to a program that keeps running.
     Worker(WorkerSpec),
-    /// It is sent to the client; nothing runs here. `needs`, `output` and `context` of such a declaration are empty.
+    /// It is sent to the client; nothing runs here. `needs`, `output` and `context` of such a
+    /// declaration are empty.
     Client,
 }
 
@@ -104,12 +105,13 @@ pub enum DeclaredBody {
 pub struct CommandSpec {
     /// The argument vector; the first entry is the program.
     pub argv: Vec<ArgvEntry>,
-    /// The file that the first entry names, if it is a script. A relative path is resolved against the manifest's
-    /// folder.
+    /// The file that the first entry names, if it is a script. A relative path is resolved against
+    /// the manifest's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptFile>,
-    /// The files that the vector names, by the path as it is written there. Empty after loading, because it depends on
-    /// the workspace which files these are: the host fills it in before it uses the declaration.
+    /// The files that the vector names, by the path as it is written there. Empty after loading,
+    /// because it depends on the workspace which files these are: the host fills it in before it
+    /// uses the declaration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, NamedFile>,
     /// The program's standard input; empty if `None`.
@@ -129,8 +131,8 @@ pub struct CommandSpec {
     /// The working directory; the workspace root if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// The author's reason why a value of a call may choose a program, be run, or name an option in the argument
-    /// vector. Without a reason such values are errors.
+    /// The author's reason why a value of a call may choose a program, be run, or name an option in
+    /// the argument vector. Without a reason such values are errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsafe_argv: Option<String>,
     /// How many bytes of each output stream are kept. Default 64 KiB.
@@ -159,8 +161,8 @@ pub struct WorkerSpec {
     /// The program and its arguments, which do not depend on a call.
     #[serde(rename = "worker")]
     pub argv: Vec<String>,
-    /// The files that they name, by the path as it is written there. Relative paths are resolved against the manifest's
-    /// folder.
+    /// The files that they name, by the path as it is written there. Relative paths are resolved
+    /// against the manifest's folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, ScriptFile>,
     /// Variables set for the program; they refer to `env` and `secret` only.
@@ -225,8 +227,8 @@ pub struct OutputSpec {
     /// Patterns whose matches are replaced by `[redacted]`; checked at load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
-    /// Patterns of lines that report a program's progress; checked at load. The first group is the progress, the second
-    /// the total; with one group and a `%` after it, the total is 100.
+    /// Patterns of lines that report a program's progress; checked at load. The first group is the
+    /// progress, the second the total; with one group and a `%` after it, the total is 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<String>,
 }
@@ -242,8 +244,8 @@ pub enum OutputFormat {
     Json,
     /// Lines, which become a list of strings in `data`.
     Lines,
-    /// The content type of the response decides: JSON becomes data, images and audio become content, and everything
-    /// else is text. The default of requests; for programs it means text.
+    /// The content type of the response decides: JSON becomes data, images and audio become
+    /// content, and everything else is text. The default of requests; for programs it means text.
     Auto,
 }
 
@@ -300,8 +302,8 @@ pub struct ToolTest {
     pub origin: Origin,
 }
 
-/// A recorded response of a server. If a call has it as a service, it replaces the server: the request is built as
-/// usual but not sent.
+/// A recorded response of a server. If a call has it as a service, it replaces the server: the
+/// request is built as usual but not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedAnswer {
     /// The status, from 100 to 599.

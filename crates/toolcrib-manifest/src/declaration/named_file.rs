@@ -10,13 +10,14 @@ use super::script::{UNREADABLE, digest_text};
 
 /// A file that an argument vector names, as it was when the manifest was loaded.
 ///
-/// A lock contains its digest only. The path as the manifest writes it is the key under which the file
-/// is pinned, so that the digest of a declaration does not depend on where the folder is.
+/// A lock contains its digest only. The path as the manifest writes it is the key under which the
+/// file is pinned, so that the digest of a declaration does not depend on where the folder is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be read.
+    /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be
+    /// read.
     pub digest: Option<String>,
 }
 
@@ -40,8 +41,8 @@ impl NamedFile {
         Ok(self.digest == Some(digest_of_file(&self.path)?))
     }
 
-    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they have changed. The
-    /// file is read once: the bytes returned are the bytes that were compared.
+    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they have changed.
+    /// The file is read once: the bytes returned are the bytes that were compared.
     ///
     /// # Errors
     ///

@@ -98,6 +98,7 @@ pub struct ResourceDeclaration {
 pub enum ResourceContent {
     /// A text, with the values of the URI's variables inserted.
     Text(Template),
-    /// A file, which is read for each request; a relative path is resolved against the manifest's folder.
+    /// A file, which is read for each request; a relative path is resolved against the manifest's
+    /// folder.
     File(PathBuf),
 }

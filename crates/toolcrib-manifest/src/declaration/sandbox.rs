@@ -9,17 +9,19 @@ use serde::Serialize;
 pub struct SandboxSpec {
     /// The profile.
     pub profile: SandboxProfile,
-    /// Files and folders that it may read in addition to those of its profile. `~` is the home directory of the
-    /// server's user; relative paths are resolved against the workspace root.
+    /// Files and folders that it may read in addition to those of its profile. `~` is the home
+    /// directory of the server's user; relative paths are resolved against the workspace root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<PathBuf>,
     /// Files and folders that it may read and write.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
-    /// Whether the program runs only if its confinement is fully enforced, whatever the server's config says. Default
-    /// `false`, except for [`SandboxProfile::Pure`]: the config then decides, and by default it requires enforcement.
+    /// Whether the program runs only if its confinement is fully enforced, whatever the server's
+    /// config says. Default `false`, except for [`SandboxProfile::Pure`]: the config then decides,
+    /// and by default it requires enforcement.
     pub required: bool,
-    /// The memory limit of each process, in bytes, from the manifest's `limits`; if `None`, that of the profile.
+    /// The memory limit of each process, in bytes, from the manifest's `limits`; if `None`, that of
+    /// the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }

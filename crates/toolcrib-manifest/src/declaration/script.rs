@@ -11,13 +11,14 @@ pub(super) const UNREADABLE: &str = "unreadable";
 
 /// A script, with the digest of its content when its manifest was loaded.
 ///
-/// A lock contains its digest only: it does not depend on the folder, and the path as the manifest writes it is in the
-/// argument vector.
+/// A lock contains its digest only: it does not depend on the folder, and the path as the manifest
+/// writes it is in the argument vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFile {
     /// The path of the script.
     pub path: PathBuf,
-    /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be read.
+    /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be
+    /// read.
     pub digest: Option<String>,
 }
 
@@ -31,8 +32,9 @@ impl ScriptFile {
         Self { digest: bytes(&path).ok().map(|bytes| digest(&bytes)), path }
     }
 
-    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they have changed. Fails if it cannot
-    /// be read, is not a regular file, or is larger than [`MAX_BYTES`](Self::MAX_BYTES).
+    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they have changed.
+    /// Fails if it cannot be read, is not a regular file, or is larger than
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
     ///
     /// The file is read once: the bytes returned are the bytes that were compared.
     pub fn unchanged_bytes(&self) -> io::Result<Option<Vec<u8>>> {

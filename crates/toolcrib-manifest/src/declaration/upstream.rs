@@ -48,8 +48,8 @@ pub struct UpstreamDeclaration {
 /// Everything here names tools as the server does.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UpstreamTools {
-    /// What the names of the tools begin with instead of the upstream's name. Empty: the tools keep the
-    /// server's names.
+    /// What the names of the tools begin with instead of the upstream's name. Empty: the tools keep
+    /// the server's names.
     pub prefix: Option<String>,
     /// Patterns (`get_*`) or names of the tools that are offered. Empty: all of them.
     pub include: Vec<NamePattern>,
@@ -87,8 +87,8 @@ pub struct ToolOverride {
 
 /// How to connect to an upstream server.
 ///
-/// Its templates can refer only to variables of the server's environment and to secrets, because one connection serves
-/// all calls.
+/// Its templates can refer only to variables of the server's environment and to secrets, because
+/// one connection serves all calls.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UpstreamTransport {
     /// A program that this server starts and talks to over standard input and output.

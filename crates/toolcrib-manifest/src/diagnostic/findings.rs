@@ -1,4 +1,4 @@
-//! The problems of one file, while the file is being checked.
+//! Collects the problems of one file while it is checked.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,26 +6,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::diagnostic::position::{Span, clamp};
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// How many problems of one severity are listed per file. The others are counted. This bounds the
-/// listing only: a file is read and checked to its end however many problems it has.
+/// How many problems of one severity are listed per file. The others are counted. This bounds only
+/// the list: a file is always checked completely.
 const LISTED_MAX: usize = 1_000;
 
-/// The problems of one file, while the file is being checked.
+/// The problems of one file, collected while it is checked.
 #[derive(Debug)]
 pub(crate) struct Findings<'t> {
     /// The text, without a byte order mark.
     pub(crate) text: &'t str,
     list: Vec<Diagnostic>,
-    /// Digests of what was added: an aliased block is checked at every use and reported once.
+    /// Digests of the problems so far: an aliased block is checked at every use but reported once.
     added: HashSet<u64>,
     errors: Tally,
     warnings: Tally,
     hints: Tally,
-    /// How many of one severity are listed.
+    /// The maximum number of listed problems of one severity.
     limit: usize,
 }
 
-/// The problems of one severity.
+/// The counters of one severity.
 #[derive(Debug, Default)]
 struct Tally {
     listed: usize,
@@ -35,7 +35,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts a problem; says whether it is listed.
+    /// Counts a problem; returns whether it is listed.
     fn take(&mut self, span: &Span, limit: usize) -> bool {
         let is_listed = self.listed < limit;
         if is_listed {
@@ -56,7 +56,7 @@ impl Tally {
             more => format!("this file has {more} more {kind}s, which are not listed"),
         };
         let rest = Diagnostic::error("unlisted", place, message)
-            .help("the whole file was checked; correct what is listed, and check again");
+            .help("the whole file was checked; correct the listed problems, then check again");
         Some(Diagnostic { severity, ..rest })
     }
 }
@@ -112,12 +112,13 @@ impl<'t> Findings<'t> {
         self.errors.listed > 0
     }
 
-    /// Whether one more error would be listed, and not only counted.
+    /// Whether another error would be listed and not only counted.
     pub(crate) fn lists_errors(&self) -> bool {
         self.errors.listed < self.limit
     }
 
-    /// All that is listed in the order of the text, and how much more there is.
+    /// The listed problems in the order of the text, with a diagnostic for the number of unlisted
+    /// ones.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         let rest = [
             self.errors.rest(Severity::Error),

@@ -1,4 +1,4 @@
-//! What was probably meant by a value of a config file that its schema refuses.
+//! Suggestions for values of a config file that its schema refuses.
 
 use regex::Regex;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::document::{Node, NodeValue, shortened};
 use crate::fields::{boolean_meant, duration, list_of, rate, size};
 
-/// Words for the values of choices: our word, and what people write instead.
+/// Values of choices: ours, and words that people write instead.
 const CHOICES: &[(&str, &[&str])] = &[
     ("enforce", &["true", "yes", "on", "strict", "enforced", "required"]),
     ("off", &["false", "no", "none", "never", "disabled"]),
@@ -16,7 +16,7 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("ask", &["confirm", "prompt", "approve", "approval", "manual"]),
 ];
 
-/// The value of a choice that other programs call by another word.
+/// The value of a choice for which other programs use another word.
 pub(super) fn choice(node: &Node, allowed: &[String]) -> Option<String> {
     let written = plain(node)?.to_ascii_lowercase();
     let is_allowed = |word: &str| allowed.iter().any(|allowed| allowed == word);
@@ -26,7 +26,7 @@ pub(super) fn choice(node: &Node, allowed: &[String]) -> Option<String> {
     Some(format!("write `{word}`"))
 }
 
-/// What to write in place of a value that a schema refuses, if that can be told from the value.
+/// A suggestion for a value that a schema refuses, if there is one.
 pub(super) fn help(key: &str, schema: &Value, node: &Node) -> Option<String> {
     let kinds = kinds(schema);
     let takes = |kind: &str| kinds.contains(&kind);
@@ -75,7 +75,7 @@ fn kinds(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// A single value as it was written.
+/// A scalar as it was written.
 fn plain(node: &Node) -> Option<String> {
     match &node.value {
         NodeValue::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what would be right.
+//! Diagnostics: what is wrong with a file, where, and how to fix it.
 
 pub(crate) mod codes;
 pub(crate) mod findings;
@@ -19,16 +19,17 @@ pub(crate) use crate::diagnostic::findings::Findings;
 use crate::diagnostic::fix::Fix;
 use crate::diagnostic::position::{Lines, Span, clamp, first_line, line_column, without_bom};
 
-/// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
+/// A longer source excerpt is not shown, because a place in it would not be visible.
 const EXCERPT_MAX_BYTES: usize = 16 * 1024;
 
-/// What stands before the text of a note or of help, beside the gutter: ` = help: `.
+/// The width of the prefix of a note or help text, without the gutter: ` = help: `.
 const NOTE_INDENT: usize = 9;
 
-/// The fewest characters into which a text is folded.
+/// The minimum width to which a text is folded.
 const NARROWEST: usize = 30;
 
-/// The text with its lines broken at blanks to fit into `width` characters. Long words stay whole.
+/// The text with its lines broken at spaces to fit into `width` characters. Long words are not
+/// broken.
 fn folded(text: &str, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut folded = String::with_capacity(text.len());
@@ -49,7 +50,8 @@ fn folded(text: &str, width: usize) -> String {
     folded
 }
 
-/// The text with places blanked. Every character stays one, of as many bytes: places stay what they are.
+/// The text with hidden places masked. Each character is replaced by one of the same length in
+/// bytes, so that spans stay valid.
 fn blanked<'t>(text: &'t str, hidden: &[Span]) -> Cow<'t, str> {
     if hidden.is_empty() {
         return text.into();
@@ -76,19 +78,19 @@ fn blanked<'t>(text: &'t str, hidden: &[Span]) -> Cow<'t, str> {
     shown.into()
 }
 
-/// How bad a [`Diagnostic`] is.
+/// The severity of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The file is not loaded.
     Error,
-    /// The file is loaded; something in it is probably not what was meant.
+    /// The file is loaded, but something in it is probably a mistake.
     Warning,
-    /// The file is loaded; something could be better.
+    /// The file is loaded; something could be improved.
     Hint,
 }
 
 impl Severity {
-    /// The stable word: `error`, `warning` or `hint`.
+    /// The stable name: `error`, `warning` or `hint`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -98,36 +100,36 @@ impl Severity {
     }
 }
 
-/// One problem of a file.
+/// A problem of a file.
 ///
-/// Spans are byte ranges of the file's text without a byte order mark. A problem of a file that
-/// could not be read has the span `0..0`.
+/// Spans are byte ranges of the file's text without a byte order mark. If the file could not be
+/// read, the span is `0..0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// A stable name of the kind of problem, for example `unknown-key`.
+    /// The stable code of the kind of problem, for example `unknown-key`.
     pub code: &'static str,
-    /// What is wrong, as one clause.
+    /// The message, as one clause.
     pub message: String,
-    /// The place.
+    /// The place of the problem.
     pub span: Span,
-    /// What stands beside the underlined place; may be empty.
+    /// The label of the underlined place; may be empty.
     pub label: String,
-    /// What would be right.
+    /// How to fix it.
     pub help: Option<String>,
-    /// Other places that matter, with what stands beside them.
+    /// Related places, with their labels.
     pub secondary: Vec<(Span, String)>,
-    /// Places in other files that matter, with what is there.
+    /// Related places in other files, with their labels.
     pub related: Vec<(toolcrib_tool::Origin, String)>,
-    /// The edit that puts it right, where there is only one.
+    /// The fix, if it is unambiguous.
     pub fix: Option<Fix>,
-    /// What would be right, in words that repeat nothing of the file and of the value.
+    /// How to fix it, without any text from the file or the value.
     pub expected: Option<String>,
-    /// The key of the place, if it is known. Names that only the file knows are `*` in it.
+    /// The key of the place, if it is known, with `*` for names that are not in the schema.
     pub key: Option<String>,
-    /// Places whose text nobody may see. They are blanked where the source is shown.
+    /// Places with secret text, which is masked in source excerpts.
     pub hidden: Arc<[Span]>,
 }
 
@@ -157,13 +159,12 @@ impl Diagnostic {
         Self { severity: Severity::Hint, ..Self::error(code, span, message) }
     }
 
-    /// A warning about the whole of a checked file or about a line of it, for what only shows when
-    /// several files are looked at together.
+    /// A warning about a file or a place in it, for problems that involve several files.
     pub fn about(code: &'static str, place: Span, message: impl Into<String>) -> Self {
         Self::warning(code, &place, message)
     }
 
-    /// The same as a hint, for what only matters elsewhere.
+    /// Turns the warning into a hint.
     #[must_use]
     pub fn as_hint(self) -> Self {
         Self { severity: Severity::Hint, ..self }
@@ -175,21 +176,21 @@ impl Diagnostic {
         self
     }
 
-    /// Adds what would be right.
+    /// Adds a help text.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds what would be right, in words that repeat nothing of the file.
+    /// Adds a help text without any text from the file.
     #[must_use]
     pub(crate) fn expects(mut self, expected: impl Into<Option<String>>) -> Self {
         self.expected = expected.into();
         self
     }
 
-    /// Adds the key of the place, as everybody may read it.
+    /// Adds the key of the place.
     #[must_use]
     pub(crate) fn at_key(mut self, key: String) -> Self {
         self.key = Some(key);
@@ -203,17 +204,17 @@ impl Diagnostic {
         self
     }
 
-    /// Takes everything out of the texts that may be from the file.
+    /// Removes everything from the texts that may come from the file.
     pub(crate) fn conceal(&mut self) {
         let told = self.told();
-        self.message = format!("{told}; what is there is not shown");
+        self.message = format!("{told}; the value is not shown");
         self.help = None;
         self.label.clear();
         self.secondary.clear();
         self.fix = None;
     }
 
-    /// What is wrong, in words that repeat nothing of the file.
+    /// The message without any text from the file.
     fn told(&self) -> String {
         let summary =
             || codes::Code::find(self.code).map(|code| code.summary.trim_end_matches('.'));
@@ -221,8 +222,8 @@ impl Diagnostic {
         told.unwrap_or("this cannot be used").to_owned()
     }
 
-    /// The problem in one line for logs and for other people: the file, the line and the column, the code,
-    /// the key and what would be right. Nothing of the file's text is repeated.
+    /// The problem in one line for logs and for other people: file, line, column, code, key and
+    /// help. It contains no text of the file.
     pub fn report(&self, file: &str, text: &str) -> String {
         let place = if text.is_empty() {
             file.to_owned()
@@ -250,14 +251,14 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a place in another file.
+    /// Adds a related place in another file.
     #[must_use]
     pub fn elsewhere(mut self, place: toolcrib_tool::Origin, what: impl Into<String>) -> Self {
         self.related.push((place, what.into()));
         self
     }
 
-    /// Adds the edit that puts it right.
+    /// Adds a fix.
     #[must_use]
     pub(crate) fn fix(mut self, fix: impl Into<Option<Fix>>) -> Self {
         self.fix = fix.into();
@@ -269,16 +270,16 @@ impl Diagnostic {
         line_column(without_bom(text), self.span.start)
     }
 
-    /// The problem as text in the manner of a compiler: message, file, line, column, the source
-    /// line with the place underlined, and help. Control characters of the file are made visible.
+    /// The problem as text in the style of a compiler: message, file, line, column, the source line
+    /// with the place underlined, and help. Control characters of the file are escaped.
     ///
-    /// `text` is the text that was checked; `colour` adds terminal colours, which carry no meaning.
+    /// `text` is the checked text; `colour` adds terminal colors, which carry no meaning.
     pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
         self.render_within(file, text, colour, usize::MAX)
     }
 
-    /// The same, with what is wrong and what would be right folded at blanks so that their lines fit into
-    /// `width` characters. Source lines stay as they are.
+    /// Like [`render`](Self::render), with the message and the help text folded at spaces to
+    /// `width` characters. Source lines are not folded.
     pub fn render_within(&self, file: &str, text: &str, colour: bool, width: usize) -> String {
         let text = &*blanked(without_bom(text), &self.hidden);
         let level = match self.severity {
@@ -287,7 +288,7 @@ impl Diagnostic {
             Severity::Hint => Level::INFO.with_name("hint"),
         };
         let file = normalize_untrusted_str(file);
-        // The gutter of such a line is as wide as the number of the source line.
+        // The gutter is as wide as the number of the source line.
         let gutter = self.position(text).0.to_string().len();
         let title = format!("{}[{}]: ", self.severity.as_str(), self.code).len();
         let told = |text: &str, indent: usize| {
@@ -313,7 +314,7 @@ impl Diagnostic {
         renderer.render(&[group])
     }
 
-    /// The source around the places, unless it is too much to show.
+    /// The source around the places, unless it is too long.
     fn excerpt<'t>(
         &'t self,
         text: &'t str,
@@ -341,7 +342,7 @@ impl Diagnostic {
         if shown.len() > EXCERPT_MAX_BYTES {
             return None;
         }
-        // A line ending of two characters is one: the renderer would draw the first.
+        // Replace line endings of two characters, because the renderer would draw the first one.
         let source = text[shown.clone()].replace("\r\n", "\n");
         let source = source.strip_suffix('\r').unwrap_or(&source).to_owned();
         let inside = |span: &Span| {
@@ -370,14 +371,14 @@ impl Diagnostic {
     }
 
     /// The problem as a JSON object: `file`, `line`, `column`, `end_line`, `end_column`,
-    /// `severity`, `code`, `message`, `help`; with `related`, a list of places and what is there, and
-    /// `fix`, what an edit would do, where there are any. The end is the place after the last
-    /// character.
+    /// `severity`, `code`, `message`, `help`, and if present `related`, a list of places with
+    /// labels, and `fix`, a description of the edit. The end is the place after the last character.
     pub fn to_value(&self, file: &str, text: &str) -> Value {
         self.to_value_in(file, &Lines::new(text))
     }
 
-    /// The same, with the lines of the text that was checked: for many problems of one file.
+    /// Like [`to_value`](Self::to_value), with the lines of the checked text, for many problems of
+    /// one file.
     pub fn to_value_in(&self, file: &str, lines: &Lines<'_>) -> Value {
         let (line, column) = lines.line_column(self.span.start);
         let (end_line, end_column) = lines.line_column(self.span.end);
@@ -409,7 +410,7 @@ impl Diagnostic {
     }
 }
 
-/// "did you mean …?", if one of the candidates is near.
+/// "did you mean …?", if one of the candidates is similar.
 pub(crate) fn did_you_mean<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -418,14 +419,14 @@ pub(crate) fn did_you_mean<'a>(
     near.first().map(|name| format!("did you mean `{name}`?"))
 }
 
-/// A list of keys longer than this is shortened to the nearest of them.
+/// A longer list of keys is shortened to the most similar ones.
 const KEYS_SHOWN: usize = 12;
 
-/// How many keys are shown of a longer list.
+/// How many keys of a longer list are shown.
 const NEAREST_SHOWN: usize = 6;
 
-/// The keys that may stand in place of one that may not: those that share a word with it, or all, or of a
-/// long list the most similar.
+/// Suggestions for an unknown key: the keys that share a word with it, otherwise all, or the most
+/// similar ones of a long list.
 pub(crate) fn keys_meant(written: &str, known: &[&str]) -> String {
     let words = |key: &str| -> Vec<String> {
         let words = key.split(['_', '-', '.']).filter(|word| word.len() > 3);
@@ -462,8 +463,8 @@ pub(crate) fn keys_meant(written: &str, known: &[&str]) -> String {
     format!("the nearest known keys: {}; {rest} more", nearest[..NEAREST_SHOWN].join(", "))
 }
 
-/// The candidate that was probably meant, among the few that can be: a near name, or the only one
-/// that abbreviates the other (`ns` and `namespace`, `user` and `username`).
+/// The candidate that was probably meant: a similar name, or the only one of which one name
+/// abbreviates the other (`ns` and `namespace`, `user` and `username`).
 pub(crate) fn meant<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str> + Clone,
@@ -482,7 +483,8 @@ pub(crate) fn meant<'a>(
     short.next().is_none().then_some(only)
 }
 
-/// Whether all letters of a name stand in a longer one, in order, beginning with the first.
+/// Whether a name abbreviates a longer one: all its letters occur there in order, and the first
+/// letters are equal.
 fn abbreviates(short: &str, long: &str) -> bool {
     let (short, long) = (short.to_ascii_lowercase(), long.to_ascii_lowercase());
     if short.len() < 2 || short.len() >= long.len() || short.as_bytes()[0] != long.as_bytes()[0] {

@@ -1,13 +1,13 @@
-//! Places in a text: byte offsets to lines and columns, and back to what a person sees.
+//! Positions in a text: converts byte offsets to lines and columns.
 
 use std::ops::Range;
 
 /// A byte range of a text, always on character boundaries.
 pub(crate) type Span = Range<usize>;
 
-/// The text without a leading byte order mark, which editors write and nobody means.
+/// The text without a leading byte order mark, which some editors write.
 ///
-/// All spans of this crate are offsets into the text without it.
+/// All spans of this crate are offsets into this text.
 pub(crate) fn without_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -29,22 +29,21 @@ pub(crate) fn boundary(text: &str, offset: usize) -> usize {
     offset
 }
 
-/// A range made safe: inside the text, on boundaries, in order, without trailing blanks.
+/// The range clamped to the text and to character boundaries, without trailing spaces.
 pub(crate) fn clamp(text: &str, span: &Span) -> Span {
     let start = boundary(text, span.start);
     let end = boundary(text, span.end).max(start);
     start..start + text[start..end].trim_end().len()
 }
 
-/// The part of a range on its first line: what is underlined for a block of many lines.
+/// The part of a range on its first line, which is underlined for a block of several lines.
 pub(crate) fn first_line(text: &str, span: &Span) -> Span {
     let span = clamp(text, span);
     let length = text[span.clone()].find(['\n', '\r']).unwrap_or(span.len());
     clamp(text, &(span.start..span.start + length))
 }
 
-/// The lines of a text, counted once for many look-ups: each then takes the same short time, wherever in
-/// the text its place is.
+/// An index of the lines of a text, for many lookups in constant time.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
@@ -52,7 +51,7 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Counts the lines of a text, which is the one without its byte order mark.
+    /// Indexes the lines of a text without a byte order mark.
     pub fn new(text: &'t str) -> Self {
         let text = without_bom(text);
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_characters_and_both_ways_agree() {
+    fn columns_count_characters_and_both_lookups_agree() {
         let text = "ä: 1\nbé: x\n";
         let offset = text.find('x').unwrap();
         assert_eq!(line_column(text, offset), (2, 5));

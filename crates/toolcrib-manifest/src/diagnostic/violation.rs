@@ -1,4 +1,5 @@
-//! JSON Schema violations as diagnostics: the pointer becomes a place, the keyword a sentence.
+//! Turns violations of a JSON Schema into diagnostics: the pointer becomes a place, the keyword a
+//! message.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -10,22 +11,23 @@ use crate::diagnostic::position::first_line;
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, keys_meant, meant};
 use crate::document::{Node, NodeValue, shortened};
 
-/// More violations than this of one value add nothing to what its author learns.
+/// The maximum number of reported violations of one value.
 const VIOLATIONS_MAX: usize = 100;
 
-/// What stands for a value that nobody may see.
+/// The replacement for a secret value in messages.
 const HIDDEN: &str = "a value that is not shown";
 
-/// A value that was validated, and how to speak of what is wrong with it.
+/// A validated value, with the settings for messages about it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) node: &'a Node,
-    /// The schema it was validated against; used to name what would be right.
+    /// The schema of the value, which is used for help texts.
     pub(crate) schema: &'a Value,
-    /// The code of the diagnostics; unknown and missing keys have their own in errors of a format.
+    /// The code of the diagnostics; in file formats, unknown and missing keys have codes of their
+    /// own.
     pub(crate) code: &'static str,
     pub(crate) severity: Severity,
-    /// What stands before each message, for example "the example does not fit the schema: ".
+    /// The prefix of each message, for example "the example does not fit the schema: ".
     pub(crate) prefix: &'a str,
 }
 
@@ -84,10 +86,15 @@ impl Subject<'_> {
             ValidationErrorKind::OneOfMultipleValid { .. } => {
                 let message = match self.alternative_keys(error) {
                     Some(keys) => {
-                        format!("only one of the keys {} may stand here", keys.join(", "))
+                        format!("only one of the keys {} is allowed here", keys.join(", "))
                     }
-                    None if is_hidden => format!("{HIDDEN} fits several forms, and should fit one"),
-                    None => format!("{} fits several forms, and should fit one", node.describe()),
+                    None if is_hidden => format!(
+                        "{HIDDEN} fits several forms, but must fit \
+                     exactly one"
+                    ),
+                    None => {
+                        format!("{} fits several forms, but must fit exactly one", node.describe())
+                    }
                 };
                 findings.add(self.diagnostic("invalid-value", &place, &message).at_key(key));
             }
@@ -98,15 +105,15 @@ impl Subject<'_> {
                 };
                 let (untold, _) = self.phrase(kind, error, node, None);
                 if is_hidden {
-                    let message = format!("{untold}; what is there is not shown");
+                    let message = format!("{untold}; the value is not shown");
                     let diagnostic = self.diagnostic(code, &place, &message).at_key(key);
                     findings.add(diagnostic.expects(untold).secret());
                     return;
                 }
                 let (message, help) = self.phrase(kind, error, node, Some(&node.describe()));
                 let name = entry.map_or("", |entry| entry.key.as_str());
-                // A schema of arguments says of each value whether it may be null; only settings have limits
-                // and defaults.
+                // Schemas of arguments allow null explicitly; only settings have limits and
+                // defaults.
                 let of_settings = self.code.is_empty();
                 let help = help.or_else(|| unquoted(kind, node)).or_else(|| {
                     let schema = self.failed_schema(error).filter(|_| of_settings)?;
@@ -118,7 +125,8 @@ impl Subject<'_> {
         }
     }
 
-    /// A value that fits none of several forms: if only one was meant, its own problems are told.
+    /// Reports a value that fits none of several forms. If only one form can be meant, its problems
+    /// are reported.
     fn alternatives(
         &self,
         error: &ValidationError<'_>,
@@ -180,7 +188,7 @@ impl Subject<'_> {
         findings.add(diagnostic.at_key(key));
     }
 
-    /// What is wrong; `found` describes the value, unless it is not to be told.
+    /// The message; `found` describes the value, unless it is secret.
     fn phrase(
         &self,
         kind: &ValidationErrorKind,
@@ -214,7 +222,7 @@ impl Subject<'_> {
             ValidationErrorKind::MinItems { .. } if self.expected(error).is_some() => {
                 format!("expected {}", self.expected(error).unwrap_or_default())
             }
-            // Of a value that is not told, the schema's own words say all its bounds.
+            // For a secret value, the schema's own description contains all bounds.
             ValidationErrorKind::MinLength { limit } => {
                 match expected().filter(|_| found.is_none()) {
                     Some(expected) => expected,
@@ -227,20 +235,20 @@ impl Subject<'_> {
                     None => format!("{it} is longer than {limit} characters"),
                 }
             }
-            ValidationErrorKind::FalseSchema => format!("nothing may stand here{but}"),
+            ValidationErrorKind::FalseSchema => format!("no value is allowed here{but}"),
             _ if found.is_none() => "the value does not fit".to_owned(),
             _ => shortened(&error.to_string()),
         };
         (message, None)
     }
 
-    /// The place of the failed keyword's schema.
+    /// The schema with the violated keyword.
     fn failed_schema(&self, error: &ValidationError<'_>) -> Option<&Value> {
         let path = error.schema_path().as_str();
         self.schema.pointer(path.rsplit_once('/')?.0)
     }
 
-    /// The keys of which there must be one, where that is all that the forms differ in.
+    /// The keys of which exactly one is needed, if the forms differ only in them.
     fn alternative_keys(&self, error: &ValidationError<'_>) -> Option<Vec<String>> {
         let forms = self.failed_schema(error)?.get("oneOf")?.as_array()?;
         let key = |form: &Value| match form.as_object()?.get("required")?.as_array()?.as_slice() {
@@ -250,12 +258,12 @@ impl Subject<'_> {
         forms.iter().map(key).collect()
     }
 
-    /// What the failed schema says about itself (see [`crate::units`]).
+    /// The description in the violated schema (see [`crate::units`]).
     fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
         Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
     }
 
-    /// The properties known where an unknown one was found.
+    /// The known properties in the place of an unknown one.
     fn siblings(&self, error: &ValidationError<'_>) -> Vec<String> {
         let schema = self.failed_schema(error).and_then(|schema| schema.get("properties"));
         schema
@@ -265,7 +273,8 @@ impl Subject<'_> {
             .collect()
     }
 
-    /// In a format, unknown and missing keys and wrong types have the codes every file has.
+    /// In file formats, unknown and missing keys and wrong types have the same codes as in
+    /// manifests.
     fn diagnostic(
         &self,
         kind: &'static str,
@@ -274,12 +283,13 @@ impl Subject<'_> {
     ) -> Diagnostic {
         let code = if self.code.is_empty() { kind } else { self.code };
         let diagnostic = Diagnostic::error(code, place, format!("{}{message}", self.prefix));
-        // What a more particular help replaces.
+        // A more specific help text replaces this one.
         let help = match self.code {
-            "bad-default" => Some("correct the default, or the schema that it stands in"),
+            "bad-default" => Some("correct the default, or its schema"),
             "bad-example" => Some("correct the example, or `input`"),
             "test-arguments" => Some(
-                "correct them, or write `expect: {error: invalid_args}` if they are to be refused",
+                "correct them, or write `expect: {error: invalid_args}` if the call should be \
+                 refused",
             ),
             _ => None,
         };
@@ -288,12 +298,12 @@ impl Subject<'_> {
     }
 }
 
-/// What a section says of a key that it had in an earlier version.
+/// The hint of a section about a key of an earlier version.
 pub(crate) fn renamed(section: &Value, key: &str) -> Option<String> {
     Some(section.get("x-renamed")?.get(key)?.as_str()?.to_owned())
 }
 
-/// What to write instead of a text in quotes that is of the right type without them.
+/// A suggestion for a quoted text that has the right type without quotes.
 fn unquoted(kind: &ValidationErrorKind, node: &Node) -> Option<String> {
     let ValidationErrorKind::Type { kind } = kind else { return None };
     let written = node.as_str()?;
@@ -315,7 +325,7 @@ fn types_is_single(branches: &[Vec<ValidationError<'static>>]) -> bool {
     branches.len() == 1
 }
 
-/// The values that would be right, where every form is one value: an enumeration whose values have
+/// The allowed values, if every form is a single value: an enumeration whose values have
 /// descriptions.
 fn values<'e>(branches: &'e [Vec<ValidationError<'static>>], here: &str) -> Option<Vec<&'e Value>> {
     let value = |branch: &'e Vec<ValidationError<'static>>| {
@@ -329,7 +339,7 @@ fn values<'e>(branches: &'e [Vec<ValidationError<'static>>], here: &str) -> Opti
     branches.iter().map(value).collect()
 }
 
-/// Names the values that would be right, and the one that was probably meant.
+/// Lists the allowed values, and suggests one.
 fn one_of(values: &[&Value], node: &Node, found: Option<&str>) -> (String, Option<String>) {
     let allowed: Vec<String> = values
         .iter()
@@ -348,7 +358,7 @@ fn one_of(values: &[&Value], node: &Node, found: Option<&str>) -> (String, Optio
     (format!("expected one of {}{but}", allowed.join(", ")), help)
 }
 
-/// The types of a schema in the words of people who write files.
+/// The types of a schema in plain words.
 fn type_names(kind: &TypeKind) -> String {
     let word = |name: &str| match name {
         "object" => "a mapping".to_owned(),

@@ -1,4 +1,4 @@
-//! Documents: YAML or TOML text as one tree in which every node knows its place.
+//! Documents: parses YAML or TOML into a tree in which every node has its place.
 
 mod scalar;
 mod toml_text;
@@ -13,13 +13,13 @@ use crate::diagnostic::{Diagnostic, Findings};
 
 pub(crate) use scalar::{check_literals, check_schema_literals, other_reading};
 
-/// The largest file that is read, in bytes: 4 MiB.
+/// The maximum size of a file, in bytes: 4 MiB.
 pub const FILE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How deep sequences and mappings may nest.
+/// The maximum nesting depth of sequences and mappings.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// YAML 1.2.
@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file of that name: TOML for `.toml`, YAML for everything else.
+    /// The format by file name: TOML for `.toml`, YAML for everything else.
     pub fn of(file: &str) -> Self {
         let extension = Path::new(file).extension();
         if extension.is_some_and(|found| found.eq_ignore_ascii_case("toml")) {
@@ -44,12 +44,12 @@ impl Format {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: NodeValue,
-    /// Where it stands; of an aliased node, where it is defined.
+    /// Its place; for an aliased node, the place of its definition.
     pub(crate) span: Span,
     pub(crate) style: Style,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NodeValue {
     Null,
@@ -60,7 +60,7 @@ pub(crate) enum NodeValue {
     Mapping(Vec<Entry>),
 }
 
-/// One key of a mapping, with its value.
+/// A key of a mapping, with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -68,17 +68,17 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// How a node is written, as far as it changes what its reader may have meant.
+/// How a node is written, as far as that affects its interpretation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A YAML scalar without quotes: its type was guessed from its looks.
+    /// A YAML scalar without quotes, whose type is guessed from its text.
     Plain,
-    /// Everything whose type is plain to see: quoted and block scalars, collections, all of TOML.
+    /// Nodes with an explicit type: quoted and block scalars, collections, everything in TOML.
     Explicit,
 }
 
 impl Node {
-    /// What people call a node of this kind, with its text where that helps.
+    /// A description of the node for messages.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             NodeValue::Null => "nothing (null)".to_owned(),
@@ -116,7 +116,7 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// A value that stands in no text.
+    /// A node for a value that is not from a text.
     pub(crate) fn without_place(value: &Value) -> Self {
         let value = match value {
             Value::Null => NodeValue::Null,
@@ -154,7 +154,7 @@ impl Node {
         }
     }
 
-    /// The deepest node on the way of a JSON pointer that exists, and the key it stands under.
+    /// The deepest existing node on the path of a JSON pointer, and its entry.
     pub(crate) fn at_pointer(&self, pointer: &str) -> (&Self, Option<&Entry>) {
         let mut found = (self, None);
         for segment in pointer.split('/').skip(1) {
@@ -178,7 +178,7 @@ impl Node {
         found
     }
 
-    /// The place to underline for this node: its key, where its own place shows nothing.
+    /// The place to underline for this node: its key, if its own place is empty.
     pub(crate) fn visible_span(&self, entry: Option<&Entry>) -> Span {
         match entry {
             Some(entry) if self.span.is_empty() => entry.key_span.clone(),
@@ -187,7 +187,7 @@ impl Node {
     }
 }
 
-/// A text short enough for one line of a message.
+/// The text shortened for one line of a message.
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
@@ -196,7 +196,8 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// Reads a text. What is wrong is added to the findings; there is a tree if its outline is clear.
+/// Parses a text. Problems are added to the findings; the tree is `None` if the structure cannot be
+/// determined.
 pub(crate) fn parse(format: Format, findings: &mut Findings<'_>) -> Option<Node> {
     if findings.text.len() > FILE_MAX_BYTES {
         let message = format!("the file has {} bytes; at most 4 MiB are read", findings.text.len());
@@ -210,7 +211,7 @@ pub(crate) fn parse(format: Format, findings: &mut Findings<'_>) -> Option<Node>
     }
 }
 
-/// The first line that has more than blanks and a comment, and where it begins.
+/// The first line that is not blank or a comment, with its offset.
 fn first_content(text: &str) -> Option<(usize, &str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -223,8 +224,8 @@ fn first_content(text: &str) -> Option<(usize, &str)> {
     None
 }
 
-/// The diagnostic for a node that nests too deep.
+/// The diagnostic for a node that is nested too deeply.
 fn too_deep(span: &Span) -> Diagnostic {
-    let message = format!("lists and mappings nest more than {DEPTH_MAX} deep here");
-    Diagnostic::error("too-complex", span, message).help("no manifest needs this: flatten it")
+    let message = format!("lists and mappings are nested more than {DEPTH_MAX} levels deep here");
+    Diagnostic::error("too-complex", span, message).help("flatten it: no manifest needs this depth")
 }

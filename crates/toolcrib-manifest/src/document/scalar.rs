@@ -1,4 +1,4 @@
-//! YAML scalars without quotes: what they are, and what else a reader may take them for.
+//! Plain YAML scalars: their values, and other possible readings.
 
 use serde_json::Number;
 
@@ -6,9 +6,9 @@ use super::{Node, NodeValue, Style};
 use crate::diagnostic::fix::Fix;
 use crate::diagnostic::{Diagnostic, Findings};
 
-/// The value of a scalar without quotes, by the core schema of YAML 1.2.
+/// The value of a plain scalar by the core schema of YAML 1.2.
 ///
-/// Numbers that no JSON number can hold stay text; [`check_literals`] reports them.
+/// Numbers that JSON cannot represent stay text; [`check_literals`] reports them.
 pub(super) fn resolve(text: &str) -> NodeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => NodeValue::Null,
@@ -60,7 +60,7 @@ fn is_float(text: &str) -> bool {
     digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits
 }
 
-/// The other reading of a scalar without quotes, as a clause; none if it has only one.
+/// The other reading of a plain scalar, as a clause; `None` if there is only one.
 pub(crate) fn other_reading(text: &str) -> Option<String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let all_digits = !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit());
@@ -89,7 +89,7 @@ pub(crate) fn other_reading(text: &str) -> Option<String> {
     let too_big_digits = hex_or_octal
         .is_some_and(|digits| digits.len() > 15 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
     if (all_digits || too_big_digits) && number(text).is_none() {
-        return Some("an integer too large to be kept exactly".to_owned());
+        return Some("an integer too large to be represented exactly".to_owned());
     }
     let grouped = unsigned.starts_with(|first: char| first.is_ascii_digit())
         && unsigned.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
@@ -100,18 +100,18 @@ pub(crate) fn other_reading(text: &str) -> Option<String> {
         return Some("a number too large for JSON".to_owned());
     }
     if is_float(unsigned) && is_rounded(text) {
-        return Some("a number with more digits than can be kept exactly".to_owned());
+        return Some("a number with more digits than can be represented exactly".to_owned());
     }
     sexagesimal(unsigned)
 }
 
-/// Whether a number is another one once it is a double.
+/// Whether a number changes when it is converted to a double.
 pub(super) fn is_rounded(text: &str) -> bool {
     let text = text.strip_prefix('+').unwrap_or(text);
     toolcrib_tool::exact::stand_in(text).is_some()
 }
 
-/// `12:30:45`, which older YAML read as a number in base 60.
+/// `12:30:45`, which YAML 1.1 reads as a base-60 number.
 fn sexagesimal(text: &str) -> Option<String> {
     let mut parts = text.split(':');
     let first = parts.next()?;
@@ -130,24 +130,24 @@ fn sexagesimal(text: &str) -> Option<String> {
     (count > 0).then(|| format!("in older YAML the base-60 number {total}"))
 }
 
-/// Reports every scalar of a subtree that can be read in two ways.
+/// Reports every ambiguous scalar of a subtree.
 ///
-/// Used where the type of a value is its meaning: examples, and arguments and data of tests.
+/// Used where the type of a value matters: examples, and arguments and data of tests.
 pub(crate) fn check_literals(node: &Node, findings: &mut Findings<'_>) {
     check_below(node, Around::Value, findings);
 }
 
-/// The same of a schema, whose `type` says of some literals which reading is meant.
+/// Like [`check_literals`], for a schema, whose `type` resolves the ambiguity of some literals.
 pub(crate) fn check_schema_literals(schema: &Node, findings: &mut Findings<'_>) {
     check_below(schema, Around::Schema, findings);
 }
 
-/// What a literal stands in.
+/// The context of a literal.
 #[derive(Clone, Copy, PartialEq)]
 enum Around {
     Value,
     Schema,
-    /// A place of a schema where that schema says that texts stand.
+    /// A place of a schema whose values are texts by that schema.
     Texts,
 }
 
@@ -171,7 +171,7 @@ fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
             let raw = findings.text.get(node.span.clone()).unwrap_or_default();
             if let Some(other) = other_reading(raw) {
                 let message = format!("`{raw}` without quotes can be read in two ways");
-                // YAML 1.1 names single letters, and hardly a program ever followed it there.
+                // YAML 1.1 also lists single letters, but hardly any program implements that.
                 let made = if matches!(raw, "y" | "Y" | "n" | "N") {
                     Diagnostic::warning
                 } else {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_have_the_types_serde_yaml_gives_them() {
+    fn scalars_have_the_same_types_as_in_serde_yaml() {
         for text in [
             "true",
             "false",
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_two_readings_is_recognised_and_the_rest_is_left_alone() {
+    fn ambiguous_scalars_are_recognized_and_others_are_not() {
         for text in [
             "no",
             "Yes",

@@ -1,4 +1,4 @@
-//! TOML text to a tree.
+//! Parses TOML into a tree.
 
 use serde_json::Number;
 use toml::Spanned;
@@ -9,7 +9,7 @@ use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, first_content, too_deep};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 
-/// Reads TOML; all syntax errors are reported, with every duplicate key.
+/// Parses TOML; reports all syntax errors and duplicate keys.
 pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     let text = findings.text;
     let (root, errors) = DeTable::parse_recoverable(text);
@@ -32,20 +32,20 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     builder.whole.then_some(node)
 }
 
-/// The diagnostic for a whole file of YAML.
+/// The diagnostic for a file that is YAML.
 fn yaml(text: &str) -> Option<Diagnostic> {
     let (start, line) = first_content(text)?;
     let (key, rest) = line.split_once(':')?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     let is_key = !key.is_empty() && key.bytes().all(plain);
     (is_key && (rest.is_empty() || rest.starts_with(' '))).then(|| {
-        let message = "this is YAML, and the file is read as TOML because of its name";
+        let message = "this is YAML, but the file is read as TOML because of its name";
         Diagnostic::error("syntax", &(start..start + line.len()), message)
             .help("rename the file so that it ends in .yaml, or write it as TOML: `toolcrib = 1`")
     })
 }
 
-/// TOML's most frequent mistakes have a help text.
+/// Adds a help text for the most frequent mistakes in TOML.
 fn explain(span: &Span, message: &str) -> Diagnostic {
     let diagnostic = |code| Diagnostic::error(code, span, format!("not valid TOML: {message}"));
     if message.contains("duplicate key") {
@@ -72,7 +72,7 @@ impl Builder<'_, '_> {
                 node: self.value(value, depth + 1),
             })
             .collect();
-        // The parser sorts by name; people read in the order of the file.
+        // The parser sorts by name; restore the order of the file.
         entries.sort_by_key(|entry| entry.key_span.start);
         explicit(NodeValue::Mapping(entries), span)
     }
@@ -88,16 +88,20 @@ impl Builder<'_, '_> {
             DeValue::Boolean(value) => NodeValue::Bool(*value),
             DeValue::Integer(integer) => {
                 if exact(integer).is_none() {
-                    self.ambiguous(&span, "is an integer too large to be kept exactly");
+                    self.ambiguous(&span, "is an integer too large to be represented exactly");
                 }
                 exact(integer).map_or(NodeValue::Null, NodeValue::Number)
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(Number::from_f64);
                 if number.is_none() {
-                    self.ambiguous(&span, "is not a number that JSON has");
+                    self.ambiguous(&span, "is not a JSON number");
                 } else if is_rounded(float.as_str()) {
-                    self.ambiguous(&span, "is a number with more digits than can be kept exactly");
+                    self.ambiguous(
+                        &span,
+                        "is a number with more digits than can be represented \
+                     exactly",
+                    );
                 }
                 number.map_or(NodeValue::Null, NodeValue::Number)
             }

@@ -1,4 +1,4 @@
-//! Whether a value is what its key expects, and what to write where it is not.
+//! Checks whether a value has the type of its key, and suggests what to write otherwise.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::document::{Entry, Node, NodeValue, Style, other_reading};
 use crate::fields::suggestions;
 use crate::units::{ByteSize, HumanDuration};
 
-/// What a value should have been.
+/// The expected value, in place of a wrong one.
 struct Mismatch {
     expected: String,
     help: Option<String>,
@@ -28,7 +28,7 @@ impl Mismatch {
     }
 }
 
-/// Whether a value is what its key expects; says why not.
+/// Whether a value has the type of its key; adds a diagnostic if not.
 pub(super) fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
     let node = &entry.node;
     let raw = findings.text.get(node.span.clone()).unwrap_or_default();
@@ -153,14 +153,14 @@ fn no_integer(key: &Key, node: &Node, raw: &str) -> Option<Mismatch> {
     }
 }
 
-/// A number that is written as a word.
+/// The number for a number word.
 fn number_meant(word: &str) -> Option<usize> {
     const WORDS: [&str; 11] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
     WORDS.iter().position(|known| known.eq_ignore_ascii_case(word.trim()))
 }
 
-/// A value without the right unit.
+/// The expectation for a value with a wrong or missing unit.
 fn no_measure<T: FromStr>(
     value: &NodeValue,
     expected: &str,
@@ -189,7 +189,7 @@ fn no_choice(key: &Key, value: &NodeValue, raw: &str, choices: &[&str]) -> Optio
     Some(Mismatch::new(format!("one of {}", choices.join(", ")), help))
 }
 
-/// The edit that makes a list of one text. What holds a comma may be meant to be several.
+/// The edit that turns a text into a list. A text with a comma may mean several items.
 fn list_of_one(key: &Key, node: &Node, raw: &str) -> Option<Fix> {
     let written = node.as_str()?;
     let one =
@@ -227,7 +227,7 @@ fn check_texts<'n>(
     right
 }
 
-/// What someone meant who wrote a word for a boolean.
+/// The boolean for a word such as `yes`.
 pub(crate) fn boolean_meant(written: &str) -> Option<&'static str> {
     match written.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" | "1" => Some("true"),

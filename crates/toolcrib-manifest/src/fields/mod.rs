@@ -1,5 +1,5 @@
-//! Mappings with known keys: one table per mapping says which keys there are, what they hold and
-//! which are required, and drives every message about them.
+//! Mappings with known keys. A table for each mapping lists the keys, their types and which are
+//! required; all messages about keys use it.
 
 mod check;
 mod suggestions;
@@ -13,7 +13,7 @@ use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Entry, Node, NodeValue, shortened};
 use check::check;
 
-/// What a key holds.
+/// The expected type of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
     Text,
@@ -21,15 +21,15 @@ pub(crate) enum Expected {
     Integer,
     Duration,
     Size,
-    /// So many calls in so much time.
+    /// A rate: calls per time.
     Rate,
     List,
     /// A list of texts.
     Texts,
     Mapping,
-    /// A mapping such as this one, which people often write as a single value.
+    /// A mapping, with an example, because people often write a single value instead.
     MappingLike(&'static str),
-    /// True or false, or a mapping such as this one.
+    /// A boolean, or a mapping with this example.
     FlagOrMapping(&'static str),
     /// A mapping from names to texts.
     TextMapping,
@@ -39,17 +39,17 @@ pub(crate) enum Expected {
     Any,
 }
 
-/// Whether a key must, may or cannot be there.
+/// Whether a key is required, optional or unsupported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Presence {
-    /// Required; the text says what to write.
+    /// Required; with the help text.
     Required(&'static str),
     Optional,
-    /// Part of the format, but not honoured by this version; the text says what that means.
+    /// Part of the format, but not supported by this build; with the help text.
     NotYet(&'static str),
 }
 
-/// One row of a table of keys.
+/// A row of a table of keys.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
@@ -57,34 +57,35 @@ pub(crate) struct Key {
     pub(crate) presence: Presence,
 }
 
-/// A key that may be there.
+/// An optional key.
 pub(crate) const fn optional(name: &'static str, expected: Expected) -> Key {
     Key { name, expected, presence: Presence::Optional }
 }
 
-/// A key that must be there.
+/// A required key.
 pub(crate) const fn required(name: &'static str, expected: Expected, help: &'static str) -> Key {
     Key { name, expected, presence: Presence::Required(help) }
 }
 
-/// A key that is refused until a later version honours it: a promise nobody keeps is worse than
-/// an error.
+/// A key that is refused because this build does not support it: ignoring it would be worse than an
+/// error.
 #[cfg_attr(feature = "cel", expect(dead_code, reason = "every key is honoured with all features"))]
 pub(crate) const fn not_yet(name: &'static str, what: &'static str) -> Key {
     Key { name, expected: Expected::Any, presence: Presence::NotYet(what) }
 }
 
-/// A mapping and its table.
+/// The table of a mapping.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// What the mapping is, for messages: "a tool".
+    /// The name of the mapping for messages: "a tool".
     pub(crate) what: &'static str,
     pub(crate) table: &'static [Key],
-    /// Keys people write instead, and what to write; `<value>` stands for the mapping they wrote.
+    /// Keys that people write by mistake, and what to write instead; `<value>` stands for the
+    /// written mapping.
     pub(crate) instead: &'static [(&'static str, &'static str)],
 }
 
-/// A mapping whose keys were checked: only entries that hold what they should are in it.
+/// A checked mapping, which contains only valid entries.
 #[derive(Debug)]
 pub(crate) struct Fields<'n> {
     /// The place of the mapping.
@@ -95,7 +96,7 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// Checks a mapping against its table. Without a mapping there are no fields.
+    /// Checks a mapping against its table. `None` if the node is not a mapping.
     pub(crate) fn read(node: &'n Node, keys: &Keys, findings: &mut Findings<'_>) -> Option<Self> {
         let NodeValue::Mapping(entries) = &node.value else {
             findings.add(wrong_type(node, None, &format!("{} is a mapping", keys.what)));
@@ -112,7 +113,7 @@ impl<'n> Fields<'n> {
                 if !entry.key.starts_with("x-") {
                     fields.unknown.push(entry);
                     let unknown = keys.unknown(entry);
-                    // Looking for what was meant takes time that a counted problem is not worth.
+                    // Suggestions take time, so unlisted problems get none.
                     findings.add(if findings.lists_errors() {
                         keys.explained(unknown, entry, entries, findings.text)
                     } else {
@@ -146,12 +147,12 @@ impl<'n> Fields<'n> {
         Some(fields)
     }
 
-    /// Whether a key is there, rightly or wrongly.
+    /// Whether a key is present, valid or not.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.refused.contains(&key) || self.entry(key).is_some()
     }
 
-    /// The entries under keys that the table does not have.
+    /// The entries with unknown keys.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &'n Entry> {
         self.unknown.iter().copied()
     }
@@ -194,7 +195,7 @@ impl Keys {
         Diagnostic::error("unknown-key", &entry.key_span, message)
     }
 
-    /// Adds what was probably meant.
+    /// Adds a suggestion.
     fn explained(
         &self,
         unknown: Diagnostic,

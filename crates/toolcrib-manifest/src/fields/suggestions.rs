@@ -1,8 +1,8 @@
-//! What to write instead of a value of the wrong type: the value itself, as it was probably meant.
+//! Suggestions for values of the wrong type: the value as it was probably meant.
 
 use crate::document::{Entry, Node, NodeValue, shortened};
 
-/// Words for units of time, each with the unit that manifests know.
+/// Words for units of time, each with the unit of manifests.
 const TIMES: [(&str, &[&str]); 5] = [
     ("ms", &["ms", "msec", "msecs", "millis", "milliseconds"]),
     ("s", &["s", "sec", "secs", "second", "seconds"]),
@@ -19,14 +19,14 @@ const SIZES: [(&str, &[&str]); 4] = [
     ("GiB", &["g", "gi", "gb", "gib", "gigabytes"]),
 ];
 
-/// Words for the time of a rate.
+/// Words for the times of rates.
 const RATES: [(&str, &[&str]); 3] = [
     ("s", &["s", "sec", "second", "seconds"]),
     ("min", &["m", "min", "minute", "minutes"]),
     ("h", &["h", "hr", "hour", "hours"]),
 ];
 
-/// Values of keys that are called otherwise elsewhere: the key, what is written, and our word.
+/// Values with other names elsewhere: the key, the written words, and our value.
 const CHOICES: &[(&str, &[&str], &str)] = &[
     (
         "approval",
@@ -55,7 +55,7 @@ const CHOICES: &[(&str, &[&str], &str)] = &[
 /// The keys of lists whose entries have names.
 const NAMED: [&str; 5] = ["tools", "upstream", "prompts", "tests", "arguments"];
 
-/// The number and the word of `2 min`, `64K` or `30`.
+/// The number and the unit of `2 min`, `64K` or `30`.
 fn measure(written: &str) -> Option<(&str, String)> {
     let digits = written.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = written.split_at(digits);
@@ -76,7 +76,7 @@ pub(crate) fn duration(written: &str) -> Option<String> {
     Some(format!("{number}{unit}"))
 }
 
-/// `90m` for `1h30m`: the sum in the smallest unit that is written.
+/// `90m` for `1h30m`: the sum in the smallest written unit.
 fn sum_of_durations(written: &str) -> Option<String> {
     let milliseconds = |unit: &str| match unit {
         "ms" => 1_u64,
@@ -116,7 +116,7 @@ pub(crate) fn rate(written: &str) -> Option<String> {
     Some(format!("{number}/{}", unit(word, &RATES)?))
 }
 
-/// The value of a choice that goes by another word elsewhere.
+/// The value of a choice for a word used elsewhere.
 pub(super) fn choice(key: &str, written: &str, choices: &[&str]) -> Option<&'static str> {
     let written = written.to_ascii_lowercase();
     let meant = CHOICES
@@ -126,23 +126,23 @@ pub(super) fn choice(key: &str, written: &str, choices: &[&str]) -> Option<&'sta
     choices.contains(&meant).then_some(meant)
 }
 
-/// What to do about a key without a value.
+/// The help text for a key without a value.
 pub(super) fn nothing(key: &str, value: &NodeValue) -> Option<String> {
     (*value == NodeValue::Null).then(|| {
         format!(
-            "write the value of `{key}` behind it, or indented deeper on the lines below it; without one, \
-             remove the key"
+            "write the value of `{key}` after it, or on the lines below with a deeper \
+             indentation; if there is none, remove the key"
         )
     })
 }
 
-/// A list of words as a manifest writes it.
+/// A list of words in YAML.
 pub(crate) fn list_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let words: Vec<String> = words.map(quoted).collect();
     shortened(&words.join(", "))
 }
 
-/// A word as an entry of a list: with quotes where it would not be this text without.
+/// A word as an item of a YAML list, quoted if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./+=:%".contains(c);
     let is_text = word.starts_with(|c: char| c.is_alphabetic() || "-./".contains(c))
@@ -155,7 +155,7 @@ fn quoted(word: &str) -> String {
     if is_text { word.to_owned() } else { format!("\"{word}\"") }
 }
 
-/// What to write instead of something that is not a list of texts.
+/// A suggestion for a value that is not a list of texts.
 pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
     let written = match value {
         NodeValue::String(written) => written.as_str(),
@@ -185,7 +185,7 @@ pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
     (!written.is_empty()).then(|| format!("write [{}]", list_of(std::iter::once(written))))
 }
 
-/// What to write instead of one line for a shell.
+/// A suggestion for a single shell command line.
 pub(crate) fn shell_line(line: &str) -> Option<String> {
     let is_sign = |word: &str| {
         matches!(word, "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<" | "2>&1" | "2>/dev/null")
@@ -198,7 +198,7 @@ pub(crate) fn shell_line(line: &str) -> Option<String> {
     Some(format!("a shell reads such a line: write `run: {{shell: sh, text: '{quoted}'}}`"))
 }
 
-/// What to write instead of something that is no list.
+/// A suggestion for a value that is not a list.
 pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
     match value {
         NodeValue::Mapping(entries) if NAMED.contains(&key) => named_list(entries),
@@ -212,7 +212,7 @@ pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
         value => texts(key, value, raw).map_or_else(
             || format!("write a list: {key}: [first, second]"),
             |help| match help.strip_prefix("write [") {
-                // A single value is an entry as it was written: numbers stay numbers.
+                // A single value becomes an item as it was written: numbers stay numbers.
                 Some(_) => format!("write a list: {key}: [{}]", shortened(raw)),
                 None => help,
             },
@@ -220,12 +220,13 @@ pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
     }
 }
 
-/// The list that a mapping from names to declarations stands for.
+/// The list for a mapping from names to declarations.
 fn named_list(entries: &[Entry]) -> String {
     let first = entries.first();
     match first.map(|entry| (entry.key.as_str(), &entry.node.value)) {
         Some((name, NodeValue::Mapping(_))) => format!(
-            "write a list in which each entry has its name: begin with `- name: {}`, and indent the \
+            "write a list in which each entry has its name: begin with `- name: {}`, and indent \
+             the \
              other keys as far as `name`",
             shortened(name)
         ),
@@ -238,7 +239,7 @@ fn named_list(entries: &[Entry]) -> String {
     }
 }
 
-/// The mapping that a list of `NAME=value`, or one such text, stands for.
+/// The mapping for a list of `NAME=value`, or for one such text.
 pub(super) fn text_mapping(key: &str, value: &NodeValue) -> Option<String> {
     let items: Vec<&Node> = match value {
         NodeValue::Sequence(items) => items.iter().collect(),
@@ -269,7 +270,7 @@ pub(super) fn text_mapping(key: &str, value: &NodeValue) -> Option<String> {
     Some(format!("write a mapping: {key}: {{{}}}", shortened(&pairs.join(", "))))
 }
 
-/// The mapping that a single value, or a list, stands for.
+/// The mapping for a single value or a list.
 pub(super) fn mapping(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
     let written = match value {
         NodeValue::String(text) => text.as_str(),
@@ -310,7 +311,7 @@ pub(super) fn mapping(key: &str, value: &NodeValue, raw: &str) -> Option<String>
     Some(format!("write `{key}: {{{}}}`", shortened(&inside)))
 }
 
-/// The mapping that a list of names stands for.
+/// The mapping for a list of names.
 fn of_names(key: &str, names: &[&str]) -> Option<String> {
     let inside = match key {
         "annotations" => {
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_quotes_where_yaml_needs_them() {
+    fn words_are_quoted_if_yaml_needs_it() {
         let words = ["npx", "-y", "server@1", "5", "no", "a b", "--x=y", "/srv", "null"];
         assert_eq!(
             list_of(words.into_iter()),

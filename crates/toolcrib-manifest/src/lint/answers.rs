@@ -1,5 +1,5 @@
-//! Programs that answer with their exit code: `grep` ends with 1 where nothing matches, which is a failed
-//! call unless `ok_exit` says otherwise.
+//! Programs that answer with their exit code: `grep` ends with 1 where nothing matches, which is a
+//! failed call unless `ok_exit` says otherwise.
 
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
@@ -15,9 +15,9 @@ struct Answer {
     when: &'static str,
 }
 
-const NO_MATCH: &str = "where nothing matches";
-const FOUND: &str = "where it finds a problem";
-const DIFFERENT: &str = "where there is a difference";
+const NO_MATCH: &str = "if nothing matches";
+const FOUND: &str = "if it finds a problem";
+const DIFFERENT: &str = "if there is a difference";
 
 const ANSWERS: [Answer; 14] = [
     Answer {
@@ -50,38 +50,33 @@ const ANSWERS: [Answer; 14] = [
         programs: &["pgrep", "pidof", "pkill"],
         arguments: &[],
         code: 1,
-        when: "where no process matches",
+        when: "if no process matches",
     },
     Answer {
         programs: &["systemctl", "service"],
         arguments: &["is-active", "status"],
         code: 3,
-        when: "where the unit is not active",
+        when: "if the unit is not active",
     },
     Answer {
         programs: &["systemctl"],
         arguments: &["is-enabled", "is-failed"],
         code: 1,
-        when: "where the answer is no",
+        when: "if the answer is no",
     },
     Answer {
         programs: &["test", "[", "expr"],
         arguments: &[],
         code: 1,
-        when: "where the condition does not hold",
+        when: "if the condition is false",
     },
-    Answer {
-        programs: &["which"],
-        arguments: &[],
-        code: 1,
-        when: "where there is no such program",
-    },
-    Answer { programs: &["getent"], arguments: &[], code: 2, when: "where there is no such entry" },
+    Answer { programs: &["which"], arguments: &[], code: 1, when: "if there is no such program" },
+    Answer { programs: &["getent"], arguments: &[], code: 2, when: "if there is no such entry" },
     Answer {
         programs: &["jq"],
         arguments: &["-e", "--exit-status"],
         code: 1,
-        when: "where the last result is false or null",
+        when: "if the last result is false or null",
     },
     Answer {
         programs: &["shellcheck", "yamllint", "hadolint", "flake8", "eslint", "mypy"],
@@ -110,10 +105,8 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     if is_retried(run, *code) {
         return;
     }
-    let message = format!(
-        "`{}` ends with exit code {code} {when}, and the call is a failure then",
-        program.name
-    );
+    let message =
+        format!("`{}` exits with code {code} {when}, which makes the call fail", program.name);
     findings.add(
         Diagnostic::hint("answer-in-exit-code", &program.span, message)
             .help(format!("if that is an answer, write `ok_exit: [0, {code}]` in `run`")),

@@ -202,7 +202,8 @@ fn needs_processes(program: &str, place: &Span) -> Diagnostic {
     let message =
         format!("`{program}` looks at all processes in `/proc`, which this profile hides");
     Diagnostic::warning("needs-processes", place, message).help(
-        "add `read: [/proc]` to the `sandbox` of the tool; it needs the operator's word (`toolcrib \
+        "add `read: [/proc]` to the `sandbox` of the tool; it needs the operator's trust \
+         (`toolcrib \
          trust`), because `/proc` shows what other programs were given",
     )
 }
@@ -221,7 +222,7 @@ fn needs_trusted(program: &Started) -> Option<Diagnostic> {
         ),
         _ => (
             "talks to a service of this machine, which no confined program reaches",
-            "write `sandbox: {profile: trusted}`; it needs the operator's word (`toolcrib trust`)",
+            "write `sandbox: {profile: trusted}`; it needs the operator's trust (`toolcrib trust`)",
         ),
     };
     let message = format!("`{name}` {why}");
@@ -270,7 +271,8 @@ fn needs_home(program: &Started, run: &Node) -> Option<Diagnostic> {
         format!("; or name them: `env: {{{variable}: /path/to/file}}`, with that path in `read`")
     });
     Some(Diagnostic::warning("needs-home", &program.span, message).help(format!(
-        "add `pass_env: [HOME]` to `run` and `read: [\"{folder}\"]` to `sandbox`{other}. A grant below the home \
-         folder needs the operator's word (`toolcrib trust`)"
+        "add `pass_env: [HOME]` to `run` and `read: [\"{folder}\"]` to `sandbox`{other}. A grant \
+         below the home \
+         folder needs the operator's trust (`toolcrib trust`)"
     )))
 }

@@ -65,7 +65,7 @@ fn check_format(schema: &Node, is_asserted: bool, findings: &mut Findings<'_>) {
         let is_known = FORMATS.contains(&format);
         let found = if !is_known {
             let message = format!(
-                "no check knows the format {format}: models are told of it, and no text is refused"
+                "no validator knows the format {format}: it informs models, but no text is refused"
             );
             let help = match did_you_mean(format, FORMATS.iter().copied()) {
                 Some(near) => format!("{near} Otherwise give the argument a `pattern`"),
@@ -74,7 +74,7 @@ fn check_format(schema: &Node, is_asserted: bool, findings: &mut Findings<'_>) {
             Some((message, help))
         } else if !is_asserted {
             let message = format!(
-                "models are told of the format {format}, and texts of other formats are not refused"
+                "the format {format} informs models, but texts of other formats are not refused"
             );
             let help = "write `assert_formats: true` in the tool, or give the argument a `pattern`";
             Some((message, help.to_owned()))
@@ -88,8 +88,8 @@ fn check_format(schema: &Node, is_asserted: bool, findings: &mut Findings<'_>) {
     subschemas(schema, &mut |below| check_format(below, is_asserted, findings));
 }
 
-/// Whether the values of a schema are texts, or may be. A format of a number says how it is stored, and
-/// is no rule about the value.
+/// Whether the values of a schema are texts, or may be. A format of a number says how it is stored,
+/// and is no rule about the value.
 fn is_of_text(schema: &Node) -> bool {
     let kind = schema.entry("type").and_then(|entry| entry.node.as_str());
     !matches!(kind, Some("integer" | "number" | "boolean"))
@@ -101,7 +101,7 @@ fn check_bounds(schema: &Node, findings: &mut Findings<'_>) {
         let (Some(low), Some(high)) = (schema.entry(low), schema.entry(high)) else { continue };
         let (Some(least), Some(most)) = (number(low), number(high)) else { continue };
         if least > most {
-            let message = format!("nothing is at least {least} and at most {most}");
+            let message = format!("no value is at least {least} and at most {most}");
             findings.add(
                 Diagnostic::warning("nothing-fits", &low.node.span, message)
                     .label(format!("`{}`", low.key))
@@ -154,7 +154,7 @@ fn check_pattern(schema: &Node, findings: &mut Findings<'_>) {
         || ["\\A", "\\b", "\\z"].iter().any(|anchor| pattern.contains(anchor));
     if !anchored {
         let message =
-            "the pattern matches anywhere in the value: what stands around is not checked";
+            "the pattern matches anywhere in the value: the rest of the value is not checked";
         findings.add(
             Diagnostic::hint("unanchored-pattern", &shown(entry), message)
                 .help(format!("anchor it: '^(?:{pattern})$'")),
@@ -169,8 +169,7 @@ fn check_required(schema: &Node, findings: &mut Findings<'_>) {
         let property = item.as_str().and_then(|name| properties?.entry(name));
         if let Some(default) = property.and_then(|property| property.node.entry("default")) {
             let name = item.as_str().unwrap_or_default();
-            let message =
-                format!("`{name}` has a default, and models are told that they must give it");
+            let message = format!("`{name}` has a default, but is required");
             findings.add(
                 Diagnostic::hint("required-default", &item.span, message)
                     .label("required here")

@@ -1,5 +1,5 @@
-//! Habits of the shell where there is none: an entry of `argv`, a variable and a working directory are
-//! taken as they are written.
+//! Habits of the shell where there is none: an entry of `argv`, a variable and a working directory
+//! are taken as they are written.
 
 use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -144,11 +144,16 @@ type Said = (String, String);
 fn sign(text: &str, after: &[&Node]) -> Option<Said> {
     let shell = "to use a shell, write its text: `run: {shell: sh, text: …, vars: {…}}`";
     let always = after.first().and_then(|next| next.as_str()).is_some_and(|next| next == "true");
-    let message = || format!("`{text}` means nothing here: the program gets it as an argument");
+    let message = || {
+        format!(
+            "`{text}` has no special meaning here: the program gets it as an \
+     argument"
+        )
+    };
     match text {
         "||" if always => Some((
             message(),
-            format!("exit codes that are no failure are listed: `ok_exit: [0, 1]`; {shell}"),
+            format!("list exit codes that are not failures: `ok_exit: [0, 1]`; {shell}"),
         )),
         "|" | "||" | "&&" | ";" | "&" | ";;" | "|&" => Some((message(), shell.to_owned())),
         _ if (text.starts_with("<(") || text.starts_with(">(")) && text.ends_with(')') => {
@@ -157,8 +162,8 @@ fn sign(text: &str, after: &[&Node]) -> Option<Said> {
         _ if is_redirection(text) => Some((
             message(),
             format!(
-                "take it out: what the program prints on standard output and standard error is the \
-                 result, and `stdin` is what it reads; {shell}"
+                "remove it: standard output and standard error become the result, and `stdin` \
+                 sets the input; {shell}"
             ),
         )),
         _ => None,
@@ -180,7 +185,7 @@ fn is_redirection(text: &str) -> bool {
 fn expansion(text: &str) -> Option<Said> {
     let literal = literal(text);
     if literal.contains("$(") || literal.matches('`').count() >= 2 {
-        let message = "no shell runs what stands in `$(…)` or backquotes here";
+        let message = "no shell runs the text in `$(…)` or backquotes here";
         let help = "write a shell's text: `run: {shell: sh, text: …, vars: {…}}`";
         return Some((message.to_owned(), help.to_owned()));
     }
@@ -199,7 +204,7 @@ fn home(literal: &str) -> Option<Said> {
         || of_user(literal)
         || literal.split_once('=').is_some_and(|(_, value)| of_user(value));
     tilde.then(|| {
-        let message = "`~` stays as it is: no shell puts a home directory there";
+        let message = "`~` is not replaced: no shell inserts a home directory";
         let help = "write the whole path, or \"${env.HOME}/…\", and grant it: `sandbox: {read: \
                     [\"~/…\"]}`";
         (message.to_owned(), help.to_owned())
@@ -215,7 +220,7 @@ fn variable(literal: &str) -> Option<Said> {
         after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     let rest = &after[name.len()..];
     if before.is_empty() && ["?", "$", "#", "!", "@", "*", "0"].contains(&after) {
-        let message = format!("`{literal}` stays as it is: only a shell has a value for it");
+        let message = format!("`{literal}` is not replaced: only a shell has a value for it");
         let help = "write a shell's text: `run: {shell: sh, text: …, vars: {…}}`";
         return Some((message, help.to_owned()));
     }
@@ -224,7 +229,7 @@ fn variable(literal: &str) -> Option<Said> {
     let placed = before.is_empty() || before.ends_with(['/', '=', ':']);
     let ends = rest.is_empty() || rest.starts_with(['/', ':', '.', '-']) || braced;
     (is_name && placed && ends).then(|| {
-        let message = format!("`${name}` stays as it is: no shell puts the variable's value there");
+        let message = format!("`${name}` is not replaced: no shell inserts the variable's value");
         let help = format!("write \"${{env.{name}}}\" for the variable of the server");
         (message, help)
     })
@@ -263,7 +268,7 @@ fn blank(text: &str) -> Option<Said> {
         _ => false,
     };
     (alone && !value.trim().is_empty()).then(|| {
-        let message = "an entry is one argument, the blank included";
+        let message = "an entry is one argument, including the space";
         (message.to_owned(), format!("write two entries: \"{option}\", \"{}\"", value.trim()))
     })
 }
@@ -273,7 +278,7 @@ fn glob(text: &str) -> Option<Said> {
     let literal = literal(text);
     let option = literal.starts_with('-');
     (literal.contains('*') && !option && !literal.contains([' ', '(', '\\', '^', '$'])).then(|| {
-        let message = "`*` stays as it is: no shell looks for files here";
+        let message = "`*` is not expanded: no shell searches for files here";
         let help =
             "list the files with `find`, or write a shell's text: `run: {shell: sh, text: …}`";
         (message.to_owned(), help.to_owned())
@@ -286,7 +291,7 @@ fn whole_line(text: &str) -> Option<Said> {
     line.then(|| {
         let words: Vec<String> =
             text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        let message = "the whole line is taken for the name of one program";
+        let message = "the whole line is read as the name of one program";
         if let Some(help) = shell_line(text) {
             return (message.to_owned(), help);
         }
@@ -294,8 +299,8 @@ fn whole_line(text: &str) -> Option<Said> {
     })
 }
 
-/// Whether a text has words of its own: the name of a file in a folder may hold blanks, an option behind one
-/// is none of the name.
+/// Whether a text has words of its own: the name of a file in a folder may hold blanks, an option
+/// behind one is none of the name.
 fn is_line(text: &str) -> bool {
     let Some((_, rest)) = text.trim().split_once(' ') else { return false };
     if text.starts_with('-') {
@@ -306,7 +311,7 @@ fn is_line(text: &str) -> bool {
 
 /// A command line where a shell expects the name of a file.
 fn line_for_shell(shell: &str) -> Said {
-    let message = format!("`{shell}` takes this line for the name of a file that it runs");
+    let message = format!("`{shell}` reads this line as the name of a file to run");
     (message, format!("write the line as the text of a shell: `run: {{shell: {shell}, text: …}}`"))
 }
 
@@ -328,7 +333,7 @@ fn check_variable(entry: &Entry, key: &str, findings: &mut Findings<'_>) {
 fn check_cwd(cwd: &Entry, findings: &mut Findings<'_>) {
     let Some(text) = cwd.node.as_str() else { return };
     if text.starts_with('~') || text.contains('$') {
-        let message = "`cwd` is taken as it is written: nothing in it is replaced";
+        let message = "`cwd` is used as written: nothing in it is replaced";
         findings.add(
             Diagnostic::warning("shell-syntax", &cwd.node.span, message)
                 .help("write the path; one that does not begin with `/` is below the workspace"),

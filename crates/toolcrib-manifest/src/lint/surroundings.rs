@@ -14,8 +14,8 @@ use crate::manifest::started;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
-/// What [`lint_with`](crate::lint_with) knows beside the file it checks. Nothing by default: then only
-/// what the file says is checked.
+/// What [`lint_with`](crate::lint_with) knows beside the file it checks. Nothing by default: then
+/// only what the file says is checked.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub(super) secrets: Option<BTreeSet<String>>,
@@ -47,8 +47,8 @@ impl Known {
         self
     }
 
-    /// The workspace, where programs run: there the files are looked for that an interpreter in `argv`
-    /// runs. One that is not there is a warning.
+    /// The workspace, where programs run: there the files are looked for that an interpreter in
+    /// `argv` runs. One that is not there is a warning.
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
@@ -144,7 +144,7 @@ fn unknown_secret(name: &str, place: &Span, help: Option<String>, findings: &mut
         )
     });
     let message =
-        format!("the config has no secret `{name}`, so what needs it will be unavailable");
+        format!("the config has no secret `{name}`, so tools that need it will be unavailable");
     findings.add(Diagnostic::warning("unknown-secret", place, message).help(help));
 }
 
@@ -194,11 +194,13 @@ fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     }
 }
 
-/// A script that the system cannot start, executable or not: a text whose first line names no interpreter.
+/// A script that the system cannot start, executable or not: a text whose first line names no
+/// interpreter.
 fn check_start(written: &str, place: &Span, path: &Path, findings: &mut Findings<'_>) {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    // A file that cannot be read here is not judged. A program has zero bytes in its head, a text has none.
+    // A file that cannot be read here is not judged. A program has zero bytes in its head, a text
+    // has none.
     if !path.is_file() || read.is_err() || head.starts_with(b"#!") || head.contains(&0) {
         return;
     }
@@ -229,7 +231,7 @@ fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
     if folder.is_dir() || written.starts_with('~') || written.contains('$') {
         return;
     }
-    let message = format!("the folder `{written}` is not there, so every call will fail");
+    let message = format!("the folder `{written}` does not exist, so every call will fail");
     let help = format!("make it: `mkdir -p {}`, or correct `cwd`", folder.display());
     findings.add(Diagnostic::warning("missing-folder", &cwd.span, message).help(help));
 }
@@ -264,7 +266,7 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
         .collect();
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
-    let message = format!("the file `{written}` is not there, so the tool will be unavailable");
+    let message = format!("the file `{written}` does not exist, so the tool will be unavailable");
     let arguments = written.split_once(' ').filter(|(file, _)| folder.join(file).exists());
     let arguments = arguments.map(|(file, rest)| {
         let words: Vec<_> = rest.split_whitespace().map(|word| format!("\"{word}\"")).collect();

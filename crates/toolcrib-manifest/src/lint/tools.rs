@@ -33,8 +33,7 @@ fn check_annotations(tool: &Node, name: &Entry, findings: &mut Findings<'_>) {
             Diagnostic::hint(
                 "unannotated",
                 &shown(name),
-                "the tool does not say what a call does to the world, so clients take it for \
-                 destructive",
+                "the tool does not say what effects a call has, so clients treat it as destructive",
             )
             .help("add for example `annotations: {read_only: true, idempotent: true}`"),
         );

@@ -1,4 +1,5 @@
-//! Files other than manifests on which loading depends, such as the lock and the list of trusted manifests.
+//! Files other than manifests on which loading depends, such as the lock and the list of trusted
+//! manifests.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -16,12 +16,12 @@ use crate::live::roots::ManifestRoots;
 use crate::live::state::{FileKey, FileProblem, FileRecord, FileTable};
 use crate::manifest::load_str;
 
-/// How long a missing file may take to come back before its tools are removed: editors and deployments move files aside
-/// for a moment.
+/// How long a missing file may take to come back before its tools are removed: editors and
+/// deployments move files aside for a moment.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
 
-/// A file that was written more recently than this, and for which no close event came, is read later: half a manifest
-/// is often a valid one.
+/// A file that was written more recently than this, and for which no close event came, is read
+/// later: half a manifest is often a valid one.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How often files that move are observed again to get a consistent picture.
@@ -29,8 +29,8 @@ const ATTEMPTS: usize = 8;
 
 /// Receives changes of manifests, for example for a registry and a log.
 pub trait Subscriber: Send + Sync {
-    /// Applies a set of changes atomically, or fails with the reason. Refused changes are offered again with the next
-    /// scan; the files are stale until then.
+    /// Applies a set of changes atomically, or fails with the reason. Refused changes are offered
+    /// again with the next scan; the files are stale until then.
     fn apply(&self, changes: Vec<UnitChange>) -> Result<(), String>;
 
     /// Receives the results of a scan, after its changes were applied.
@@ -44,7 +44,8 @@ pub(super) enum ScanScope {
     Places(BTreeSet<FileKey>),
     /// Everything. Files are read whatever their stamps are.
     All,
-    /// Everything, and all files are reported whether or not they have changed: what they need may have changed.
+    /// Everything, and all files are reported whether or not they have changed: what they need may
+    /// have changed.
     Anew,
     /// Every file whose stamp has changed, unless it is still being written.
     Rescan,
@@ -52,8 +53,8 @@ pub(super) enum ScanScope {
 
 /// The manifests of directories while they are in use.
 ///
-/// Files are scanned on request ([`reload`](Self::reload)) and, while a [`ManifestWatcher`](super::ManifestWatcher) runs, whenever they
-/// change.
+/// Files are scanned on request ([`reload`](Self::reload)) and, while a
+/// [`ManifestWatcher`](super::ManifestWatcher) runs, whenever they change.
 pub struct LiveManifests {
     state: Mutex<LiveState>,
     auxiliary: Mutex<AuxiliaryFiles>,
@@ -72,7 +73,8 @@ struct LiveState {
 }
 
 impl LiveManifests {
-    /// Continues from a load whose tools the subscriber already has. The first scan finds what has changed since.
+    /// Continues from a load whose tools the subscriber already has. The first scan finds what has
+    /// changed since.
     pub fn new(load: &DirectoryLoad, subscriber: impl Subscriber + 'static) -> Self {
         let mut files = FileTable::default();
         for file in &load.files {
@@ -95,17 +97,19 @@ impl LiveManifests {
         }
     }
 
-    /// Adds files other than manifests on which the tools depend, such as a lock. While a [`ManifestWatcher`](super::ManifestWatcher) runs,
-    /// all manifests are reloaded when one of these files is created, replaced or deleted.
+    /// Adds files other than manifests on which the tools depend, such as a lock. While a
+    /// [`ManifestWatcher`](super::ManifestWatcher) runs, all manifests are reloaded when one of
+    /// these files is created, replaced or deleted.
     #[must_use]
     pub fn with_auxiliary_files(mut self, files: &[PathBuf]) -> Self {
         self.auxiliary = Mutex::new(AuxiliaryFiles::new(files));
         self
     }
 
-    /// Reads and reports every file now: programs, secrets and other things that a file needs may have changed. Missing
-    /// files are removed only after a short wait. A running [`ManifestWatcher`](super::ManifestWatcher) does that; without one, call this
-    /// again after 100 ms.
+    /// Reads and reports every file now: programs, secrets and other things that a file needs may
+    /// have changed. Missing files are removed only after a short wait. A running
+    /// [`ManifestWatcher`](super::ManifestWatcher) does that; without one, call this again after
+    /// 100 ms.
     pub fn reload(&self) -> ScanReport {
         self.scan(&ScanScope::Anew)
     }
@@ -126,7 +130,8 @@ impl LiveManifests {
     }
 
     pub(super) fn scan(&self, scope: &ScanScope) -> ScanReport {
-        // The lock is held while the changes are applied, so that they are applied in the order of the scans.
+        // The lock is held while the changes are applied, so that they are applied in the order of
+        // the scans.
         let mut state = self.state();
         let report = state.scan(scope, Instant::now(), &|changes| self.subscriber.apply(changes));
         self.subscriber.report(&report);
@@ -300,8 +305,9 @@ impl LiveState {
         }
     }
 
-    /// Observes places again while files moved during the observation: if two places had the same file, or the target
-    /// of a link changed, the observation is inconsistent. Places that stay inconsistent are busy and have to wait.
+    /// Observes places again while files moved during the observation: if two places had the same
+    /// file, or the target of a link changed, the observation is inconsistent. Places that stay
+    /// inconsistent are busy and have to wait.
     fn observe_consistently(&self, observed: &mut BTreeMap<FileKey, Observation>) {
         for attempt in 0..ATTEMPTS {
             let inconsistent = self.inconsistent(observed);
@@ -360,8 +366,8 @@ impl LiveState {
         observe(&self.roots.path(key), version.map(|version| &version.stamp))
     }
 
-    /// A missing file for which another event came may have existed in between, so it has to be missing for the whole
-    /// waiting time again.
+    /// A missing file for which another event came may have existed in between, so it has to be
+    /// missing for the whole waiting time again.
     fn extend_waits(&mut self, scope: &ScanScope, now: Instant) {
         let ScanScope::Places(pending) = scope else { return };
         for (_, until) in self.waiting.iter_mut().filter(|(key, _)| pending.contains(key)) {
@@ -413,7 +419,7 @@ impl LiveState {
                 let problem = match observed {
                     Observation::Unread(load) => FileProblem::Load(load),
                     Observation::Missing { is_link: true } => {
-                        FileProblem::Absent("it is a link that leads to nothing")
+                        FileProblem::Absent("it is a dangling link")
                     }
                     _ => FileProblem::Absent("its directory is gone or cannot be read"),
                 };
@@ -452,8 +458,8 @@ impl LiveState {
         }
     }
 
-    /// A place with a problem, which keeps the tools of its last valid version, if there was one. The problem is
-    /// reported once, not at every scan, unless `report_all` is set.
+    /// A place with a problem, which keeps the tools of its last valid version, if there was one.
+    /// The problem is reported once, not at every scan, unless `report_all` is set.
     fn with_problem(
         &self,
         key: FileKey,

@@ -1,11 +1,11 @@
 //! Manifests that change while they are in use.
 //!
-//! A file is the unit: it is read and checked whole, and what it declares replaces what it declared before, in one step
-//! with everything else that changed. A file that cannot be read or has an error is *stale*: it keeps the tools of its
-//! last valid version.
+//! A file is the unit: it is read and checked whole, and what it declares replaces what it declared
+//! before, in one step with everything else that changed. A file that cannot be read or has an
+//! error is *stale*: it keeps the tools of its last valid version.
 //!
-//! Three parts can be tested separately: `observation` reads files, `decide` determines what has changed (no I/O, no
-//! clock), and [`ManifestWatcher`] determines when to scan.
+//! Three parts can be tested separately: `observation` reads files, `decide` determines what has
+//! changed (no I/O, no clock), and [`ManifestWatcher`] determines when to scan.
 
 mod auxiliary_files;
 mod decide;

@@ -11,8 +11,9 @@ use crate::manifest::Loaded;
 
 /// The identity of a file, whatever its name is.
 ///
-/// The inode number of a deleted file is often reused at once. The creation time tells the two files apart, unless one
-/// was deleted within the clock tick in which it was created ([`is_settled`](Self::is_settled)).
+/// The inode number of a deleted file is often reused at once. The creation time tells the two
+/// files apart, unless one was deleted within the clock tick in which it was created
+/// ([`is_settled`](Self::is_settled)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId {
     device: u64,
@@ -23,8 +24,9 @@ pub(crate) struct FileId {
 /// Twice the longest tick of the clock that Linux uses for file times (100 Hz).
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// The metadata that changes when a file is written. Equal stamps mean that nothing was written, except for writes
-/// within one tick of the file system's clock: after an event the file is read whatever its stamp is.
+/// The metadata that changes when a file is written. Equal stamps mean that nothing was written,
+/// except for writes within one tick of the file system's clock: after an event the file is read
+/// whatever its stamp is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     id: Option<FileId>,
@@ -62,8 +64,8 @@ impl FileId {
         Some(Self { device: metadata.dev(), inode: metadata.ino(), born })
     }
 
-    /// Whether no other file can have this identity, given that the file exists at this time: it is older than the
-    /// clock tick in which it was created.
+    /// Whether no other file can have this identity, given that the file exists at this time: it is
+    /// older than the clock tick in which it was created.
     fn is_settled(self, now: SystemTime) -> bool {
         self.born.is_some_and(|born| now.duration_since(born).is_ok_and(|age| age > CLOCK_TICK))
     }

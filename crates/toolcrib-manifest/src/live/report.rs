@@ -58,7 +58,8 @@ pub enum FileEvent {
 }
 
 impl FileEvent {
-    /// The event for a file with a problem; `keeps` is the number of tools it keeps, `None` if it was never loaded.
+    /// The event for a file with a problem; `keeps` is the number of tools it keeps, `None` if it
+    /// was never loaded.
     pub(super) fn of_problem(
         unit: ManifestUnit,
         problem: &FileProblem,

@@ -74,8 +74,8 @@ impl ManifestRoots {
         keys
     }
 
-    /// The ranks of directories that do not exist or were replaced by an empty one, as after an unmount. Only
-    /// directories with missing files are checked.
+    /// The ranks of directories that do not exist or were replaced by an empty one, as after an
+    /// unmount. Only directories with missing files are checked.
     pub(super) fn vanished(
         &mut self,
         observed: &BTreeMap<FileKey, Observation>,
@@ -105,8 +105,8 @@ impl ManifestRoots {
         missing.into_iter().filter(is_gone).collect()
     }
 
-    /// The directories to watch, by their real paths: the directories of manifests, their parents, and the directories
-    /// of link targets.
+    /// The directories to watch, by their real paths: the directories of manifests, their parents,
+    /// and the directories of link targets.
     pub(super) fn dirs_to_watch(&mut self, files: &FileTable) -> BTreeSet<PathBuf> {
         let mut dirs_to_watch = BTreeSet::new();
         for root in &mut self.0 {
@@ -119,8 +119,8 @@ impl ManifestRoots {
         dirs_to_watch
     }
 
-    /// The places that an event at this path affects; `None` if it may affect all of them, because the path is a
-    /// directory, or a link through which manifests are reached.
+    /// The places that an event at this path affects; `None` if it may affect all of them, because
+    /// the path is a directory, or a link through which manifests are reached.
     pub(super) fn affected(&self, files: &FileTable, path: &Path) -> Option<BTreeSet<FileKey>> {
         let (dir, name) = (path.parent()?, path.file_name()?);
         if self.0.iter().any(|root| root.is_on_path(path)) {

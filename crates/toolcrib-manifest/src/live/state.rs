@@ -39,7 +39,8 @@ pub(super) struct FileRecord {
     pub(super) version: Option<FileVersion>,
     /// The target of a dangling symbolic link.
     pub(super) lost_target: Option<PathBuf>,
-    /// Whether it is a unit of the registry: it was loaded without errors once and has not been removed.
+    /// Whether it is a unit of the registry: it was loaded without errors once and has not been
+    /// removed.
     pub(super) declares: bool,
     /// The number of tools in the last valid version.
     pub(super) tools: usize,

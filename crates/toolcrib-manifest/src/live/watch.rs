@@ -1,8 +1,8 @@
 //! Decides when to scan manifests: as soon as they have changed.
 //!
-//! Files are scanned when a writer closes them and when they are renamed, linked or deleted, but not because they were
-//! written to: half a manifest is often a valid one. On systems that do not report closing, a file is scanned once it
-//! has been quiet for a moment.
+//! Files are scanned when a writer closes them and when they are renamed, linked or deleted, but
+//! not because they were written to: half a manifest is often a valid one. On systems that do not
+//! report closing, a file is scanned once it has been quiet for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -43,8 +43,9 @@ impl ManifestWatcher {
     /// Scans everything once, then whenever something changes. It does not keep the manifests
     /// alive.
     ///
-    /// If the system provides no events, or not for all directories, everything is scanned every two seconds instead,
-    /// and `warn` is called with a message. Fails only if the thread cannot be started.
+    /// If the system provides no events, or not for all directories, everything is scanned every
+    /// two seconds instead, and `warn` is called with a message. Fails only if the thread cannot be
+    /// started.
     pub fn start(
         manifests: &Arc<LiveManifests>,
         warn: impl Fn(String) + Send + 'static,
@@ -198,8 +199,8 @@ impl WatchThread {
             match manifests.with_places(|roots, files| roots.affected(files, path)) {
                 Some(keys) => self.add_event(keys, path, file_change, pending),
                 None if matches!(file_change, FileChange::Written | FileChange::Closed) => {}
-                // Permissions of directories rarely change. A change matters only if something could not be read
-                // before.
+                // Permissions of directories rarely change. A change matters only if something
+                // could not be read before.
                 None if file_change == FileChange::Permitted
                     && !manifests.with_places(|roots, files| {
                         !roots.unreadable().is_empty() || files.has_unread()
@@ -255,8 +256,8 @@ impl WatchThread {
         quiet
     }
 
-    /// Updates the set of watched directories. Returns whether a watch was added: there may then be more to watch,
-    /// because changes below a directory cause no events until it is watched.
+    /// Updates the set of watched directories. Returns whether a watch was added: there may then be
+    /// more to watch, because changes below a directory cause no events until it is watched.
     fn update_watches(&mut self) -> Result<bool, ThreadStopped> {
         let manifests = self.manifests()?;
         let dirs_to_watch = manifests.dirs_to_watch();
@@ -296,8 +297,8 @@ impl WatchThread {
     }
 }
 
-/// Schedules a check of the auxiliary files: later for a deleted file, which may come back, and for one that is being
-/// written.
+/// Schedules a check of the auxiliary files: later for a deleted file, which may come back, and for
+/// one that is being written.
 fn record_auxiliary_event(manifests: &LiveManifests, path: &Path, file_change: FileChange) {
     let mut auxiliary = manifests.auxiliary();
     if !auxiliary.affects(path) {

@@ -120,7 +120,7 @@ fn value(expected: Expected) -> Value {
         }
         Expected::Schema => json!({
             "type": "object",
-            "description": "A JSON Schema; `type: object` need not be said at its root.",
+            "description": "A JSON Schema; `type: object` is implied at its root.",
         }),
         Expected::Choice(choices) => json!({"enum": choices}),
         Expected::Any => json!(true),

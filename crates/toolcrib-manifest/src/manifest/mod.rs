@@ -122,12 +122,10 @@ struct Shared<'a> {
 /// All that a file declares, without what there is to say about it.
 fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Loaded {
     if root.value == NodeValue::Null {
-        findings.add(
-            Diagnostic::error("wrong-type", &root.span, "there is nothing in this manifest").help(
-                "begin with `toolcrib: 1` and a list `tools:`, as `toolcrib new NAME` does; \
+        findings.add(Diagnostic::error("wrong-type", &root.span, "this manifest is empty").help(
+            "begin with `toolcrib: 1` and a list `tools:`, as `toolcrib new NAME` does; \
                  `tools: []` declares none",
-            ),
-        );
+        ));
         return Loaded::default();
     }
     let Some(fields) = Fields::read(root, &keys::FILE, findings) else {

@@ -104,7 +104,7 @@ fn prompt(
     if let Some(said) = said
         && said.items().is_empty()
     {
-        let message = "a prompt without messages says nothing";
+        let message = "a prompt needs at least one message";
         findings.add(
             Diagnostic::error("no-single-content", &said.span, message)
                 .help("write at least one: messages: [{role: user, text: Review this.}]"),
@@ -211,7 +211,7 @@ fn only(
     let choices = keys.join(", ");
     let message = format!("{what} has one of {choices}, and only one; this has {}", there.len());
     findings.add(Diagnostic::error("no-single-content", &place, message).help(match there[..] {
-        [] => "say which: without it there is nothing to give out",
+        [] => "add one: without it there is no content",
         _ => "keep one of them: for more, write more entries",
     }));
     None
@@ -222,7 +222,7 @@ fn type_of_file(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Stri
         let place = fields.node("file").map_or(&fields.span, |node| &node.span);
         findings.add(
             Diagnostic::error("missing-key", place, "a file needs the key `mime_type`")
-                .help("say what is in it: mime_type: image/png"),
+                .help("add its type: mime_type: image/png"),
         );
         return None;
     };
@@ -249,7 +249,7 @@ fn template(
             Reference::Arg(name) => {
                 let help = did_you_mean(name, known.iter().copied());
                 let help = help.unwrap_or_else(|| match known {
-                    [] => "nothing is declared that could be referred to".to_owned(),
+                    [] => "there is no declared argument to which it could refer".to_owned(),
                     known => format!("declared: {}", known.join(", ")),
                 });
                 let message = format!("no argument is called `{name}`");
@@ -258,7 +258,8 @@ fn template(
             other => {
                 let message = format!("`{other}` cannot be used here");
                 findings.add(Diagnostic::error("not-in-content", &span, message).help(
-                    "what clients read holds only what they sent: ${args.name}; a literal `${` \
+                    "prompts and resources can use only values from clients: ${args.name}; a \
+                     literal `${` \
                      is written `$${`",
                 ));
             }
@@ -270,7 +271,7 @@ fn template(
         let certain = forms(text, |name| known.contains(&name)).into_iter();
         for (name, written, _) in certain.filter(|(.., is_certain)| *is_certain) {
             let span = places.next(&written, findings.text);
-            let message = format!("`{written}` is not a reference: it stays as it is");
+            let message = format!("`{written}` is not a reference and is not replaced");
             findings.add(
                 Diagnostic::warning("unreplaced-reference", &span, message)
                     .help(format!("write ${{args.{name}}}")),
@@ -288,7 +289,7 @@ fn variables(uri: &str) -> Result<Vec<String>, String> {
         return Err("an address begins with a scheme: notes://today".to_owned());
     }
     if uri.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err("an address has no blanks and no control characters".to_owned());
+        return Err("an address cannot contain spaces or control characters".to_owned());
     }
     let mut names: Vec<String> = Vec::new();
     let mut rest = uri;
@@ -296,17 +297,17 @@ fn variables(uri: &str) -> Result<Vec<String>, String> {
         let after = &rest[open..];
         let name = after.strip_prefix('{').and_then(|after| after.split_once('}'));
         let Some((name, behind)) = name else {
-            return Err("a brace of this address has no partner".to_owned());
+            return Err("a brace in this address is not matched".to_owned());
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(format!("`{{{name}}}` is no variable: write {{name}}"));
+            return Err(format!("`{{{name}}}` is not a variable: write {{name}}"));
         }
         if names.iter().any(|known| known == name) {
-            return Err(format!("the variable `{name}` stands in the address twice"));
+            return Err(format!("the variable `{name}` occurs twice in the address"));
         }
         if behind.starts_with('{') {
-            return Err("between two variables of an address something has to stand".to_owned());
+            return Err("two variables of an address need text between them".to_owned());
         }
         names.push(name.to_owned());
         rest = behind;

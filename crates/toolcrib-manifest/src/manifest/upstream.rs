@@ -134,7 +134,7 @@ fn exposed_name(
         );
         findings.add(
             Diagnostic::error("name-too-long", &node.span, message)
-                .help("shorten it: the server's own names of its tools come after it"),
+                .help("shorten it: the names of the server's tools follow it"),
         );
         return None;
     }
@@ -150,7 +150,7 @@ fn transport(
     match (fields.has("command"), fields.has("url")) {
         (true, true) => {
             if let (Some(command), Some(url)) = (fields.entry("command"), fields.entry("url")) {
-                let message = "`command` and `url` do not go together: the server is started here, \
+                let message = "`command` and `url` cannot be combined: the server is started here, \
                                or reached over HTTP";
                 findings.add(
                     Diagnostic::error("command-and-url", &url.key_span, message)
@@ -174,7 +174,7 @@ fn transport(
             let place = first_line(findings.text, place);
             let message = "an upstream needs the key `command` or the key `url`";
             findings.add(Diagnostic::error("missing-key", &place, message).help(
-                "say how it is started, command: [program, argument], or where it is, url: \
+                "say how to start it, command: [program, argument], or where it is, url: \
                  https://host/mcp",
             ));
             None
@@ -193,7 +193,7 @@ fn foreign(
     for entry in keys.iter().filter_map(|key| fields.entry(key)) {
         let message = format!("`{}` is for {whose}", entry.key);
         let mut diagnostic = Diagnostic::error("not-for-upstream", &entry.key_span, message)
-            .help("remove it: nothing here would honour it");
+            .help("remove it: it would have no effect here");
         if let Some(chosen) = fields.entry(chosen) {
             diagnostic = diagnostic.also(&chosen.key_span, "how this one is reached");
         }
@@ -221,7 +221,7 @@ fn stdio(
         let Some(template) = scope.standing_template(item, findings) else { continue };
         for reference in template.references() {
             if position == 0 {
-                let message = "the program is literal: what runs here is decided by this file";
+                let message = "the program must be literal";
                 findings.add(Diagnostic::error("program-from-value", &item.span, message));
             } else if matches!(reference, Reference::Secret(_)) {
                 let message = "a secret must not be an argument: process lists show it";
@@ -290,19 +290,19 @@ fn http(
 /// What is wrong with an address, as one clause.
 fn url_problem(url: &str) -> Option<&'static str> {
     if url.contains("${") {
-        return Some("the address of an upstream is literal: no value may choose whom to talk to");
+        return Some("the address of an upstream must be literal");
     }
     if url.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
-        return Some("an address has no blanks, control characters or backslashes");
+        return Some("an address cannot contain spaces, control characters or backslashes");
     }
     let Some(authority) = authority(url) else {
         return Some("an address begins with https:// or http://");
     };
     if authority.contains('@') {
-        return Some("user and password do not stand in an address: use `auth` or `headers`");
+        return Some("user and password are not allowed in an address: use `auth` or `headers`");
     }
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-    (authority.is_empty() || host.is_empty()).then_some("the address names no host")
+    (authority.is_empty() || host.is_empty()).then_some("the address has no host")
 }
 
 /// What stands between the scheme and the path.
@@ -334,7 +334,7 @@ fn check_header(name: &str, place: &Span, findings: &mut Findings<'_>) {
     ];
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        let message = format!("`{}` is not a header's name", shortened(name));
+        let message = format!("`{}` is not a header name", shortened(name));
         findings.add(Diagnostic::error("bad-header", place, message));
     } else if name.eq_ignore_ascii_case("authorization") {
         let message = "`Authorization` is set by `auth`";
@@ -352,7 +352,7 @@ fn connect_timeout(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Duration
     let Some(node) = fields.node("connect_timeout") else { return CONNECT_TIMEOUT };
     let given = node.as_str().and_then(|text| text.parse::<HumanDuration>().ok());
     given.and_then(|given| given.0).filter(|limit| !limit.is_zero()).unwrap_or_else(|| {
-        let message = "a server always has a time limit to be ready, of more than nothing";
+        let message = "`connect_timeout` must be greater than zero";
         findings.add(
             Diagnostic::error("out-of-range", &node.span, message)
                 .help("write the longest time its start may take: 1m"),

@@ -1,4 +1,5 @@
-//! `tools` of an upstream: which of the server's tools are offered, and what replaces its words about them.
+//! `tools` of an upstream: which of the server's tools are offered, and what replaces its words
+//! about them.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -31,7 +31,7 @@ fn check_requires(fields: &Fields<'_>, findings: &mut Findings<'_>) {
         Some(false) => {
             let message = format!("the file requires toolcrib {text}; this is {TOOLCRIB}");
             let diagnostic = Diagnostic::error("requires-newer", &node.span, message);
-            findings.add(diagnostic.help("install a version that fits"));
+            findings.add(diagnostic.help("install a matching version"));
         }
         None => {
             let message = format!("`{text}` is not a requirement");

@@ -240,7 +240,7 @@ fn a_secret_has_one_source_and_mistakes_are_shown_at_their_place() {
     assert!(said.contains("did you mean `env`?"), "{said}");
     assert!(said.contains("one of the keys `env`, `file`, `command` is missing"), "{said}");
     let said = problems("secrets: [TOKEN]\n");
-    assert!(said.contains("expected a mapping; what is there is not shown"), "{said}");
+    assert!(said.contains("expected a mapping; the value is not shown"), "{said}");
     let said = problems("secrets: {a: TOKEN}\n");
     assert!(said.contains("expected a mapping") && !said.contains("TOKEN"), "{said}");
     let said = problems("secrets: {a: {command: []}}\n");

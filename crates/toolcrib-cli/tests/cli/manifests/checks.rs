@@ -51,7 +51,7 @@ fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
       |
       = help: say in a sentence or two what the tool does, when to use it, and what it is not for
 
-    hint[unanchored-pattern]: the pattern matches anywhere in the value: what stands around is not checked
+    hint[unanchored-pattern]: the pattern matches anywhere in the value: the rest of the value is not checked
      --> tools.d/a.yaml:6:56
       |
     6 |     input: {properties: {name: {type: string, pattern: '[A-Z]', description: Whom to greet.}}}
@@ -59,7 +59,7 @@ fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
       |
       = help: anchor it: '^(?:[A-Z])$'
 
-    hint[unannotated]: the tool does not say what a call does to the world, so clients take it for destructive
+    hint[unannotated]: the tool does not say what effects a call has, so clients treat it as destructive
      --> tools.d/b c.yaml:3:11
       |
     3 |   - name: say_hello

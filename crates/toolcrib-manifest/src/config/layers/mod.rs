@@ -1,5 +1,5 @@
-//! Settings in layers: a file, and on top of it single values from variables and flags. Every value
-//! and every mistake knows where it is from.
+//! Layered settings: a file, overridden by single values from variables and flags. Every value and
+//! every problem has its origin.
 
 mod place;
 mod schema;
@@ -19,7 +19,7 @@ use place::Place;
 pub use schema::schema_of;
 use veil::{Veil, is_hidden, known_path};
 
-/// A value that is set beside the file: its key, and who says it.
+/// A value that overrides the file: its key, its value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     origin: String,
@@ -29,18 +29,18 @@ pub struct Setting {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
-    /// Read by what the key holds.
+    /// Text, parsed by the type of the key.
     Text(String),
     Value(Value),
 }
 
 impl Setting {
-    /// A value as text, which is read by what the key holds: numbers and `true` as such, lists and
-    /// mappings as YAML in brackets (`[a, b]`), one text where a list is wanted as a list of one,
-    /// `null` where nothing may stand, and everything else as it is.
+    /// A value as text, which is parsed by the type of the key: numbers and booleans, lists and
+    /// mappings as YAML in brackets (`[a, b]`), a single text for a list as a list with one item,
+    /// `null` for keys that may be null, and everything else as text.
     ///
-    /// `origin` is what people wrote: the name of a variable, or a flag. `path` is the way to the
-    /// value, a key each.
+    /// `origin` is the name of the variable or the flag. `path` is the list of keys that leads to
+    /// the value.
     pub fn text<P: Into<String>>(
         origin: impl Into<String>,
         path: impl IntoIterator<Item = P>,
@@ -53,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// A value as it is to be.
+    /// A value that needs no parsing.
     pub fn value<P: Into<String>>(
         origin: impl Into<String>,
         path: impl IntoIterator<Item = P>,
@@ -66,7 +66,7 @@ impl Setting {
         }
     }
 
-    /// Who says it: the name of a variable, or a flag.
+    /// Its origin: the name of a variable, or a flag.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -77,11 +77,11 @@ impl Setting {
     }
 }
 
-/// Where a value is from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The default.
     Default,
     /// The file.
     File {
@@ -94,18 +94,18 @@ pub enum Origin {
     Setting(String),
 }
 
-/// Something wrong with a layer.
+/// A problem of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerProblem {
-    /// The origin of the [`Setting`] that is wrong; none for the file.
+    /// The origin of the invalid [`Setting`]; `None` for the file.
     pub origin: Option<String>,
-    /// What is wrong. Its place is one in the file's text, and means nothing for a setting.
+    /// The problem. Its place is in the file's text; for a setting it has no meaning.
     pub diagnostic: Diagnostic,
 }
 
 impl LayerProblem {
-    /// The problem as text in the manner of a compiler ([`Diagnostic::render`]); `file` and `text`
-    /// are the file's.
+    /// The problem as text in the style of a compiler ([`Diagnostic::render`]); `file` and `text`
+    /// are those of the file.
     pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
         match &self.origin {
             None => self.diagnostic.render(file, text, colour),
@@ -113,8 +113,8 @@ impl LayerProblem {
         }
     }
 
-    /// The problem in one line for logs and for other people: nothing of the file or of the value is
-    /// repeated in it ([`Diagnostic::report`]); `file` and `text` are the file's.
+    /// The problem in one line for logs and for other people, without any text from the file or the
+    /// value ([`Diagnostic::report`]); `file` and `text` are those of the file.
     pub fn report(&self, file: &str, text: &str) -> String {
         match &self.origin {
             None => self.diagnostic.report(file, text),
@@ -123,10 +123,10 @@ impl LayerProblem {
     }
 }
 
-/// A type, read from all layers.
+/// A value of a type, read from all layers.
 #[derive(Debug, Clone)]
 pub struct Layered<T> {
-    /// What was read.
+    /// The value.
     pub value: T,
     node: Option<Node>,
     text: String,
@@ -134,7 +134,7 @@ pub struct Layered<T> {
 }
 
 impl<T> Layered<T> {
-    /// Where the value at a path is from.
+    /// The origin of the value at a path.
     pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
         let is_at_or_above = |set: &[String]| {
             set.len() <= path.len() && set.iter().zip(path).all(|(set, own)| set == own.as_ref())
@@ -163,8 +163,8 @@ impl<T: JsonSchema> Layered<T> {
         &self.text
     }
 
-    /// A problem with the value at a path, keys and positions in lists, at the place that the value is from.
-    /// What no excerpt may show is blanked around it; its words are the caller's.
+    /// A problem with the value at a path of keys and list positions, at the place of that value.
+    /// Secrets are masked in the excerpt; the message is used as it is.
     pub fn problem_at<P: AsRef<str>>(&self, path: &[P], mut problem: Diagnostic) -> LayerProblem {
         if let Origin::Setting(origin) = self.origin(path) {
             problem.span = 0..0;
@@ -174,7 +174,7 @@ impl<T: JsonSchema> Layered<T> {
         let pointer: String = path.iter().map(escaped).collect();
         let root = self.node.as_ref();
         let found = root.map(|root| (root, root.at_pointer(&pointer)));
-        // Where nothing of the path is written, the place is the beginning.
+        // If the file contains nothing of the path, the place is its beginning.
         let written = found.filter(|(root, (node, _))| !std::ptr::eq(*root, *node));
         problem.span = written.map_or(0..0, |(_, (node, entry))| node.visible_span(entry));
         Veil::over(&schema_of::<T>(), &self.text, self.node.as_ref()).blank(&mut problem);
@@ -182,9 +182,9 @@ impl<T: JsonSchema> Layered<T> {
     }
 }
 
-/// Reads a type from a file (its name and text), if there is one, and from settings: of two for one
-/// key the later wins, and over the file both do. A value of the file that a setting replaces has to be
-/// right as well.
+/// Reads a type from an optional file (its name and text) and from settings. Settings override the
+/// file, and later settings override earlier ones. A value of the
+/// file that a setting overrides has to be valid as well.
 ///
 /// ```
 /// use toolcrib_manifest::layers::{Origin, Setting, decode_layers};
@@ -206,7 +206,7 @@ impl<T: JsonSchema> Layered<T> {
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with the file and with every setting.
+/// All problems of the file and of the settings.
 pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     file: Option<(&str, &str)>,
     settings: &[Setting],
@@ -216,7 +216,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     let text = file.map(|(_, text)| without_bom(text)).unwrap_or_default();
     let mut findings = Findings::new(text);
     let node = file.and_then(|(name, _)| parse(Format::of(name), &mut findings));
-    // The tree of a file with such errors lacks a part of the file.
+    // With such errors the tree lacks a part of the file.
     let is_whole = !findings.has_errors();
     let mut value = Value::Object(Map::new());
     if let Some(node) = &node {
@@ -255,8 +255,8 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     Ok(Layered { value, node, text, settings })
 }
 
-/// The value at a path of a file, whatever else is wrong with the file; `None` where it is not there, or
-/// where the file's syntax is broken.
+/// The value at a path of a file, whatever else is wrong with the file; `None` if it does not exist
+/// or the file's syntax is invalid.
 pub fn value_at(file: (&str, &str), path: &[&str]) -> Option<Value> {
     let (name, text) = file;
     let mut findings = Findings::new(without_bom(text));
@@ -265,8 +265,9 @@ pub fn value_at(file: (&str, &str), path: &[&str]) -> Option<Value> {
     Some(found.to_value())
 }
 
-/// Removes every mapping and list whose content is commented out, and that is therefore null: it has its
-/// default, as if its key were commented out too. Read as empty, it would lift what the default protects.
+/// Removes every mapping and list that is null because its content is commented out, so that it
+/// gets its default, as if its key were commented out too. Reading it as empty could disable the
+/// protection of the default.
 fn drop_empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value) {
     let Value::Object(entries) = value else { return };
     entries.retain(|key, value| {
@@ -281,7 +282,7 @@ fn drop_empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value
 }
 
 impl Layered<()> {
-    /// What the type itself says against a value, at its place.
+    /// The error of the type's own deserializer, at the place of the value.
     fn refusal(
         &self,
         error: &serde_path_to_error::Error<serde_json::Error>,
@@ -300,7 +301,7 @@ impl Layered<()> {
         let nothing = Node::without_place(&Value::Null);
         let key = error.path().to_string();
         let node = found.map_or(&nothing, |(node, _)| node);
-        // What a type says of a whole mapping is about its keys.
+        // An error about a whole mapping is about its keys.
         let is_mapping = matches!(node.value, NodeValue::Mapping(_));
         let is_hidden = !is_mapping && is_hidden(schema, &pointer, node);
         let message = if is_hidden {
@@ -331,7 +332,7 @@ fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
     LayerProblem { origin: Some(setting.origin.clone()), diagnostic }
 }
 
-/// The value of a setting, checked.
+/// The checked value of a setting.
 fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
     let place = Place::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
     let value = match &setting.given {
@@ -355,7 +356,7 @@ fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> 
     Err(findings.finish())
 }
 
-/// Sets a value at a path, making the mappings on the way.
+/// Sets a value at a path, and creates the mappings on the way.
 fn put(whole: &mut Value, path: &[String], value: Value) {
     match path.split_first() {
         None => *whole = value,
@@ -383,7 +384,7 @@ impl Checker {
         Self { schema, validator }
     }
 
-    /// Adds what the schema says against a value.
+    /// Adds a diagnostic for each violation of the schema.
     fn check(&self, node: &Node, value: &Value, prefix: &str, findings: &mut Findings<'_>) {
         match &self.validator {
             Ok(validator) if !validator.is_valid(value) => {

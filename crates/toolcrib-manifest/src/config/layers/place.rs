@@ -1,16 +1,17 @@
-//! A place in a schema that a setting names: whether it is there, and how a text is read for it.
+//! A place in a schema to which a setting refers: whether it exists, and how a text is parsed for
+//! it.
 
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Format, parse, shortened};
 
-/// What the schema says of a place.
+/// The schema of a place.
 #[derive(Debug)]
 pub(crate) struct Place<'s> {
     root: &'s Value,
     own: &'s Value,
-    /// Every form the value may have, references followed.
+    /// Every form that the value may have, with references resolved.
     forms: Vec<&'s Map<String, Value>>,
 }
 
@@ -21,7 +22,7 @@ impl<'s> Place<'s> {
         Self { root, own, forms }
     }
 
-    /// The place under a key, or of an item of a list.
+    /// The place of a key's value, or of an item of a list.
     pub(super) fn below(&self, key: &str) -> Option<Self> {
         let own = self.child(key).map(|own| Self::at(self.root, own));
         own.or_else(|| self.item().filter(|_| key.bytes().all(|byte| byte.is_ascii_digit())))
@@ -33,28 +34,29 @@ impl<'s> Place<'s> {
         Some(Self::at(self.root, items))
     }
 
-    /// The place under a key that the schema names.
+    /// The place of a key's value, if the schema declares the key.
     pub(super) fn named(&self, key: &str) -> Option<Self> {
         let named = self.forms.iter().find_map(|form| form.get("properties")?.get(key))?;
         Some(Self::at(self.root, named))
     }
 
-    /// Whether the schema names a key.
+    /// Whether the schema declares a key.
     pub(super) fn names(&self, key: &str) -> bool {
         self.named(key).is_some()
     }
 
-    /// Whether nobody may read what stands here: the schema says `writeOnly`.
+    /// Whether the value is secret: the schema says `writeOnly`.
     pub(super) fn is_secret(&self) -> bool {
         finds_secret(self.root, self.own, false, &mut Vec::new())
     }
 
-    /// Whether nobody may read what stands here, or something that can stand below it.
+    /// Whether the value, or one below it, is secret.
     pub(super) fn has_secrets(&self) -> bool {
         finds_secret(self.root, self.own, true, &mut Vec::new())
     }
 
-    /// Follows a path of keys; says which key is not there, and what was meant.
+    /// Follows a path of keys. Fails with a diagnostic about the first unknown key, with a
+    /// suggestion.
     pub(super) fn find(root: &'s Value, path: &[String]) -> Result<Self, Box<Diagnostic>> {
         let mut place = Self::at(root, root);
         for (depth, key) in path.iter().enumerate() {
@@ -85,8 +87,8 @@ impl<'s> Place<'s> {
         let error = |message| Diagnostic::error("unknown-key", &(0..0), message);
         if keys.is_empty() {
             let what = if self.allows("array") { "a list" } else { "a single value" };
-            let message = format!("`{above}` is {what}, and `{}` is no key in it", shortened(key));
-            return error(message).help(format!("set `{above}` whole"));
+            let message = format!("`{above}` is {what} and has no key `{}`", shortened(key));
+            return error(message).help(format!("set the whole of `{above}`"));
         }
         let message = match depth {
             0 => format!("there is no key `{}`", shortened(key)),
@@ -96,7 +98,7 @@ impl<'s> Place<'s> {
         if let Some(now) = sections.find_map(|renamed| renamed.get(key)?.as_str()) {
             return error(message).help(now);
         }
-        // A key alone is often one of a section that was left out.
+        // A single key often belongs to a section that was omitted.
         let elsewhere = (depth == 0).then(|| self.sections_with(key)).flatten();
         let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
         error(message).help(near.unwrap_or_else(|| keys_meant(key, &keys)))
@@ -122,8 +124,8 @@ impl<'s> Place<'s> {
         })
     }
 
-    /// Whether the schema names this key and wants a mapping or a list there, which has a default. Entries of
-    /// a mapping that somebody named, and lists that cannot be empty, have none.
+    /// Whether the schema declares this key as a mapping or a list with a default. Entries of
+    /// mappings with free keys, and lists that cannot be empty, have no default.
     pub(super) fn is_section(root: &'s Value, path: &[String]) -> bool {
         let Some((key, above)) = path.split_last() else { return false };
         let is_named =
@@ -142,7 +144,8 @@ impl<'s> Place<'s> {
             || self.forms.iter().any(|form| !says.iter().any(|word| form.contains_key(*word)))
     }
 
-    /// Reads a text as a value of this place. What fits nothing is left as text for the validator.
+    /// Parses a text as a value of this place. A text that fits no type stays text, which the
+    /// validator reports.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
         if self.allows_anything() {
             return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
@@ -178,7 +181,7 @@ impl<'s> Place<'s> {
     }
 }
 
-/// Whether a schema says `writeOnly`: itself, in one of its forms, or, if asked for, of a part of it.
+/// Whether a schema, one of its forms or, if requested, one of its parts says `writeOnly`.
 fn finds_secret<'s>(
     root: &'s Value,
     schema: &'s Value,
@@ -212,7 +215,8 @@ fn finds_secret<'s>(
     parts.any(|part| finds_secret(root, part, below, followed))
 }
 
-/// Follows references and alternatives. References of a type to itself end at a depth.
+/// Resolves references and alternatives. The depth is limited, because types may refer to
+/// themselves.
 fn flatten<'s>(
     root: &'s Value,
     schema: &'s Value,

@@ -1,11 +1,10 @@
-//! The schema of a type, as its files are checked against it and as it is published.
+//! The schema of a type, which is published and against which its files are checked.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The JSON Schema (2020-12) of a type as files are checked against it: keys that the type does not
-/// have are errors everywhere.
+/// The JSON Schema (2020-12) of a type for checking files: unknown keys are errors everywhere.
 ///
 /// ```
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -14,15 +13,15 @@ use serde_json::Value;
 /// assert_eq!(schema["additionalProperties"], false);
 /// ```
 pub fn schema_of<T: JsonSchema>() -> Value {
-    // Not `toolcrib_tool::schema_for`: that one is for arguments, where null is not worth offering.
+    // Not `toolcrib_tool::schema_for`, which omits null, because it is for arguments.
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = Value::from(generator.into_root_schema_for::<T>());
     tidy(&mut schema);
     schema
 }
 
-/// Makes every object schema with properties refuse the ones it does not name, and descriptions ones
-/// for people who write files.
+/// Makes every object schema with properties refuse unknown ones, and adapts descriptions for
+/// people who write files.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
@@ -48,7 +47,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// A type's documentation without what only readers of its code need: examples in code, and links.
+/// A type's documentation without code examples and links.
 fn for_writers(documentation: &str) -> String {
     let text = documentation.split("```").next().unwrap_or_default();
     let paragraphs = text.split("\n\n").map(|paragraph| {
@@ -83,8 +82,9 @@ mod tests {
     use super::for_writers;
 
     #[test]
-    fn documentation_is_for_people_who_write_files() {
-        let text = "What it is, as\n[`Thing`] says.\n\nSee [`other`](crate::other).\n\n```\nlet a = 1;\n```\n\nMore.";
+    fn documentation_is_adapted_for_people_who_write_files() {
+        let text = "What it is, as\n[`Thing`] says.\n\nSee [`other`](crate::other).\n\n```\nlet a \
+         = 1;\n```\n\nMore.";
         assert_eq!(for_writers(text), "What it is, as `Thing` says.\n\nSee `other`.");
         assert_eq!(for_writers("a list [`x] and [y](z)"), "a list [`x] and [y](z)");
     }

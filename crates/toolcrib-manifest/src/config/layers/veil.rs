@@ -1,5 +1,5 @@
-//! Values of a config that nobody may read in a message: those at and below a place whose schema says
-//! `writeOnly`, and those that may have slipped out of such a place.
+//! Hides secret values of a config in messages: those at and below a place whose schema says
+//! `writeOnly`, and those that may be misplaced secrets.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::Span;
 use crate::document::{Node, NodeValue};
 
-/// Shorter texts are not looked for in messages: ordinary words would hide a message.
+/// Shorter texts are not searched for in messages, because common words would hide whole messages.
 const LOOKED_FOR: usize = 8;
 
-/// What of a file is hidden in messages and in excerpts of it.
+/// The parts of a file that are hidden in messages and excerpts.
 #[derive(Debug, Default)]
 pub(super) struct Veil {
     /// The places that are blanked, sorted.
     hidden: Vec<Span>,
-    /// Hidden texts, which no message may repeat.
+    /// Hidden texts, which must not occur in messages.
     texts: Vec<String>,
-    /// Lines that may hold a secret, in a file whose outline is not clear.
+    /// Lines that may contain a secret, in a file that cannot be parsed.
     doubtful: Vec<Span>,
 }
 
 impl Veil {
-    /// Decides what is hidden. Without a tree, as after a syntax error, each line counts that is not
-    /// in a section without secrets.
+    /// Decides what is hidden. Without a tree, as after a syntax error, all lines are hidden except
+    /// those in sections without secrets.
     pub(super) fn over(schema: &Value, text: &str, node: Option<&Node>) -> Self {
         let mut veil = Self::default();
         let root = Place::at(schema, schema);
@@ -58,7 +58,7 @@ impl Veil {
                     scalars.push(entry.key_span.clone());
                     let is_named = place.is_some_and(|place| place.names(&entry.key));
                     if matches!(entry.node.value, NodeValue::Null) && !is_named {
-                        // A value without a key is read as a key without a value.
+                        // A value without a key is parsed as a key without a value.
                         self.hidden.push(entry.key_span.clone());
                         self.texts.push(entry.key.clone());
                     }
@@ -74,7 +74,7 @@ impl Veil {
             }
             value => {
                 scalars.push(node.span.clone());
-                // One value in the place of a section may be one of the section's secrets.
+                // A single value in place of a section may be one of the section's secrets.
                 if is_hidden || place.is_some_and(Place::has_secrets) {
                     self.hidden.push(node.span.clone());
                     if let NodeValue::String(text) = value {
@@ -128,12 +128,12 @@ impl Veil {
         }
     }
 
-    /// Blanks what is hidden in the excerpt around a problem whose words repeat nothing that is.
+    /// Masks hidden texts in the excerpt of a problem whose message contains none.
     pub(super) fn blank(self, problem: &mut Diagnostic) {
         problem.hidden = self.hidden.into();
     }
 
-    /// Takes out of problems what is hidden.
+    /// Removes hidden texts from problems.
     pub(super) fn apply(self, problems: &mut [Diagnostic]) {
         let hidden: Arc<[Span]> = self.hidden.into();
         let repeats = |text: &str| {
@@ -166,13 +166,13 @@ impl Veil {
     }
 }
 
-/// Whether a help is the one about an empty value that was left above an example. It names a key of the
-/// format and nothing of the file.
+/// Whether a help text is about an empty value above an example. It contains a key of the format
+/// and no text of the file.
 fn names_a_section(help: &str) -> bool {
     ["secrets", "tokens"].iter().any(|key| help == format!("delete the `{{}}` behind `{key}:`"))
 }
 
-/// Where the value begins in a line that starts with a plain key.
+/// The beginning of the value in a line that starts with a plain key.
 fn after_key(line: &str) -> Option<usize> {
     let (key, _) = line.split_once(": ").or_else(|| line.split_once(" = "))?;
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter == '_';
@@ -180,8 +180,8 @@ fn after_key(line: &str) -> Option<usize> {
     is_key.then_some(key.len() + 2)
 }
 
-/// Whether the value at a pointer is hidden: below a place that says `writeOnly`, under a key that a
-/// schema with secrets does not know, or one value in the place of a section with secrets.
+/// Whether the value at a pointer is hidden: it is below a `writeOnly` place, under an unknown key
+/// of a schema with secrets, or a single value in place of a section with secrets.
 pub(crate) fn is_hidden(schema: &Value, pointer: &str, node: &Node) -> bool {
     let mut place = Place::at(schema, schema);
     let root_has_secrets = place.has_secrets();
@@ -201,7 +201,7 @@ pub(crate) fn is_hidden(schema: &Value, pointer: &str, node: &Node) -> bool {
     place.is_secret() || is_one_value && place.has_secrets()
 }
 
-/// The way to a place, without names that only the file knows: these are `*`.
+/// The path of a place, with `*` for names that are not in the schema.
 pub(crate) fn known_path(schema: &Value, pointer: &str) -> String {
     let mut place = Some(Place::at(schema, schema));
     let mut path = Vec::new();

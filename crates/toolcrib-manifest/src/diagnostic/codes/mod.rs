@@ -1,37 +1,37 @@
-//! Every kind of problem that a check reports: its stable name, and what it means.
+//! Every kind of problem that a check reports, with its stable code and its meaning.
 
 mod errors;
 mod remarks;
 
 use crate::diagnostic::Severity;
 
-/// A kind of problem.
+/// A kind of problem that a check reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Code {
-    /// Its stable name.
+    /// Its stable code.
     pub code: &'static str,
-    /// How bad it is; a few are less bad in some places.
+    /// Its severity; a few kinds are less severe in some places.
     pub severity: Severity,
     /// What it means, in one sentence.
     pub summary: &'static str,
-    /// What to do about it, where the message at its place does not say more.
+    /// What to do about it, if the diagnostic itself has no help text.
     pub help: &'static str,
 }
 
 impl Code {
-    /// The kind of that name.
+    /// The kind with this code.
     pub fn find(code: &str) -> Option<&'static Self> {
         CODES.iter().find(|known| known.code == code)
     }
 }
 
-/// All kinds, sorted by name.
+/// All kinds, sorted by code.
 pub const CODES: &[Code] = &sorted(errors::ERRORS, remarks::REMARKS);
 
 const COUNT: usize = errors::ERRORS.len() + remarks::REMARKS.len();
 
-/// Both tables as one, in byte order of the names.
+/// Merges both tables, in byte order of the codes.
 const fn sorted(errors: &[Code], remarks: &[Code]) -> [Code; COUNT] {
     let mut all = [error("", "", ""); COUNT];
     let mut taken = 0;
@@ -48,7 +48,7 @@ const fn sorted(errors: &[Code], remarks: &[Code]) -> [Code; COUNT] {
     all
 }
 
-/// Whether the bytes of one name come before those of another.
+/// Whether one code sorts before another, by bytes.
 const fn is_before(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// The Rust sources of a folder, those of its folders too.
+    /// Collects the Rust sources in a folder and its subfolders.
     fn sources(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sorted_and_says_something_of_each() {
+    fn the_table_is_sorted_and_each_code_has_texts() {
         assert!(CODES.is_sorted_by(|a, b| a.code < b.code));
         for code in CODES {
             assert!(code.summary.ends_with('.'), "{}", code.code);

@@ -1,80 +1,84 @@
-//! Kinds of problems with which a file is loaded all the same.
+//! Kinds of problems that do not keep a file from being loaded.
 
 use super::{Code, hint, warning};
 
 pub(super) const REMARKS: &[Code] = &[
     hint(
         "answer-in-exit-code",
-        "A program that answers with its exit code, such as `grep` without a match, in a tool that takes \
-         only 0 for success.",
-        "Write the codes that are answers: `ok_exit: [0, 1]`.",
+        "A program that reports a result in its exit code, such as `grep` without a match, in a \
+        tool for which only 0 means success.",
+        "List the codes that are results: `ok_exit: [0, 1]`.",
     ),
     warning(
         "capped-timeout",
-        "A `timeout` that is longer than the config lets any call take.",
+        "A `timeout` that is longer than the config's limit for all calls.",
         "Write at most `executor.max_timeout` of the config, or raise that.",
     ),
     warning(
         "contradicting-annotations",
-        "Annotations of which one says the opposite of the other.",
+        "Two annotations that contradict each other.",
         "Keep the annotation that is true.",
     ),
     warning(
         "cut-text",
-        "A text without quotes that a comma has ended.",
-        "Quote the text: inside `{}` and `[]` a comma ends a plain one.",
+        "A text without quotes that is cut at a comma.",
+        "Quote the text: inside `{}` and `[]` a comma ends a plain text.",
     ),
     hint(
         "emptied-input",
-        "An argument that a call may leave out, within a text for standard input: without it the program \
-         reads nothing.",
+        "An optional argument in a text for standard input: without the argument the program gets \
+        no input.",
         "Require the argument, or give it a default.",
     ),
     warning(
         "evaluated-variable",
-        "A value that a shell, or the code of an interpreter, runs as code. An error where it is a model's \
+        "A value that a shell, or the code of an interpreter, runs as code. An error where it is \
+         a model's \
          and a shell runs it.",
-        "Quote the variable, and keep it out of `eval`, arithmetic and command texts. Use arguments as data.",
+        "Quote the variable, and keep it out of `eval`, arithmetic and command texts. Use \
+         arguments as data.",
     ),
     warning(
         "folded-script",
-        "A text of a shell whose lines YAML joins to one.",
+        "A shell text whose lines YAML joins to one line.",
         "Write `text: |`, which keeps the lines.",
     ),
     warning(
         "hidden-character",
-        "A character that a reader does not see and a model reads, or that changes how the text around it is shown.",
-        "Take the character out, or write it as an escape where it is meant.",
+        "A character that people do not see but models read, or that changes how the text around \
+        it is shown.",
+        "Remove the character, or write it as an escape if it is intended.",
     ),
     warning(
         "idle-approval",
         "An approval that is never asked for.",
-        "Take the approval out, or annotate the tool as what it is.",
+        "Remove `approval`, or correct the annotations of the tool.",
     ),
     warning(
         "idle-grant",
-        "A file granted to a program that may open every file anyway.",
-        "Take the grant out, or choose another profile than `trusted`.",
+        "A grant for a program that may open every file anyway.",
+        "Remove the grant, or choose another profile than `trusted`.",
     ),
     warning(
         "idle-unsafe-argv",
         "An `unsafe_argv` where no value chooses a program or is run.",
-        "Take it out: nothing here needs it.",
+        "Remove it: nothing here needs it.",
     ),
     hint(
         "insisted-value",
         "A value that may choose a program or be run, which only `unsafe_argv` allows.",
-        "Look whether the reason still holds; without `unsafe_argv` this is an error.",
+        "Check whether the reason still holds; without `unsafe_argv` this is an error.",
     ),
     warning(
         "literal-secret",
         "A secret that is written into the file.",
-        "Name it in `secrets` of the config and refer to it as `${secret.name}`; then change the secret.",
+        "Declare it in `secrets` of the config and refer to it as `${secret.name}`; then replace \
+        the secret, because it was exposed.",
     ),
     warning(
         "long-description",
-        "A description of which not every provider shows the end.",
-        "Say the most important first, and leave out what the schema says already.",
+        "A description that some providers cut off.",
+        "Say the most important things first, and omit what the schema already says.",
     ),
     hint(
         "missing-secret",
@@ -88,96 +92,97 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     hint(
         "missing-program",
-        "A program that is not on the `PATH` of the machine that checks.",
+        "A program that is not on the `PATH` of the machine on which the check runs.",
         "Install it where the server runs, or correct its name.",
     ),
     warning(
         "missing-folder",
-        "A `cwd` that is not there when the manifest is checked.",
-        "Make the folder, or correct `cwd`.",
+        "A `cwd` that does not exist when the manifest is checked.",
+        "Create the folder, or correct `cwd`.",
     ),
     warning(
         "missing-script",
-        "A script, or a file that an interpreter or a worker runs, that is not there.",
+        "A script, or a file that an interpreter or a worker runs, that does not exist.",
         "Put it beside the manifest, or correct its name.",
     ),
     warning(
         "needs-home",
-        "A program that looks for its settings in the home directory, where its HOME is a scratch folder.",
-        "Pass HOME on and grant the folder, or name the settings in a variable.",
+        "A program that looks for its settings in the home directory, although its HOME is a \
+        scratch folder.",
+        "Pass HOME on and grant the folder, or set a variable with the path of the settings.",
     ),
     warning(
         "needs-network",
-        "A program that needs the network under a profile that has none.",
+        "A program that needs the network under a profile without network access.",
         "Add `sandbox: {profile: workspace+net}`.",
     ),
     warning(
         "needs-trust",
         "A tool or MCP server with profile `trusted`, or with grants that reach the home folder or \
-         credentials, or a resource or prompt whose file is outside of the manifest's folder and the \
-         workspace, that the operator does not vouch for.",
-        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants; \
+         credentials, or a resource or prompt whose file is outside of the manifest's folder and the workspace, that the operator does not trust.",
+        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and \
+         grants; \
          move the file of a resource beside the manifest.",
     ),
     warning(
         "needs-processes",
-        "A program that looks at all processes, under a profile that hides them.",
-        "Grant `read: [/proc]` in `sandbox`; it needs the operator's word.",
+        "A program that reads information about all processes, under a profile that hides them.",
+        "Grant `read: [/proc]` in `sandbox`, which needs the operator's trust.",
     ),
     warning(
         "needs-trusted",
-        "A program that needs the services or rights of the machine under a confined profile.",
-        "Add `sandbox: {profile: trusted}`, which needs the word of the operator.",
+        "A program that needs services or privileges of the machine, under a confined profile.",
+        "Add `sandbox: {profile: trusted}`, which needs the operator's trust.",
     ),
     hint(
         "no-end-of-options",
-        "A free text where a program may take it for an option.",
+        "A free text that a program may read as an option.",
         "Put `\"--\"` before it.",
     ),
     warning(
         "no-guard",
-        "A range of addresses that holds all of them.",
+        "An address range that contains all addresses.",
         "List the networks that are needed, not all addresses.",
     ),
     warning(
         "nothing-fits",
-        "A schema, or a part of one, that no value fits.",
+        "A schema, or a part of one, that no value matches.",
         "Loosen the parts of the schema that contradict each other.",
     ),
     warning(
         "plain-credentials",
         "Credentials that go over the network unencrypted.",
-        "Use `https`, or send nothing that says who asks.",
+        "Use `https`, or send no credentials.",
     ),
     hint(
         "provider-differs",
-        "A provider that is told something else than the schema says.",
-        "Say it in the description too, if models have to know it.",
+        "A provider that gets a schema with another meaning.",
+        "Repeat the rule in the description, if models have to know it.",
     ),
     warning(
         "provider-refused",
-        "A provider whose models cannot be offered the tool. A hint where only its strict mode refuses it.",
-        "Leave the keyword out, or keep the tool from that provider with a toolset.",
+        "A provider that refuses the tool. A hint if only its strict mode refuses it.",
+        "Remove the keyword, or exclude the tool for this provider with a toolset.",
     ),
     hint(
         "provider-renamed",
-        "A provider that does not take the tool's name, and is told another.",
-        "Choose a name that every provider takes, if it has to be the same everywhere.",
+        "A provider that refuses the tool's name and therefore gets another one.",
+        "Choose a name that every provider accepts, if it has to be the same everywhere.",
     ),
     hint(
         "required-default",
-        "An argument that must be given, and has a default.",
-        "Take the argument out of `required`, or its default out.",
+        "A required argument with a default.",
+        "Remove the argument from `required`, or remove its default.",
     ),
     warning(
         "shadowed-name",
-        "A tool, a prompt, a resource or another MCP server whose name another one had first.",
-        "Rename it, set a `namespace`, or take one of the two out.",
+        "A tool, a prompt, a resource or another MCP server whose name is already taken.",
+        "Rename it, set a `namespace`, or remove one of the two.",
     ),
     warning(
         "shell-syntax",
-        "What only a shell would understand, where there is none.",
-        "Write what is meant, or a text for a shell: `run: {shell: sh, text: …, vars: {…}}`.",
+        "Shell syntax where there is no shell.",
+        "Write the intended value, or use a shell text: `run: {shell: sh, text: …, vars: {…}}`.",
     ),
     warning(
         "short-description",
@@ -186,39 +191,40 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "spliced-json",
-        "A value between the quotes of a JSON text, which a quote in the value ends.",
-        "Pass an argument of `type: object`, which is written as JSON, or use `worker`; in `http` write \
+        "A value between quotes in a JSON text: a quote in the value would end the string.",
+        "Pass an argument of `type: object`, which is written as JSON, or use `worker`; in `http` \
+         write \
          `json` instead of `text`.",
     ),
     warning(
         "test-arguments",
-        "Arguments of a test that do not fit the schema, though the test does not say so.",
+        "Arguments of a test that do not match the schema, although the test does not expect that.",
         "Change the arguments, or expect `error: invalid_args`.",
     ),
     hint(
         "unanchored-pattern",
         "A pattern that matches anywhere in a value.",
-        "Begin with `^` and end with `$`, if the whole value is meant.",
+        "Begin with `^` and end with `$`, if the whole value has to match.",
     ),
     hint(
         "unannotated",
-        "A tool that does not say what it does to the world.",
-        "Say whether it is `read_only`, `destructive`, `idempotent` and `open_world`.",
+        "A tool without annotations of its effects.",
+        "Annotate whether it is `read_only`, `destructive`, `idempotent` and `open_world`.",
     ),
     hint(
         "undescribed-argument",
-        "An argument that nothing is said about.",
+        "An argument without a description.",
         "Add a `description`, with an example of a value.",
     ),
     warning(
         "unguarded-argument",
-        "A rule about an argument that may be absent: calls without it are refused.",
-        "Ask `has(args.name)` first, require the argument, or give it a default.",
+        "A rule about an optional argument: calls without it are refused.",
+        "Test `has(args.name)` first, require the argument, or give it a default.",
     ),
     warning(
         "unknown-keyword",
         "A keyword that JSON Schema does not have.",
-        "Correct the keyword's name: what JSON Schema does not know is not checked.",
+        "Correct the keyword's name: JSON Schema ignores unknown keywords.",
     ),
     warning(
         "unknown-secret",
@@ -232,7 +238,7 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "unquoted-variable",
-        "A variable that a shell makes several words or file names of.",
+        "A variable that a shell splits into words or expands to file names.",
         "Put it in double quotes.",
     ),
     hint(
@@ -243,12 +249,13 @@ pub(super) const REMARKS: &[Code] = &[
     warning(
         "unused-argument",
         "An argument that nothing uses.",
-        "Use the argument, or take it out of the schema: models fill in what they see.",
+        "Use the argument, or remove it from the schema: models fill in every argument that they \
+        see.",
     ),
     warning(
         "unused-variable",
         "A variable that a shell's text does not use.",
-        "Use the variable, or take it out of `vars`.",
+        "Use the variable, or remove it from `vars`.",
     ),
     warning(
         "unreplaced-reference",
@@ -262,12 +269,12 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "idle-keyword",
-        "A keyword of JSON Schema that says nothing about values of the type beside it.",
-        "Write the keyword that bounds values of this type, or correct the type.",
+        "A keyword of JSON Schema that has no effect on values of the given type.",
+        "Use the keyword for values of this type, or correct the type.",
     ),
     hint(
         "unasserted-format",
-        "A format that describes the argument to models and refuses no value.",
+        "A format that informs models but does not refuse values.",
         "Write `assert_formats: true` in the tool, or give the argument a `pattern`.",
     ),
 ];

@@ -1,4 +1,5 @@
-//! Edits that put a problem right, offered where only one edit would, and applied only if proven.
+//! Fixes: edits that are offered only if they are unambiguous, and applied only if they are proven
+//! correct.
 
 mod proof;
 mod renames;
@@ -11,20 +12,20 @@ use crate::manifest::load_listing_all;
 
 pub(crate) use renames::{only_slip, rename};
 
-/// So many rounds: an edit may be what makes another one provable.
+/// The maximum number of rounds: an edit may make another one provable.
 const ROUNDS_MAX: usize = 8;
-/// So many edits of one file are tried one by one, where they do not hold all together.
+/// How many edits of a file are tried one by one, if they are not correct together.
 const TRIES_MAX: usize = 100;
 
-/// The only edit that puts a problem right: a piece of the text, and what stands there afterwards.
+/// An unambiguous fix of a problem: a range of the text and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fix {
-    /// The bytes that are replaced, of the text without a byte order mark.
+    /// The byte range that is replaced, in the text without a byte order mark.
     pub span: Span,
-    /// What stands there afterwards.
+    /// The replacement.
     pub text: String,
-    /// What the edit does, in the imperative: "rename `descripton` to `description`".
+    /// A description of the edit in the imperative: "rename `descripton` to `description`".
     pub what: String,
 }
 
@@ -33,7 +34,7 @@ impl Fix {
         Self { span: span.clone(), text: text.into(), what: what.into() }
     }
 
-    /// Puts quotes round a scalar that was written without; none if it is not on one line.
+    /// Quotes a plain scalar; `None` if it is not on one line.
     pub(crate) fn quote(span: &Span, raw: &str) -> Option<Self> {
         if raw.is_empty() || raw.contains(|c: char| c.is_control()) {
             return None;
@@ -47,17 +48,17 @@ impl Fix {
     }
 }
 
-/// A text with everything put right that has only one right edit.
+/// A text with all unambiguous fixes applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fixed {
-    /// The text afterwards, without a byte order mark.
+    /// The fixed text, without a byte order mark.
     pub text: String,
-    /// What was done, in the order of the text.
+    /// The edits, in the order of the text.
     pub applied: Vec<Applied>,
 }
 
-/// One edit that was made.
+/// An applied edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
@@ -65,16 +66,17 @@ pub struct Applied {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// The problem that is gone.
+    /// The code of the fixed problem.
     pub code: &'static str,
-    /// What was done, in the imperative.
+    /// A description of the edit, in the imperative.
     pub what: String,
 }
 
-/// Puts right what has only one right edit, and leaves every other byte as it is.
+/// Applies the fixes that are unambiguous, and leaves every other byte unchanged.
 ///
-/// An edit is kept only if it is proven: loaded again, the text lacks the problem, has no new one,
-/// and says the same as before everywhere else, behind aliases too. Doing it again changes nothing.
+/// An edit is kept only if it is proven correct: when loaded again, the text lacks the problem, has
+/// no new one, and has the same meaning everywhere else, including aliases. Fixing a fixed text
+/// changes nothing.
 ///
 /// ```
 /// let text = "toolcrib: 1\ntools:\n  - name: uptime\n    descripton: Show how long it runs. # since boot\n    \
@@ -101,7 +103,7 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
         } else {
             let one_by_one = offered.into_iter().take(TRIES_MAX);
             let single: Vec<_> = one_by_one.filter(|found| proof.holds(&[*found])).collect();
-            // Each is right alone; that they are right together is proven like anything else.
+            // Each edit is correct alone; that they are correct together has to be proven as well.
             if proof.holds(&single) { single } else { single.into_iter().take(1).collect() }
         };
         if kept.is_empty() {
@@ -121,7 +123,8 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
     fixed
 }
 
-/// The problems with an edit, in the order of the text, those left out that overlap an earlier one.
+/// The problems with a fix, in the order of the text, except those whose edits overlap an earlier
+/// one.
 fn apart(found: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut offered: Vec<(&Diagnostic, &Fix)> =
         found.iter().filter_map(|found| Some((found, found.fix.as_ref()?))).collect();
@@ -137,7 +140,7 @@ fn apart(found: &[Diagnostic]) -> Vec<&Diagnostic> {
     offered.into_iter().map(|(found, _)| found).collect()
 }
 
-/// The text after the edits, which stand in its order and do not overlap.
+/// The text after these edits, which are in the order of the text and do not overlap.
 fn edited(text: &str, found: &[&Diagnostic]) -> String {
     let mut after = String::with_capacity(text.len() + 16 * found.len());
     let mut from = 0;

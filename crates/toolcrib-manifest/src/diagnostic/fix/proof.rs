@@ -1,4 +1,5 @@
-//! What an edit must prove: its problem is gone, none has come, and nothing else says anything new.
+//! Proves that an edit is correct: its problem is gone, there is no new one, and nothing else has
+//! changed.
 
 use std::collections::HashMap;
 
@@ -24,11 +25,11 @@ impl<'t> Proof<'t> {
         Self { file, format, text, tree: tree(format, text), problems: counted(found) }
     }
 
-    /// Whether all these edits together are right.
+    /// Whether all these edits together are correct.
     pub(super) fn holds(&self, found: &[&Diagnostic]) -> bool {
         let after = edited(self.text, found);
         let (Some(old), Some(new)) = (&self.tree, tree(self.format, &after)) else { return false };
-        // An alias repeats what its anchor says: an edit of such a text changes more than one place.
+        // An alias repeats the content of its anchor, so an edit there changes several places.
         if changes(old, &new) != found.len() {
             return false;
         }
@@ -61,7 +62,7 @@ fn counted(found: &[Diagnostic]) -> Problems {
     problems
 }
 
-/// In how many places two trees differ: keys with another name, values that are others.
+/// The number of places in which two trees differ, by a key or a value.
 fn changes(old: &Node, new: &Node) -> usize {
     match (&old.value, &new.value) {
         (NodeValue::Sequence(old), NodeValue::Sequence(new)) if old.len() == new.len() => {
@@ -73,7 +74,8 @@ fn changes(old: &Node, new: &Node) -> usize {
             .map(|(old, new)| usize::from(old.key != new.key) + changes(&old.node, &new.node))
             .sum(),
         (old_value, new_value) => {
-            // Quotes change no text, and yet they are the edit of one whose type was a guess.
+            // Quotes do not change the text, but they are an edit of a scalar whose type was
+            // guessed.
             usize::from(old_value != new_value || old.style != new.style)
         }
     }

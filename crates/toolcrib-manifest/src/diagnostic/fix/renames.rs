@@ -1,10 +1,10 @@
-//! Misspelt keys: which of them can only have been meant to be one other key.
+//! Misspelt keys that have only one possible correction.
 
 use crate::diagnostic::fix::Fix;
 use crate::document::Entry;
 
-/// Spellings of other formats that mean the very same here: the mapping, the key as it is written,
-/// and ours. What needs another value or another place is no rename.
+/// Keys of other formats with the same meaning: the mapping, the written key, and our key. Keys
+/// that would need another value or place are not in the list.
 const SAME_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("a tool", "arguments", "input"),
     ("a tool", "inputSchema", "input"),
@@ -18,9 +18,9 @@ const SAME_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("`retry`", "times", "max"),
 ];
 
-/// The edit that gives a key of the mapping `what` the name it must have been meant to have: a
-/// spelling of other formats, or the only near name, one slip of the fingers away. None if the
-/// mapping has that key already, or `fits` says that the value is of another type.
+/// The edit that renames a key of the mapping `what` to its only possible correction: a key of
+/// another format, or the only known name that is one typing slip away. `None` if the mapping
+/// already has that key, or if `fits` says that the value has another type.
 pub(crate) fn rename(
     what: &str,
     entry: &Entry,
@@ -39,7 +39,7 @@ pub(crate) fn rename(
         .then(|| Fix::replace(&entry.key_span, meant, format!("rename `{written}` to `{meant}`")))
 }
 
-/// The one known name that a slip turns into the written one; none if two could have been meant.
+/// The only known name that is one slip away from the written one; `None` if there are several.
 pub(crate) fn only_slip<'n>(written: &str, known: &[&'n str]) -> Option<&'n str> {
     let near = toolcrib_search::near_names(written, known.iter().copied());
     let [only] = near.as_slice() else { return None };
@@ -47,8 +47,9 @@ pub(crate) fn only_slip<'n>(written: &str, known: &[&'n str]) -> Option<&'n str>
     is_slip(written, only).then_some(only)
 }
 
-/// Whether two names differ by one slip: case and separators, or one letter added, left out,
-/// replaced, or swapped with its neighbour. In short names a letter makes another word.
+/// Whether two names differ by one slip: case and separators, or one letter added, omitted,
+/// replaced, or swapped with its neighbor. Letters of short names must match, because one letter
+/// makes another word.
 pub(crate) fn is_slip(written: &str, meant: &str) -> bool {
     let plain = |name: &str| -> Vec<u8> {
         name.bytes()
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_slip_is_one_letter_or_two_that_changed_places() {
+    fn one_slip_is_one_letter_or_a_swap() {
         for (written, meant) in [
             ("descripton", "description"),
             ("desciption", "description"),

@@ -1,7 +1,7 @@
-//! YAML text to a tree, from the events of `serde_yaml`'s own parser.
+//! Parses YAML into a tree, from the events of a YAML parser.
 //!
-//! The serde layer stops at the first duplicate key and gives no place to a key, so the tree is
-//! built one level below it. Its budget is enforced here: what an alias copies is counted.
+//! A serde layer would stop at the first duplicate key and has no places of keys. The limits for
+//! aliases are enforced here: their copies are counted.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ use slips::Unseen;
 mod slips;
 mod syntax;
 
-/// Anchors, aliases and merge keys of a file, together.
+/// The maximum number of anchors, aliases and merge keys, together.
 const REFERENCES_MAX: usize = 256;
-/// Nodes of a file, copies made by aliases included.
+/// The maximum number of nodes, including copies by aliases.
 const NODES_MAX: usize = 200_000;
-/// Bytes of text in scalars, copies made by aliases included.
+/// The maximum number of bytes in scalars, including copies by aliases.
 const TEXT_MAX: usize = 8 * 1024 * 1024;
 
 /// Reads one YAML document.
@@ -65,11 +65,11 @@ fn offset(text: &str, marker: &granit_parser::Marker) -> usize {
     boundary(text, marker.byte_offset().unwrap_or(text.len()))
 }
 
-/// A collection whose end has not come yet.
+/// A collection that has not ended yet.
 struct Open {
     node: Node,
     anchor: usize,
-    /// The key that waits for its value.
+    /// The key whose value comes next.
     key: Option<Key>,
     /// Mappings to merge, in order.
     merged: Vec<Node>,
@@ -79,11 +79,11 @@ struct Open {
 enum Key {
     Name(String, Span),
     Merge(Span),
-    /// Reported already; its value is read and dropped.
+    /// An invalid key, already reported; its value is parsed and dropped.
     Refused,
 }
 
-/// Stops at once: what follows would be noise, or too much work.
+/// An error stops parsing at once, because further errors would be noise or too much work.
 type Step = Result<(), Box<Diagnostic>>;
 
 struct Builder<'f, 't> {
@@ -146,7 +146,7 @@ impl<'f, 't> Builder<'f, 't> {
             Event::Alias(anchor) => self.alias(anchor, &span),
             Event::UnresolvedAlias(name) => {
                 let message = format!(
-                    "`*{}` refers to an anchor that nothing defines above",
+                    "`*{}` refers to an anchor that is not defined above it",
                     shortened(&name)
                 );
                 self.refuse(
@@ -167,7 +167,7 @@ impl<'f, 't> Builder<'f, 't> {
         self.nodes = self.nodes.saturating_add(nodes);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.nodes > NODES_MAX || self.bytes > TEXT_MAX {
-            let message = "the file is too complex, aliases included";
+            let message = "the file is too complex after its aliases are expanded";
             return Err(Box::new(
                 Diagnostic::error("too-complex", span, message)
                     .help("repeat less with aliases, or split the file"),
@@ -180,7 +180,7 @@ impl<'f, 't> Builder<'f, 't> {
         self.references += 1;
         if self.references > REFERENCES_MAX {
             let message = format!("more than {REFERENCES_MAX} anchors, aliases and merge keys");
-            let help = "write values out where they stand, or split the file";
+            let help = "write out the values instead of referring to them, or split the file";
             return Err(Box::new(Diagnostic::error("too-complex", span, message).help(help)));
         }
         Ok(())
@@ -204,7 +204,7 @@ impl<'f, 't> Builder<'f, 't> {
             let message = format!("the tag `{}` has no meaning here", shortened(&tag.original()));
             self.refuse(
                 Diagnostic::error("unknown-tag", span, message)
-                    .help("remove it; `!!str` is the only tag, and quotes say the same"),
+                    .help("remove it; `!!str` is the only allowed tag, and quotes mean the same"),
             );
         }
     }
@@ -234,7 +234,8 @@ impl<'f, 't> Builder<'f, 't> {
             entries.extend(std::mem::take(&mut open.merged).into_iter().flat_map(into_entries));
             keep_first_of_each_key(entries, own, self.findings);
         }
-        // The end of a block is only known by what follows it; its last child ends it better.
+        // The parser reports the end of a block where the next token begins; the end of its last
+        // child is more precise.
         let last = match &open.node.value {
             NodeValue::Sequence(items) => items.last().map(|item| item.span.end),
             NodeValue::Mapping(entries) => {
@@ -266,7 +267,7 @@ impl<'f, 't> Builder<'f, 't> {
             return Err(Box::new(Diagnostic::error(
                 "unknown-anchor",
                 span,
-                "an alias cannot stand inside what it refers to",
+                "an alias cannot be inside its own anchor",
             )));
         };
         let (nodes, bytes, depth) = weight(node);
@@ -279,7 +280,7 @@ impl<'f, 't> Builder<'f, 't> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs: a key, a value, an item, or the root.
+    /// Adds a finished node: as a key, a value, an item, or the root.
     fn place(&mut self, node: Node) {
         let Some(open) = self.stack.last_mut() else {
             self.root = Some(node);
@@ -309,7 +310,7 @@ impl<'f, 't> Builder<'f, 't> {
     fn key(&mut self, node: Node) -> Key {
         let raw = self.findings.text.get(node.span.clone()).unwrap_or_default();
         if let Some(unseen) = Unseen::find(raw) {
-            let message = format!("this key holds the character {}", unseen.name());
+            let message = format!("this key contains the character {}", unseen.name());
             let help = format!("write `{}`", shortened(&Unseen::removed(raw)));
             self.refuse(Diagnostic::error("bad-key", &node.span, message).help(help));
             return Key::Refused;
@@ -330,7 +331,7 @@ impl<'f, 't> Builder<'f, 't> {
         }
     }
 
-    /// The mappings that `<<` names.
+    /// The mappings that `<<` merges.
     fn merged(&mut self, node: Node, span: &Span) -> Vec<Node> {
         self.references += 1;
         let (place, written) = match &node.value {
@@ -354,8 +355,8 @@ impl<'f, 't> Builder<'f, 't> {
     }
 }
 
-/// Drops every later entry of a key; those among the first `own`, which were not merged in, are
-/// errors, reported all at once. Sorting keeps a mapping of many keys from costing their square.
+/// Drops every later entry of a key. Duplicates among the first `own` entries, which were not
+/// merged in, are errors. Sorting keeps the cost below quadratic.
 fn keep_first_of_each_key(entries: &mut Vec<Entry>, own: usize, findings: &mut Findings<'_>) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key).then(a.cmp(b)));
@@ -369,7 +370,7 @@ fn keep_first_of_each_key(entries: &mut Vec<Entry>, own: usize, findings: &mut F
         keep[index] = false;
         if index < own {
             let Entry { key, key_span, .. } = &entries[index];
-            let message = format!("the key `{}` stands here twice", shortened(key));
+            let message = format!("the key `{}` occurs twice here", shortened(key));
             findings.add(
                 Diagnostic::error("duplicate-key", key_span, message)
                     .label("a second time")
@@ -389,7 +390,7 @@ fn into_entries(node: Node) -> Vec<Entry> {
     }
 }
 
-/// Nodes, bytes of text, and levels of a subtree.
+/// The number of nodes, bytes of text, and levels of a subtree.
 fn weight(node: &Node) -> (usize, usize, usize) {
     let sum = |children: &mut dyn Iterator<Item = (usize, usize, usize)>| {
         let (nodes, bytes, depth) = children.fold((0, 0, 0), |total, child| {

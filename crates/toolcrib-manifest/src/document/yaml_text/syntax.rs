@@ -1,4 +1,4 @@
-//! YAML syntax errors, in words a newcomer understands.
+//! YAML syntax errors in plain words.
 
 use serde_yaml::granit_parser::{ErrorKind, ScanError};
 
@@ -11,7 +11,7 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
     let static_message = message.map(str::to_owned);
     let message =
         message.map_or_else(|| format!("not valid YAML: {}", error.kind()), str::to_owned);
-    // A character is underlined where there is one; errors at the end of a line point behind it.
+    // Underline a character if there is one; errors at the end of a line point after it.
     let width =
         text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
@@ -29,8 +29,8 @@ const fn is_about_a_tab(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Where the tab is: the parser may say so at the text before it, a line above. The first that has
-/// nothing but blanks before it in its line.
+/// The place of the tab, because the parser may report a place before it, even on the line above:
+/// the first tab with only spaces before it on its line.
 fn tab(text: &str, at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let indents = |tab: &usize| {
@@ -62,15 +62,16 @@ fn wording(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
         }
         ErrorKind::MismatchedFlowCollectionEnd { .. } | ErrorKind::MisplacedFlowCollectionEnd => (
             "this bracket does not match the one that is open",
-            "close brackets in the order they were opened; quote text that holds brackets",
+            "close brackets in the order they were opened; quote text that contains brackets",
         ),
         ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator => (
             "a comma or the closing bracket is missing here",
-            "separate the items with commas; quote text that holds commas, brackets or `: `",
+            "separate the items with commas; quote text that contains commas, brackets or `: `",
         ),
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (
-            "a `:` cannot stand here",
-            "quote text that contains `: `; if this is a key, give it a line and the right indentation",
+            "a `:` is not allowed here",
+            "quote text that contains `: `; if this is a key, give it a line and the right \
+             indentation",
         ),
         ErrorKind::ExpectedBlockMappingKey
         | ErrorKind::InvalidIndentation
@@ -95,9 +96,11 @@ fn wording(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
             "this escape does not exist in a text in double quotes",
             "write `\\\\` for a backslash, or use single quotes, which have no escapes",
         ),
-        ErrorKind::RecursionLimitExceeded => {
-            ("lists and mappings nest too deep here", "no manifest needs this: flatten it")
-        }
+        ErrorKind::RecursionLimitExceeded => (
+            "lists and mappings are nested too deep here",
+            "flatten it: no manifest needs this \
+             depth",
+        ),
         _ => return (None, None),
     };
     (Some(message), Some(help))

@@ -1,7 +1,7 @@
 //! Decides what a scan means: which units are replaced, renamed or removed, and which have to wait.
 //!
-//! Nothing here reads a file or a clock, and nothing depends on the order of events: the decision is a function of what
-//! was known and what was observed.
+//! Nothing here reads a file or a clock, and nothing depends on the order of events: the decision
+//! is a function of what was known and what was observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,8 +109,8 @@ impl Scan<'_> {
         }
         // A file without a source was saved by writing a new file and renaming it over the old one.
         let Some(from) = self.source(observed, key) else { return own };
-        // One manifest was moved over another. If the other is at no other place, the two may be about to exchange
-        // names.
+        // One manifest was moved over another. If the other is at no other place, the two may be
+        // about to exchange names.
         let displaced = known.declares
             && !self.is_elsewhere(known.id(), key)
             && !self.due.contains(key)
@@ -144,8 +144,8 @@ impl Scan<'_> {
         id.is_some() && self.observed.iter().any(is_it)
     }
 
-    /// Treats a new file with the content of a missing one as that file, moved across file systems or copied: it keeps
-    /// the names that the other owned.
+    /// Treats a new file with the content of a missing one as that file, moved across file systems
+    /// or copied: it keeps the names that the other owned.
     fn treat_copies_as_moves(&self, verdicts: &mut BTreeMap<FileKey, FileVerdict>) {
         let new: Vec<FileKey> = verdicts
             .iter()
@@ -171,8 +171,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Loads places again whose file was moved away and that have another file with the same content: the earlier
-    /// declarations went with the moved file.
+    /// Loads places again whose file was moved away and that have another file with the same
+    /// content: the earlier declarations went with the moved file.
     fn redeclare_sources(&self, verdicts: &mut BTreeMap<FileKey, FileVerdict>) {
         let sources = verdicts.values().filter_map(|file_verdict| match file_verdict {
             FileVerdict::Take { from } => from.clone(),

@@ -180,7 +180,8 @@ fn a_broken_file_keeps_its_last_good_tools_and_others_go_on() {
     assert_eq!(fixture.states(), ["a.yaml stale 1", "b.yaml live 1", "c.yaml broken 0"]);
     let reason = fixture.live.files()[0].state.reason().unwrap().to_owned();
     assert!(reason.starts_with("line 2, column 9: a tool needs the key"), "{reason}");
-    // Back to the live content: reported anyway, because only the registry can tell that nothing is new.
+    // Back to the live content: reported anyway, because only the registry can tell that nothing is
+    // new.
     fixture.save("a.yaml", &text("a"));
     assert_eq!(fixture.scan(), "= a.yaml");
     assert_eq!(fixture.states()[0], "a.yaml live 1");
@@ -393,8 +394,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_time: 20_000, ..ProptestConfig::default() })]
 
-    /// However many scans there are in between, the final tools are those of the files; broken files keep the tools of
-    /// their last valid version.
+    /// However many scans there are in between, the final tools are those of the files; broken
+    /// files keep the tools of their last valid version.
     #[test]
     fn any_operations_end_with_the_tools_of_the_files(operations in operations()) {
         let fixture = Fixture::with(&[("a.yaml", &text("t0")), ("b.yaml", &text("t1"))]);

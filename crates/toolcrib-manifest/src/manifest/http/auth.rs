@@ -25,7 +25,7 @@ pub(super) fn read(
     }
     if given.len() != 1 {
         let message = if given.is_empty() {
-            "`auth` says nothing".to_owned()
+            "`auth` is empty".to_owned()
         } else {
             format!("`auth` is one of {}, not several", given.join(" and "))
         };
@@ -70,7 +70,7 @@ fn owned(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<
 fn credential(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<Template> {
     let template = owned(node, scope, findings)?;
     if template.references().next().is_none() {
-        let message = "whoever reads this file reads the credential";
+        let message = "everybody who can read this file can read the credential";
         findings.add(
             Diagnostic::warning("literal-secret", &node.span, message)
                 .help("configure it as a secret and write \"${secret.name}\""),
@@ -104,6 +104,6 @@ pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut F
 
 /// The warning of credentials that everybody on the way can read.
 pub(in crate::manifest) fn in_clear(place: &Span) -> Diagnostic {
-    let message = "these credentials go over the network as plain text";
+    let message = "these credentials are sent over the network unencrypted";
     Diagnostic::warning("plain-credentials", place, message).help("write the URL with https://")
 }

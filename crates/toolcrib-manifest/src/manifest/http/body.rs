@@ -70,7 +70,8 @@ fn json(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<J
                     let message = "a value must not become a key";
                     findings.add(
                         Diagnostic::error("reference-in-name", &entry.key_span, message).help(
-                            "write the key; for an object that the model makes, refer to it whole: \
+                            "write the key as a literal; to pass an object from the model, refer \
+                             to the whole object: \
                              \"${args.fields}\"",
                         ),
                     );

@@ -48,7 +48,7 @@ pub(super) fn read(
         }
         if headers.keys().any(|known| known.eq_ignore_ascii_case(&entry.key)) {
             let message =
-                format!("`{}` stands here twice: names of headers ignore case", entry.key);
+                format!("`{}` occurs twice here: header names are case-insensitive", entry.key);
             findings.add(
                 Diagnostic::error("duplicate-key", &entry.key_span, message)
                     .help("remove one of them"),
@@ -72,15 +72,15 @@ pub(super) fn check_name(entry: &Entry, findings: &mut Findings<'_>) -> bool {
 pub(super) fn name_problem(name: &str) -> Option<(&'static str, String, &'static str)> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        let message = format!("`{}` is no header's name", crate::document::shortened(name));
+        let message = format!("`{}` is not a header name", crate::document::shortened(name));
         return Some(("bad-header", message, "use letters, digits and `-`: X-Request-Id"));
     }
     if OF_THE_CLIENT.contains(&name.to_ascii_lowercase().as_str()) {
-        let message = format!("the client writes `{name}` itself");
+        let message = format!("the HTTP client sets `{name}` itself");
         let help = match name.to_ascii_lowercase().as_str() {
             "host" => "remove it: the host is that of `url`",
             "proxy-authorization" => "remove it: no proxy is used",
-            _ => "remove it: it says how the request is sent",
+            _ => "remove it: it describes how the request is sent",
         };
         return Some(("reserved-header", message, help));
     }
@@ -106,5 +106,5 @@ pub(super) fn check_value(node: &Node, template: &Template, findings: &mut Findi
 pub(super) fn model_chosen(place: &crate::diagnostic::position::Span) -> Diagnostic {
     let message = "a model must not choose the credentials";
     Diagnostic::error("model-chosen-credential", place, message)
-        .help("use ${secret.name}, or ${ctx.name} for what the host knows of the user")
+        .help("use ${secret.name}, or ${ctx.name} for what the host knows about the user")
 }

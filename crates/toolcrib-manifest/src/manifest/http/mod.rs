@@ -77,7 +77,7 @@ pub(super) fn allowed(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<I
     for item in fields.node("allow_private").map(Node::items).unwrap_or_default() {
         let written = item.as_str().unwrap_or_default();
         let Some(range) = range(written) else {
-            let message = format!("`{written}` is no range of addresses");
+            let message = format!("`{written}` is not an address range");
             findings.add(
                 Diagnostic::error("bad-range", &item.span, message).help(
                     "write it in CIDR notation: 10.20.0.0/16, or 10.20.3.4/32 for one address",
@@ -96,7 +96,10 @@ pub(super) fn allowed(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<I
             continue;
         }
         if range.prefix_len() == 0 {
-            let message = format!("`{written}` holds every address: nothing is guarded any more");
+            let message = format!(
+                "`{written}` contains every address, so that no address is \
+             blocked any more"
+            );
             findings.add(
                 Diagnostic::warning("no-guard", &item.span, message)
                     .help("name the network that the service is in"),
@@ -149,7 +152,7 @@ fn statuses(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<u16> {
 fn select(fields: &Fields<'_>, method: HttpMethod, findings: &mut Findings<'_>) -> Option<String> {
     let (node, pointer) = fields.node("select").zip(fields.text("select"))?;
     if method == HttpMethod::Head {
-        let message = "an answer to HEAD has no body to select from";
+        let message = "a response to HEAD has no body to select from";
         findings.add(
             Diagnostic::error("body-of-head", &node.span, message)
                 .help("write `method: GET`, or remove `select`"),
@@ -166,7 +169,7 @@ fn select(fields: &Fields<'_>, method: HttpMethod, findings: &mut Findings<'_>) 
     let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if (!pointer.is_empty() && !pointer.starts_with('/')) || !escaped {
         let keys = pointer.trim_start_matches(['$', '.', '/']).replace(['.', '['], "/");
-        let message = format!("`{pointer}` is no JSON pointer");
+        let message = format!("`{pointer}` is not a JSON pointer");
         let help = if escaped && !keys.is_empty() {
             format!("write /{}: keys and positions, each after a slash", keys.replace(']', ""))
         } else {
@@ -210,7 +213,7 @@ fn check_plain_key(
         return false;
     }
     if entry.key.is_empty() {
-        let message = format!("{what} is not empty");
+        let message = format!("{what} must not be empty");
         findings.add(Diagnostic::error(code, &entry.key_span, message));
         return false;
     }

@@ -111,11 +111,11 @@ fn check_host(node: &Node, target: &Target, policy: &AddressPolicy, findings: &m
     else {
         return;
     };
-    let message = format!("`{host}` is {kind}, and HTTP tools do not connect to such");
+    let message = format!("`{host}` is {kind}, and HTTP tools do not connect to such addresses");
     let bits = if address.is_ipv4() { 32 } else { 128 };
     findings.add(
         Diagnostic::error("private-address", &node.span, message)
-            .help(format!("if it is meant, say so: `allow_private: [\"{address}/{bits}\"]`")),
+            .help(format!("if this is intended, write `allow_private: [\"{address}/{bits}\"]`")),
     );
 }
 
@@ -164,9 +164,9 @@ fn check_path(
         })
         .collect();
     if skeleton.split('/').any(is_dots) {
-        let message = "the path climbs: `.` and `..` are not sent to a server";
+        let message = "`.` and `..` in a path are not sent to a server";
         findings.add(
-            Diagnostic::error("bad-url", &node.span, message).help("write the path they lead to"),
+            Diagnostic::error("bad-url", &node.span, message).help("write the resulting path"),
         );
     }
     for reference in path.references() {
@@ -177,13 +177,13 @@ fn check_path(
         };
         let of_list = scope.arguments.get(name).is_some_and(|known| known.list == Some(true));
         if matches!(reference, Reference::Arg(_)) && of_list {
-            let message = format!("`{name}` is a list, and the path has room for one value");
+            let message = format!("`{name}` is a list, but the path has room for one value only");
             findings.add(
                 Diagnostic::error("list-in-path", &place, message)
                     .help(format!("write `query: {{{name}: \"{reference}\"}}`, which repeats it")),
             );
         } else if may_be_absent(reference, around) {
-            let message = format!("the path needs `{name}`, which a call may leave out");
+            let message = format!("the path needs `{name}`, which a call may omit");
             let help = match reference {
                 Reference::Arg(_) => {
                     "add it to `required` of `input`, or give it a `default`".to_owned()
@@ -356,8 +356,8 @@ fn bad_url(node: &Node, refusal: &UrlRefusal) -> Diagnostic {
         UrlRefusal::UserInfo => {
             "write `auth: {basic: {user: …, password: \"${secret.name}\"}}` beside `url`"
         }
-        UrlRefusal::Character("a space") => "write it as %20; values are encoded by themselves",
-        UrlRefusal::Character("a backslash") => "between parts of a path stands `/`",
+        UrlRefusal::Character("a space") => "write it as %20; values are encoded automatically",
+        UrlRefusal::Character("a backslash") => "parts of a path are separated by `/`",
         UrlRefusal::TooLong => "send long texts in a body",
         _ => "write it like https://tickets.example/api/tickets",
     };

@@ -10,7 +10,7 @@ pub(in crate::manifest) const HTTP: Keys = Keys {
     what: "`http`",
     table: &[
         optional("method", Choice(&METHODS)),
-        required("url", Text, "say where the request goes: url: https://tickets.example/api"),
+        required("url", Text, "add the URL of the request: url: https://tickets.example/api"),
         optional("query", TextMapping),
         optional("headers", TextMapping),
         optional("auth", MappingLike("{bearer: \"${secret.token}\"}")),
@@ -28,12 +28,12 @@ pub(in crate::manifest) const HTTP: Keys = Keys {
         ("body", "write `json: {…}`, `form: {…}` or `text: …`"),
         ("data", "write `json: {…}`, `form: {…}` or `text: …`"),
         ("host", "the host is a part of `url`"),
-        ("output", "`output` stands beside `http`, in the tool"),
+        ("output", "`output` belongs beside `http`, in the tool"),
         ("params", "write `query: {name: value}`"),
         ("path", "the path is a part of `url`"),
-        ("retry", "`retry` stands beside `http`, in the tool"),
+        ("retry", "`retry` belongs beside `http`, in the tool"),
         ("status", "write `expect: {status: [200]}`"),
-        ("timeout", "the time limit stands beside `http`: `limits: {timeout: 20s}`"),
+        ("timeout", "the time limit belongs beside `http`: `limits: {timeout: 20s}`"),
     ],
 };
 
@@ -47,7 +47,7 @@ pub(in crate::manifest) const HTTP_AUTH: Keys = Keys {
     ],
     instead: &[
         ("password", "write `basic: {user: …, password: …}`"),
-        ("query", "write it in `query` beside `auth`: it is taken out of what calls hand out"),
+        ("query", "write it in `query` beside `auth`: it is removed from results"),
         ("token", "write `bearer: \"${secret.token}\"`"),
         ("user", "write `basic: {user: …, password: …}`"),
         ("username", "write `basic: {user: …, password: …}`"),

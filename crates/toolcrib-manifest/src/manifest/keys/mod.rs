@@ -46,13 +46,13 @@ pub(super) const FILE: Keys = Keys {
     ],
     instead: &[
         ("prompt", "write `prompts:` with a list"),
-        ("description", "it belongs to a tool: tools stand in the list `tools:`"),
-        ("input", "it belongs to a tool: tools stand in the list `tools:`"),
-        ("mcpServers", "MCP servers stand in the list `upstream:`, each with its own `name`"),
-        ("servers", "MCP servers stand in the list `upstream:`, each with its own `name`"),
+        ("description", "it belongs to a tool: tools belong in the list `tools:`"),
+        ("input", "it belongs to a tool: tools belong in the list `tools:`"),
+        ("mcpServers", "MCP servers belong in the list `upstream:`, each with its own `name`"),
+        ("servers", "MCP servers belong in the list `upstream:`, each with its own `name`"),
         ("upstreams", "write `upstream:` with a list"),
-        ("name", "tools stand in the list `tools:`, each with its own `name`"),
-        ("run", "it belongs to a tool: tools stand in the list `tools:`"),
+        ("name", "tools belong in the list `tools:`, each with its own `name`"),
+        ("run", "it belongs to a tool: tools belong in the list `tools:`"),
         (
             "version",
             "the format's version is the key `toolcrib`; a tool's own is `version` in the tool",
@@ -82,7 +82,7 @@ pub(super) const DEFAULTS: Keys = Keys {
         TASK_KEY,
     ],
     instead: &[
-        ("limits", "limits stand in `defaults` directly: `defaults: <value>`"),
+        ("limits", "limits belong directly in `defaults`: `defaults: <value>`"),
         ("max_concurrent", "write `concurrent: 4`"),
     ],
 };
@@ -175,8 +175,8 @@ pub(super) const TOOL: Keys = Keys {
         ("parameters", "the schema of the arguments is `input`"),
         (
             "policy",
-            "write `approval: always` to be asked about every call; rules about several tools stand in \
-             config.yml: `policy: {rules: […]}`",
+            "write `approval: always` to be asked about every call; rules about several tools \
+             belong in config.yml: `policy: {rules: […]}`",
         ),
         ("rate", "write `limits: {rate: 30/min}`"),
         ("rate_limit", "write `limits: {rate: 30/min}`"),
@@ -205,7 +205,7 @@ pub(super) const CLIENT: Keys = Keys {
         required(
             "kind",
             Choice(&["local_shell", "text", "regex", "lark"]),
-            "say what the client is given: `kind: local_shell`, `text`, `regex` or `lark`",
+            "say which input the client gets: `kind: local_shell`, `text`, `regex` or `lark`",
         ),
         optional("pattern", Text),
         optional("grammar", Text),
@@ -297,12 +297,12 @@ pub(super) const RUN: Keys = Keys {
     ],
     instead: &[
         ("command", "the program and its arguments are one list: `argv: [program, argument]`"),
-        ("cwd", "`cwd` stands beside `run`, in the tool"),
+        ("cwd", "`cwd` belongs beside `run`, in the tool"),
         ("profile", "it belongs to `sandbox`, beside `run`: `sandbox: {profile: workspace}`"),
         ("read", "it belongs to `sandbox`, beside `run`: `sandbox: {read: [/srv/data]}`"),
-        ("sandbox", "`sandbox` stands beside `run`, in the tool"),
+        ("sandbox", "`sandbox` belongs beside `run`, in the tool"),
         ("write", "it belongs to `sandbox`, beside `run`: `sandbox: {write: [/srv/data]}`"),
-        ("timeout", "the time limit stands beside `run`: `limits: {timeout: 30s}`"),
+        ("timeout", "the time limit belongs beside `run`: `limits: {timeout: 30s}`"),
     ],
 };
 
@@ -349,11 +349,11 @@ pub(super) const CACHE: Keys =
 pub(super) const RETRY: Keys = Keys {
     what: "`retry`",
     table: &[
-        required("max", Integer, "say how many times more: `retry: {max: 2}`"),
+        required("max", Integer, "add the number of retries: `retry: {max: 2}`"),
         optional("backoff", Duration),
     ],
     instead: &[
-        ("exit", "the exit codes worth another try stand in `run: {retry_exit: [75]}`"),
+        ("exit", "the exit codes of temporary failures belong in `run: {retry_exit: [75]}`"),
         ("times", "write `max: 2`"),
     ],
 };

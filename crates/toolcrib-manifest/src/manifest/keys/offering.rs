@@ -10,13 +10,13 @@ use crate::fields::{Keys, optional, required};
 pub(in crate::manifest) const ICON: Keys = Keys {
     what: "an icon",
     table: &[
-        required("src", Text, "say where it is: `src: https://…`"),
+        required("src", Text, "add its URL: `src: https://…`"),
         optional("mime_type", Text),
         optional("sizes", Texts),
         optional("theme", Choice(&[IconTheme::Light.as_str(), IconTheme::Dark.as_str()])),
     ],
     instead: &[
-        ("file", "write `src:` with an https address, or the whole picture as `data:image/…`"),
+        ("file", "write `src:` with an https address, or the whole image as `data:image/…`"),
         ("mimeType", "write `mime_type`"),
         ("size", "write `sizes: [48x48]`"),
         ("url", "write `src`"),
@@ -30,13 +30,13 @@ pub(in crate::manifest) const PROMPT: Keys = Keys {
         required("name", Text, "add `name:`, by which clients ask for the prompt"),
         optional("title", Text),
         ICONS_KEY,
-        required("description", Text, "say what the prompt is good for: people choose by it"),
+        required("description", Text, "say what the prompt is for: people choose by it"),
         optional("arguments", List),
         required("messages", List, "write messages: [{role: user, text: Review this.}]"),
     ],
     instead: &[
         ("args", "write `arguments: [{name: language}]`"),
-        ("input", "write `arguments: [{name: language}]`: what prompts are told is text"),
+        ("input", "write `arguments: [{name: language}]`: arguments of prompts are texts"),
         ("text", "write `messages: [{role: user, text: …}]`"),
         ("template", "write `messages: [{role: user, text: …}]`"),
     ],
@@ -46,7 +46,7 @@ pub(in crate::manifest) const PROMPT: Keys = Keys {
 pub(in crate::manifest) const PROMPT_ARGUMENT: Keys = table(
     "an argument of a prompt",
     &[
-        required("name", Text, "add `name:`; the messages have it as ${args.name}"),
+        required("name", Text, "add `name:`; messages refer to it as ${args.name}"),
         optional("title", Text),
         optional("description", Text),
         optional("required", Bool),
@@ -61,7 +61,7 @@ pub(in crate::manifest) const ASSISTANT: &str = "assistant";
 pub(in crate::manifest) const PROMPT_MESSAGE: Keys = Keys {
     what: "a message",
     table: &[
-        required("role", Choice(&["user", ASSISTANT]), "say who says it: role: user"),
+        required("role", Choice(&["user", ASSISTANT]), "add its author: role: user"),
         optional("text", Text),
         optional("file", Text),
         optional("mime_type", Text),
@@ -79,7 +79,7 @@ pub(in crate::manifest) const OFFERED_RESOURCE: Keys = Keys {
     table: &[
         optional("uri", Text),
         optional("template", Text),
-        required("name", Text, "add `name:`, what programs call it"),
+        required("name", Text, "add `name:`, its name for programs"),
         optional("title", Text),
         ICONS_KEY,
         optional("description", Text),

@@ -52,7 +52,7 @@ pub(in crate::manifest) const UPSTREAM_AUTH: Keys = Keys {
     what: "`auth`",
     table: &[required("bearer", Text, "write `bearer: \"${secret.token}\"`")],
     instead: &[
-        ("header", "headers stand beside `auth`: `headers: {X-Api-Key: \"${secret.key}\"}`"),
+        ("header", "headers belong beside `auth`: `headers: {X-Api-Key: \"${secret.key}\"}`"),
         ("token", "write `bearer: \"${secret.token}\"`"),
     ],
 };
@@ -101,6 +101,6 @@ pub(in crate::manifest) const UPSTREAM_LIMITS: Keys = Keys {
     ],
     instead: &[
         ("connect", "write `connect_timeout: 30s` beside `limits`"),
-        ("output", "remove it: what a server may send at once is bounded, and the host cuts it"),
+        ("output", "remove it: the host limits the size of results"),
     ],
 };

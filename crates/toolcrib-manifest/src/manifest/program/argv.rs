@@ -208,11 +208,9 @@ fn word<'n>(
                 Diagnostic::error(
                     "secret-in-argv",
                     &node.span,
-                    format!("the secret `{name}` would show in process lists"),
+                    format!("the secret `{name}` would be visible in process lists"),
                 )
-                .help(format!(
-                    "hand it over in `env: {{NAME: \"${{secret.{name}}}\"}}` or `stdin`"
-                )),
+                .help(format!("pass it in `env: {{NAME: \"${{secret.{name}}}\"}}` or `stdin`")),
             ),
             Reference::Arg(name)
                 if scope.arguments.get(name).is_some_and(|known| known.list == Some(true)) =>
@@ -221,7 +219,7 @@ fn word<'n>(
                     Diagnostic::error(
                         "list-as-argument",
                         &node.span,
-                        format!("`{name}` is a list, and one entry is one argument"),
+                        format!("`{name}` is a list, but one entry is one argument"),
                     )
                     .help(format!("write {{each: {name}}} for one argument per item")),
                 );
@@ -258,7 +256,7 @@ fn conditional<'n>(
                     Diagnostic::error(
                         "each-of-one",
                         &each.span,
-                        format!("`each` needs a list, and `{argument}` is none"),
+                        format!("`each` needs a list, but `{argument}` is not a list"),
                     )
                     .help(format!("write \"${{args.{argument}}}\", or give it `type: array`")),
                 );
@@ -293,9 +291,18 @@ fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Opti
     if let Some(name) = written.strip_prefix("${args.").and_then(|rest| rest.strip_suffix('}')) {
         scope.used.insert(name.to_owned());
         findings.add(
-            Diagnostic::error("bad-reference", &node.span, "a name stands here, and no reference")
-                .help(format!("write the name alone: {name}"))
-                .fix(Fix::replace(&node.span, name, format!("write the name `{name}` alone"))),
+            Diagnostic::error(
+                "bad-reference",
+                &node.span,
+                "a name is expected here, not a \
+             reference",
+            )
+            .help(format!("write the name alone: {name}"))
+            .fix(Fix::replace(
+                &node.span,
+                name,
+                format!("write the name `{name}` alone"),
+            )),
         );
         return None;
     }
@@ -314,10 +321,10 @@ fn check_program(list: &Node, place: &Span, words: &[Word<'_>], findings: &mut F
     };
     if !matches!(first.value, NodeValue::String(_)) {
         if matches!(first.value, NodeValue::Mapping(_)) {
-            let message = "the program must always be there";
+            let message = "the program must be present in every call";
             findings.add(
                 Diagnostic::error("model-chosen-program", &first.span, message)
-                    .help("make the first entry a plain text"),
+                    .help("make the first entry a literal"),
             );
         }
         return;

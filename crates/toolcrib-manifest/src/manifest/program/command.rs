@@ -112,8 +112,8 @@ fn is_free(reference: &Reference, scope: &Scope) -> bool {
     }
 }
 
-/// The reason for which values may stand where they choose a program, are run or name an option. Without
-/// one each such value is an error.
+/// The reason for which values may stand where they choose a program, are run or name an option.
+/// Without one each such value is an error.
 fn insisted(
     fields: &Fields<'_>,
     unsafe_values: Vec<Diagnostic>,
@@ -153,10 +153,10 @@ fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Optio
     let first = fields.entry(way);
     for (other, _) in given {
         let (Some(first), Some(second)) = (first, fields.entry(other)) else { continue };
-        let message = format!("`{way}` and `{other}` do not go together: one of them runs");
+        let message = format!("`{way}` and `{other}` cannot be combined: only one of them can run");
         findings.add(
             Diagnostic::error("two-ways-to-run", &second.key_span, message)
-                .label("this one would run, too")
+                .label("this one would also run")
                 .help("remove one of them")
                 .also(&first.key_span, "this one runs"),
         );
@@ -175,7 +175,7 @@ fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Optio
             format!("`{}` goes with {}, and here `{way}` runs", other.key, ways.join(" or "));
         findings.add(
             Diagnostic::error("not-for-this-run", &other.key_span, message)
-                .help("remove it: nothing here would honour it"),
+                .help("remove it: it would have no effect here"),
         );
     }
     Some(way)
@@ -275,10 +275,13 @@ fn check_retried(retry_exit: &Node, ok_exit: &[i32], findings: &mut Findings<'_>
         if let NodeValue::Number(number) = &item.value
             && ok_exit.iter().any(|code| number.as_i64() == Some(i64::from(*code)))
         {
-            let message = format!("the exit code {number} means success, which is not tried again");
+            let message = format!(
+                "the exit code {number} means success, and successful calls are \
+             not retried"
+            );
             findings.add(
                 Diagnostic::error("retried-success", &item.span, message)
-                    .help("name it in `ok_exit` or in `retry_exit`; 0 is in `ok_exit` by default"),
+                    .help("list it in `ok_exit` or in `retry_exit`; 0 is in `ok_exit` by default"),
             );
         }
     }

@@ -42,8 +42,8 @@ pub(in crate::manifest) fn run_from_input(
 ) -> Diagnostic {
     let message = format!("{reference} stands on standard input, and may be run as code: {reason}");
     Diagnostic::error("spliced-script", &node.span, message).help(
-        "hand the value to a program that takes its input for data, such as `cat` or `jq`, or pass it \
-         as a variable that stands between double quotes: `run: {shell: sh, text: 'wc -w \"$FILE\"', \
+        "pass the value to a program that treats its input as data, such as `cat` or `jq`, or \
+         pass it as a variable between double quotes: `run: {shell: sh, text: 'wc -w \"$FILE\"', \
          vars: {FILE: \"${args.path}\"}}`",
     )
 }
@@ -120,13 +120,14 @@ fn handed_on(words: &[Word<'_>], xargs: usize, program: usize, scope: &Scope) ->
         || !found.is_empty()
         || !read.unsafe_values.is_empty();
     if is_unsafe {
-        return Some(format!("`xargs` hands it to `{name}`, which runs its arguments"));
+        return Some(format!("`xargs` passes it to `{name}`, which runs its arguments"));
     }
     // A word of the input may be an option, unless `--` ends them.
     let is_ended = started.iter().any(|word| word.literal() == Some("--"));
     (replaced.is_none() && !is_ended && known::has_options_that_run(name)).then(|| {
         format!(
-            "`xargs` hands it to `{name}`, which has options that start programs; write `--` as the \
+            "`xargs` passes it to `{name}`, which has options that start programs; write `--` as \
+             the \
              last argument"
         )
     })
@@ -191,7 +192,10 @@ fn text_runs(text: &str, node: &Node, scope: &Scope, depth: usize) -> Option<Str
         found += texts.len();
         if found > 0 {
             let name = known::base_name(first.literal().unwrap_or_default());
-            return Some(format!("the text hands `{name}` what it may have read, to be run"));
+            return Some(format!(
+                "the text passes what it may have read to `{name}`, which runs \
+             it"
+            ));
         }
     }
     None
@@ -229,12 +233,12 @@ pub(in crate::manifest) fn runs_written_file(text: &str, node: &Node) -> Option<
         (is_below && files.contains(&file)).then(|| name.to_owned())
     })?;
     let message = format!(
-        "the text writes `{file}` in the workspace and runs it: whoever may write files there decides \
-         what runs"
+        "the text writes `{file}` in the workspace and runs it: anybody who can write files there \
+         decides what runs"
     );
     Some(Diagnostic::error("runs-written-file", &node.span, message).help(format!(
-        "write it to the private folder of the call, `\"$TMPDIR/{file}\"`, or hand the text to `sh -s` \
-         through a pipe"
+        "write it to the private folder of the call, `\"$TMPDIR/{file}\"`, or pipe the text to \
+         `sh -s`"
     )))
 }
 

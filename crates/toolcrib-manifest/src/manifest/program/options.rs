@@ -1,5 +1,5 @@
-//! Options of an argument vector: none gets its name from a value, none is left without the value that
-//! it takes, and a free text is not taken for one.
+//! Options of an argument vector: none gets its name from a value, none is left without the value
+//! that it takes, and a free text is not taken for one.
 
 use super::argv::Word;
 use crate::diagnostic::Diagnostic;
@@ -38,8 +38,8 @@ fn name_from_value(word: &Word<'_>, scope: &Scope) -> Option<Diagnostic> {
     }
     let message = format!("a value of `{name}` would decide which option this is");
     Some(Diagnostic::error("option-from-value", &word.node.span, message).help(format!(
-        "list the options it may be: `{name}: {{enum: […]}}`; a value of an option stands behind `=`, \
-         or in an entry of its own"
+        "list the options it may be: `{name}: {{enum: […]}}`; write the value of an option after \
+         `=` or in a separate entry"
     )))
 }
 
@@ -148,10 +148,10 @@ fn left_alone(
     };
     let (message, help) = match sure {
         Sure::Yes => {
-            (format!("without `{absent}`, the option `{option}` stays without its value"), repair)
+            (format!("without `{absent}`, the option `{option}` is left without its value"), repair)
         }
         Sure::No => (
-            format!("if `{option}` takes a value, it has none where `{absent}` is absent"),
+            format!("if `{option}` takes a value, it has none if `{absent}` is absent"),
             format!("{repair}; if it takes none, put \"--\" between the two"),
         ),
     };
@@ -215,12 +215,12 @@ pub(in crate::manifest) fn unended(
             scope.arguments.get(name).is_some_and(|known| known.beginning == Beginning::Dash);
         if entry.at > 0 && free && !is_value && known::ends_options(program) {
             let message = format!(
-                "nothing says that the options end before `{name}`, so calls refuse values that begin \
+                "there is no `--` before `{name}`, so calls refuse values that begin \
                  with `-`"
             );
             return Some(
                 Diagnostic::hint("no-end-of-options", &word.node.span, message)
-                    .help("put \"--\" before it: then any value is an argument, and no option"),
+                    .help("put \"--\" before it: then any value is an argument, not an option"),
             );
         }
     }

@@ -27,7 +27,8 @@ pub(in crate::manifest) fn read(
         let Some(entry) = fields.entry(key) else { continue };
         *paths = entry.node.items().iter().filter_map(|node| path(node, findings)).collect();
         if spec.profile == SandboxProfile::Trusted && !paths.is_empty() {
-            let message = "a trusted program may do what the server may: nothing is to be granted";
+            let message = "a trusted program has the permissions of the server, so a grant has no \
+             effect";
             findings.add(
                 Diagnostic::warning("idle-grant", &entry.key_span, message)
                     .help("remove it, or choose another profile"),
@@ -50,11 +51,14 @@ pub(in crate::manifest) fn read(
 fn path(node: &Node, findings: &mut Findings<'_>) -> Option<PathBuf> {
     let written = node.as_str()?;
     let problem = if written.is_empty() {
-        "a grant names a file or a folder, and this is empty".to_owned()
+        "a grant names a file or a folder, but this one is empty".to_owned()
     } else if written.contains("${") {
-        format!("`{}` is not expanded: what is granted is decided by this file", shortened(written))
+        format!("`{}` is not replaced: grants are literal paths", shortened(written))
     } else if written.contains(['*', '?']) {
-        format!("`{}` is no pattern: a folder is granted with all below it", shortened(written))
+        format!(
+            "`{}` is not a pattern: a grant of a folder includes everything in it",
+            shortened(written)
+        )
     } else if written.contains('\0') {
         "a path cannot contain a NUL character".to_owned()
     } else {

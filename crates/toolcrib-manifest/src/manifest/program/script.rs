@@ -46,7 +46,7 @@ pub(in crate::manifest) fn script(
         return None;
     }
     if written.contains("${") {
-        let message = "no value chooses the script";
+        let message = "a value must not choose the script";
         findings.add(
             Diagnostic::error("model-chosen-program", &node.span, message)
                 .help("name the file; for a choice among several, declare one tool for each"),
@@ -82,7 +82,7 @@ pub(in crate::manifest) fn shell(
             ("the text is empty, so there is nothing to run", "write it, or remove the tool")
         } else {
             (
-                "the text is longer than 64 KiB, or holds a NUL",
+                "the text is longer than 64 KiB, or contains a NUL",
                 "put it into a file: `script: ./x.sh`",
             )
         };
@@ -114,9 +114,8 @@ fn variables(
                 "`{key}` decides what programs load or run; a script's variable has another name"
             );
             findings.add(
-                Diagnostic::error("dangerous-env", key_span, message).help(
-                    "choose a name of your own; what the author sets for good goes into `env`",
-                ),
+                Diagnostic::error("dangerous-env", key_span, message)
+                    .help("choose a name of your own; fixed values belong in `env`"),
             );
         }
         if let Some(other) = fields.node("env").and_then(|env| env.entry(key)) {
@@ -150,7 +149,7 @@ fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
         right = false;
         let span = places.next(written, findings.text);
         let variable = variable_for(name);
-        let message = format!("{written} stands in a shell's text, in which nothing is replaced");
+        let message = format!("{written} is in a shell text, in which nothing is replaced");
         findings.add(Diagnostic::error("spliced-script", &span, message).help(format!(
             "declare `vars: {{{variable}: \"{written}\"}}` and write \"${variable}\""
         )));
@@ -186,8 +185,8 @@ fn check_uses(
         let diagnostic = match danger {
             Danger::Unquoted => {
                 let message = format!(
-                    "`{written}` is not quoted: the shell takes its value apart at blanks, and \
-                     replaces `*` and `?` in it by files"
+                    "`{written}` is not quoted: the shell splits its value at spaces, and expands \
+                     `*` and `?` in it to file names"
                 );
                 Diagnostic::warning("unquoted-variable", &span, message)
                     .help(format!("write \"{written}\""))
@@ -195,7 +194,7 @@ fn check_uses(
             Danger::Arithmetic if !by_model.is_empty() && by_model.iter().all(number) => continue,
             Danger::Arithmetic => {
                 let message = format!(
-                    "the value of `{}` is read as an expression here, which can run commands",
+                    "the value of `{}` is evaluated as an expression here, which can run commands",
                     found.name
                 );
                 Diagnostic::warning("evaluated-variable", &span, message)
@@ -203,7 +202,7 @@ fn check_uses(
             }
             Danger::Code => {
                 let message = format!("the value of `{}` is run as code here", found.name);
-                let help = "pass it as an argument of its own, which is no code";
+                let help = "pass it as a separate argument, which is not code";
                 if by_model.is_empty() {
                     Diagnostic::warning("evaluated-variable", &span, message).help(help)
                 } else {
@@ -218,7 +217,7 @@ fn check_uses(
         let known = vars.contains_key(&entry.key) && !is_dangerous_env(&entry.key);
         if known && !uses.iter().any(|found| found.name == entry.key) {
             let message =
-                format!("the variable `{}` is declared, and the text does not use it", entry.key);
+                format!("the variable `{}` is declared, but the text does not use it", entry.key);
             findings.add(
                 Diagnostic::warning("unused-variable", &entry.key_span, message).help(format!(
                     "write \"${}\" where it is meant, or move it to `env`",

@@ -44,7 +44,7 @@ pub(in crate::manifest) fn read(
         let idle: HumanDuration = node.as_str()?.parse().ok()?;
         let idle = idle.0.filter(|idle| !idle.is_zero());
         if idle.is_none() {
-            let message = "a worker without calls is kept for a time, of more than nothing";
+            let message = "the idle time of a worker must be greater than zero";
             findings.add(
                 Diagnostic::error("out-of-range", &node.span, message).help("write for example 5m"),
             );
@@ -75,8 +75,8 @@ pub(in crate::manifest) fn read(
     })
 }
 
-/// The files that an argument vector names, of a script's size: larger ones are read too often for that.
-/// The program counts only with a path, for else it is looked for on PATH.
+/// The files that an argument vector names, of a script's size: larger ones are read too often for
+/// that. The program counts only with a path, for else it is looked for on PATH.
 fn files(argv: &[String], folder: &Path) -> BTreeMap<String, ScriptFile> {
     let named = argv.iter().enumerate().filter(|(at, word)| *at > 0 || word.contains('/'));
     let at_its_place = named.map(|(_, word)| (word, folder.join(word)));
@@ -106,8 +106,8 @@ fn argv(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Vec<String>>
             right = false;
             let message = "nothing is replaced in a worker's arguments: it starts before any call";
             findings.add(Diagnostic::error("reference-in-worker", &item.span, message).help(
-                "each call's line brings its arguments and context; what the start needs goes \
-                     into `env`",
+                "each call's line brings its arguments and context; put values that the start \
+                 needs into `env`",
             ));
         }
     }
@@ -130,7 +130,7 @@ pub(in crate::manifest) fn check_output(fields: &Fields<'_>, findings: &mut Find
 fn check_lasting(template: &Template, place: &Span, findings: &mut Findings<'_>) {
     for reference in template.references() {
         if matches!(reference, Reference::Arg(_) | Reference::Ctx(_)) {
-            let message = format!("{reference} is a value of one call, and the worker serves many");
+            let message = format!("{reference} is a value of one call, but the worker serves many");
             findings.add(
                 Diagnostic::error("reference-in-worker", place, message)
                     .help("each call's line brings its arguments and context: read it there"),

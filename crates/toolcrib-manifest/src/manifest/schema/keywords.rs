@@ -87,7 +87,8 @@ const FOREIGN: &[(&str, &str)] = &[
     ("one_of", "write `enum: [first, second]` for values, `oneOf` for schemas"),
     (
         "nullable",
-        "remove it: an argument that is not in `required` may be absent; where null is a value of its own, write `type: [string, \"null\"]`",
+        "remove it: an argument that is not in `required` may be absent; where null is a value of \
+         its own, write `type: [string, \"null\"]`",
     ),
     ("optional", "remove it: arguments that `required` does not name are optional"),
     ("mandatory", "write the name into `required: […]` beside `properties`"),
@@ -141,8 +142,8 @@ const BOUNDS: [(&[&str], [&str; 4]); 2] = [
     ),
 ];
 
-/// The types that a keyword says something about; keywords that are not here say something about all.
-/// `format` is left out: other systems have formats of numbers.
+/// The types that a keyword says something about; keywords that are not here say something about
+/// all. `format` is left out: other systems have formats of numbers.
 const ABOUT: &[(&[&str], &[&str])] = &[
     (
         &["integer", "number"],
@@ -249,7 +250,7 @@ fn check_idle(node: &Node, entry: &Entry, findings: &mut Findings<'_>) {
         || "remove it, or correct `type`".to_owned(),
         |meant| format!("write `{meant}`, or correct `type`"),
     );
-    let message = format!("`{key}` says nothing about values of the type {kind}");
+    let message = format!("`{key}` has no effect on values of the type {kind}");
     findings.add(Diagnostic::warning("idle-keyword", &entry.key_span, message).help(help));
 }
 

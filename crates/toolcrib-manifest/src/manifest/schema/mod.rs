@@ -74,8 +74,7 @@ fn check_required(node: &Node, findings: &mut Findings<'_>) {
             || format!("declare it in `properties`: `{name}: {{type: string}}`"),
             |near| format!("did you mean `{near}`?"),
         );
-        let message =
-            format!("`{name}` is required, and no argument is called that: every call would fail");
+        let message = format!("`{name}` is required but not declared, so every call would fail");
         findings.add(Diagnostic::error("undeclared-argument", &item.span, message).help(help));
     }
 }
@@ -221,7 +220,7 @@ fn explain_below(root: &Node, schema: &Value, node: &Node, findings: &mut Findin
                 let message = if local {
                     format!("the schema has nothing at `{target}`")
                 } else {
-                    format!("`{target}` leads out of the schema; nothing is fetched")
+                    format!("`{target}` refers to another document; nothing is fetched")
                 };
                 let known = root.entry("$defs").map(|defs| defs.node.entries()).unwrap_or_default();
                 let known: Vec<String> =
@@ -265,8 +264,18 @@ pub(super) fn bad_pattern(pattern: &str, place: &crate::diagnostic::position::Sp
     let reason =
         reason.as_deref().and_then(|text| text.lines().last()).unwrap_or("error: not supported");
     let reason = reason.trim().trim_start_matches("error: ").to_owned();
-    Diagnostic::error("bad-pattern", place, format!("this regular expression does not compile: {reason}"))
-        .help("patterns run in linear time: no look-around, no back-references; in YAML, single quotes keep backslashes")
+    Diagnostic::error(
+        "bad-pattern",
+        place,
+        format!(
+            "this regular expression does not compile: \
+     {reason}"
+        ),
+    )
+    .help(
+        "patterns run in linear time: no look-around, no back-references; in YAML, single \
+         quotes keep backslashes",
+    )
 }
 
 fn resolves(target: &str, schema: &Value) -> bool {

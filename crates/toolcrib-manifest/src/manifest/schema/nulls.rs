@@ -25,7 +25,7 @@ fn below(node: &Node, schema: &mut Value, root: &Value, findings: &mut Findings<
         if let Some(schema) = schema.as_object_mut() {
             schema.remove("default");
         }
-        let message = "null is not among the values here, so this default means none";
+        let message = "null is not an allowed value here, so this means no default";
         let place = default.key_span.start..default.node.span.end.max(default.key_span.end);
         findings.add(
             Diagnostic::warning("null-default", &place, message)

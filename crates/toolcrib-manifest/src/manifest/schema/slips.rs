@@ -83,7 +83,7 @@ pub(super) fn find(root: &Node, error: &ValidationError<'_>, text: &str) -> Opti
         ("enum", NodeValue::Mapping(entries)) => {
             let values: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
             let help = format!("write `enum: [{}]`", shortened(&values.join(", ")));
-            let message = "`enum` is a list of values, and braces make a mapping";
+            let message = "`enum` is a list of values, but braces make a mapping";
             Some(Diagnostic::error("bad-schema", &place, message).help(help))
         }
         (key, NodeValue::String(written)) if keywords::holds_schema(key) => {
@@ -113,7 +113,7 @@ pub(super) fn find(root: &Node, error: &ValidationError<'_>, text: &str) -> Opti
 fn of_item(node: &Node, pointer: &str) -> Option<Diagnostic> {
     let list = pointer.rsplit('/').nth(1)?;
     (list == "type" && node.value == NodeValue::Null).then(|| {
-        let message = "`null` without quotes is no value at all, and a type is a name";
+        let message = "`null` without quotes is the null value, but a type is a name";
         Diagnostic::error("bad-schema", &node.span, message)
             .help("quote it: \"null\"; an argument that may only be absent needs no null")
             .fix(Fix::replace(&node.span, "\"null\"", "quote `null`"))
@@ -127,8 +127,7 @@ fn misplaced(node: &Node, entry: &Entry, raw: &str) -> Option<Diagnostic> {
         return None;
     }
     if keywords::all().any(|known| known == key) && schema_of(raw).is_none_or(|_| key == "type") {
-        let message =
-            format!("`{key}` stands among the arguments here, and is a keyword about all of them");
+        let message = format!("`{key}` is a keyword for all arguments, but here it is one of them");
         let help =
             format!("write it beside `properties`, not inside: indent `{key}` as `properties`");
         return Some(Diagnostic::error("bad-schema", &entry.key_span, message).help(help));

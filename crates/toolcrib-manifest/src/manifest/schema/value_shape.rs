@@ -150,8 +150,8 @@ fn begins_apart(hir: &Hir, from: &str) -> bool {
     }
 }
 
-/// Whether a text that a schema takes can hold one of these characters, given as ranges, as far as its
-/// pattern says.
+/// Whether a text that a schema takes can hold one of these characters, given as ranges, as far as
+/// its pattern says.
 pub(in crate::manifest) fn can_hold(schema: &Node, characters: &[(char, char)]) -> bool {
     if Shape::of(schema) < Shape::Free {
         return false;

@@ -108,8 +108,7 @@ impl Surroundings<'_> {
     fn answer(&self, test: &Fields<'_>, findings: &mut Findings<'_>) -> Option<RecordedAnswer> {
         let entry = test.entry("answer")?;
         if !self.sends {
-            let message =
-                "an answer is recorded for a tool that sends a request, and this one does not";
+            let message = "`answer` is for tools that send a request, and this one does not";
             findings.add(
                 Diagnostic::error("not-for-this-run", &entry.key_span, message)
                     .help("remove it; what a program prints is expected with `text_contains`"),

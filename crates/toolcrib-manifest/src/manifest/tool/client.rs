@@ -61,10 +61,10 @@ pub(in crate::manifest) fn own_input(
         _ => return None,
     };
     if let Some(input) = fields.entry("input") {
-        let message = format!("`input` and `kind: {kind}` do not go together");
+        let message = format!("`input` and `kind: {kind}` cannot be combined");
         findings.add(
             Diagnostic::error("bad-client", &input.key_span, message)
-                .help("remove `input`: the kind says what the tool takes")
+                .help("remove `input`: the kind defines the input")
                 .also(&client.key_span, "the kind is here"),
         );
         return None;
@@ -110,7 +110,7 @@ pub(in crate::manifest) fn is_client(
     };
     for run in ["run", "http"].iter().filter_map(|key| fields.entry(key)) {
         let message = format!(
-            "`client: true` and `{}` do not go together: the client runs the tool, or this server \
+            "`client: true` and `{}` cannot be combined: the client runs the tool, or this server \
              does",
             run.key
         );
@@ -130,7 +130,7 @@ pub(in crate::manifest) fn is_client(
             format!("`{}` is for tools that run here; the client runs this one", entry.key);
         findings.add(
             Diagnostic::error("not-for-client", &entry.key_span, message)
-                .help("remove it: nothing here would honour it")
+                .help("remove it: it would have no effect here")
                 .also(&client.key_span, "the client runs it"),
         );
     }

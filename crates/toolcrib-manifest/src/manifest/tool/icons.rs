@@ -21,7 +21,7 @@ fn icon(node: &Node, findings: &mut Findings<'_>) -> Option<Icon> {
     let mut icon = match Icon::new(src.as_str()?) {
         Ok(icon) => icon.with_sizes(fields.texts("sizes").unwrap_or_default()),
         Err(error) => {
-            let message = "no client should be sent to this address for a picture";
+            let message = "clients should not load images from this address";
             findings.add(Diagnostic::error("bad-icon", &src.span, message).help(error.to_string()));
             return None;
         }

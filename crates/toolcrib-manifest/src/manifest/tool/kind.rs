@@ -40,7 +40,8 @@ pub(in crate::manifest) fn read(
         let place = first_line(findings.text, place);
         findings.add(
             Diagnostic::error("missing-key", &place, "a tool needs the key `run` or `http`").help(
-                "say what it runs: run: {argv: [program, argument]}, or what it asks for: http: \
+                "say what it runs, run: {argv: [program, argument]}, or the request it sends, \
+                 http: \
                  {url: https://…}",
             ),
         );
@@ -82,11 +83,12 @@ pub(in crate::manifest) fn read(
 
 fn warn_of_unused(scope: &Scope, section: &str, is_shell: bool, findings: &mut Findings<'_>) {
     for (name, argument) in scope.unused() {
-        let message = format!("the argument `{name}` is declared, and nothing uses it");
+        let message = format!("the argument `{name}` is declared, but nothing uses it");
         let help = if is_shell {
             let variable = variable_for(name);
             format!(
-                "hand it over in `vars: {{{variable}: \"${{args.{name}}}\"}}` and write \"${variable}\" in \
+                "pass it in `vars: {{{variable}: \"${{args.{name}}}\"}}` and write \
+                 \"${variable}\" in \
                  the text, or remove it"
             )
         } else {
@@ -127,7 +129,7 @@ fn check(fields: &Fields<'_>, limits: Option<&Fields<'_>>, findings: &mut Findin
         let own = own.chain(limits.and_then(|limits| limits.entry("memory")));
         let own = own.map(|entry| (entry, "remove it"));
         let tested = looked_at(&SEEN_IN_ARGV).into_iter();
-        let tested = tested.map(|entry| (entry, "a test of a request looks at `url` and `body`"));
+        let tested = tested.map(|entry| (entry, "a test of a request can check `url` and `body`"));
         for (entry, help) in own.chain(tested) {
             let message = format!("`{}` is for tools that run a program", entry.key);
             findings.add(
@@ -142,7 +144,7 @@ fn check(fields: &Fields<'_>, limits: Option<&Fields<'_>>, findings: &mut Findin
         let bound = "`limits: {output: 64KiB}` bounds what a program prints";
         let transfer = transfer.into_iter().map(|entry| (entry, bound));
         let tested = looked_at(&SEEN_IN_REQUESTS).into_iter();
-        let tested = tested.map(|entry| (entry, "a test of a command looks at `argv`"));
+        let tested = tested.map(|entry| (entry, "a test of a command can check `argv`"));
         for (entry, help) in transfer.chain(tested) {
             let message = format!("`{}` is for tools that send a request", entry.key);
             findings.add(

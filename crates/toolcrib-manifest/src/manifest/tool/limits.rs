@@ -56,7 +56,7 @@ impl<'n> Limits<'n> {
             concurrent: fields.integer("concurrent").and_then(|number| {
                 let in_range = (1..=CONCURRENT_MAX).contains(&number);
                 if let (false, Some(node)) = (in_range, fields.node("concurrent")) {
-                    let message = "a tool has from 1 to 10000 calls at once";
+                    let message = "`concurrent` is 1 to 10000";
                     findings.add(
                         Diagnostic::error("out-of-range", &node.span, message)
                             .help("remove the key to leave them unlimited"),
@@ -93,7 +93,7 @@ impl<'n> Limits<'n> {
     fn always(self, what: &str, default: Duration, findings: &mut Findings<'_>) -> Duration {
         let Some((timeout, node)) = self.timeout else { return default };
         timeout.0.filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
-            let message = format!("{what} always has a time limit, of more than nothing");
+            let message = format!("the time limit of {what} must be greater than zero");
             let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
             findings.add(diagnostic.help("write the longest time a call may take: 10m"));
             default
@@ -104,7 +104,7 @@ impl<'n> Limits<'n> {
     pub(in crate::manifest) fn of_client(self, findings: &mut Findings<'_>) -> Option<Duration> {
         let Some((timeout, node)) = self.timeout else { return Some(CLIENT_TIMEOUT) };
         if timeout.0.is_some_and(|timeout| timeout.is_zero()) {
-            let message = "a client always gets time to answer, more than nothing";
+            let message = "the time limit of a client tool must be greater than zero";
             let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
             findings.add(diagnostic.help("write how long a call waits for it, or none: 5m"));
         }
@@ -116,7 +116,7 @@ impl<'n> Limits<'n> {
         let (timeout, node) = self.timeout?;
         let timeout = timeout.0.filter(|timeout| !timeout.is_zero());
         if timeout.is_none() {
-            let message = "a call of another server always has a time limit, of more than nothing";
+            let message = "the time limit of an upstream's calls must be greater than zero";
             let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
             findings.add(diagnostic.help("write the longest time a call may take: 10m"));
         }
@@ -177,7 +177,7 @@ fn capture_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
     let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
     let size = size.map(|size| size.0).filter(|size| (1..=CAPTURE_MAX).contains(size));
     size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
-        let message = "a tool keeps from 1B to 1MiB of each output stream";
+        let message = "`output` is 1B to 1MiB for each stream";
         let help = within(node, 1, CAPTURE_MAX);
         findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
         CAPTURE_BYTES
@@ -188,7 +188,7 @@ fn memory(node: &Node, findings: &mut Findings<'_>) -> Option<u64> {
     let size: ByteSize = node.as_str()?.parse().ok()?;
     let in_range = (MEMORY_MIN..=MEMORY_MAX).contains(&size.0);
     if !in_range {
-        let message = "a program has from 16MiB to 1024GiB of memory";
+        let message = "`memory` is 16MiB to 1024GiB";
         let help = within(node, MEMORY_MIN, MEMORY_MAX);
         findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
     }
@@ -199,7 +199,7 @@ fn transfer_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
     let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
     let size = size.map(|size| size.0).filter(|size| (1..=TRANSFER_MAX).contains(size));
     size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
-        let message = "a tool reads from 1B to 64MiB of an answer";
+        let message = "`transfer` is 1B to 64MiB";
         let help = within(node, 1, TRANSFER_MAX);
         findings.add(Diagnostic::error("out-of-range", &node.span, message).help(help));
         TRANSFER_BYTES

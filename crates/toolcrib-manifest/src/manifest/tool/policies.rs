@@ -64,8 +64,8 @@ impl Policies {
         if let (Some(_), Some(entry)) = (self.retry, fields.entry("retry"))
             && !annotations.idempotent
         {
-            let message = "only an idempotent tool may be tried again: a call that failed may have \
-                           had its effect";
+            let message = "only idempotent tools can be retried: a failed call may have taken \
+             effect";
             let diagnostic = Diagnostic::error("unrepeatable-tool", &entry.key_span, message).help(
                 "if calling twice is like calling once, write `annotations: {idempotent: true}`; \
                  otherwise remove `retry`",
@@ -147,7 +147,8 @@ impl Policies {
     }
 }
 
-/// Of the resources that a file names for its tools, those of this one: a read-only tool writes none.
+/// Of the resources that a file names for its tools, those of this one: a read-only tool writes
+/// none.
 fn held(shared: &Resources, annotations: Annotations) -> Resources {
     if annotations.read_only {
         shared.read().iter().fold(Resources::new(), Resources::reads)
@@ -177,10 +178,10 @@ fn cache_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> CachePolicy
     if let Some(ttl) = duration(node).filter(|ttl| !ttl.is_zero()) {
         return policy.with_ttl(ttl);
     }
-    let message = "an answer is kept for some time, and not for ever";
+    let message = "`ttl` must be greater than zero";
     findings.add(
         Diagnostic::error("out-of-range", &node.span, message)
-            .help("write how long it stays right: 30s; without `ttl` the host decides"),
+            .help("write how long results stay valid: 30s; without `ttl` the host decides"),
     );
     policy
 }
@@ -189,10 +190,10 @@ fn retry_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Retr
     let node = fields.node("max")?;
     let max = fields.integer("max").filter(|max| (1..=RETRIES_MAX).contains(max));
     let Some(max) = max.and_then(|max| u32::try_from(max).ok()) else {
-        let message = "a call is tried from 1 to 10 times more";
+        let message = "`max` is 1 to 10 retries";
         findings.add(
             Diagnostic::error("out-of-range", &node.span, message)
-                .help("remove `retry` to try every call once"),
+                .help("remove `retry` for no retries"),
         );
         return None;
     };
@@ -200,7 +201,7 @@ fn retry_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Retr
     let Some(node) = fields.node("backoff") else { return Some(policy) };
     let backoff = duration(node).filter(|pause| !pause.is_zero() && *pause <= BACKOFF_MAX);
     if backoff.is_none() {
-        let message = "the pause before another try is from 1ms to 30s; each later one is doubled";
+        let message = "`backoff` is 1ms to 30s; it is doubled for each further retry";
         findings.add(Diagnostic::error("out-of-range", &node.span, message));
     }
     Some(backoff.map_or(policy, |backoff| policy.with_backoff(backoff)))
@@ -213,7 +214,7 @@ fn touched(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Resources {
                 let message = "a resource without a name";
                 findings.add(
                     Diagnostic::error("bad-resource", &item.span, message)
-                        .help("write the name that the tools which share it agree on: tickets"),
+                        .help("write a name that all tools that share it use: tickets"),
                 );
             }
         }
@@ -237,7 +238,7 @@ fn uncacheable(
     findings: &mut Findings<'_>,
 ) {
     let Some(lacking) = lacking(annotations) else { return };
-    let message = format!("only answers of tools that are {lacking} may be kept");
+    let message = format!("only results of tools that are {lacking} can be cached");
     let diagnostic = Diagnostic::error("uncacheable-tool", &entry.key_span, message).help(
         "if a call changes nothing and calling twice is like calling once, write `annotations: \
          {read_only: true, idempotent: true}`; otherwise remove `cache`",
@@ -276,7 +277,7 @@ fn lacking(annotations: Annotations) -> Option<&'static str> {
 /// Points at what the tool says about itself, too.
 fn beside_annotations(diagnostic: Diagnostic, fields: &Fields<'_>) -> Diagnostic {
     match fields.entry("annotations") {
-        Some(entry) => diagnostic.also(&entry.key_span, "what the tool says of itself"),
+        Some(entry) => diagnostic.also(&entry.key_span, "the tool's annotations"),
         None => diagnostic,
     }
 }

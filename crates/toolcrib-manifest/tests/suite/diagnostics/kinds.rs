@@ -1,4 +1,4 @@
-//! Ways to run that do not go together, client tools, and confinement.
+//! Ways to run that cannot be combined, client tools, and confinement.
 
 use super::{tail, tool, yaml};
 
@@ -39,7 +39,8 @@ fn tools_that_the_client_runs() {
     yaml(
         "test_of_client",
         &tool(&format!(
-            "{ask}\ntests:\n  - {{name: a, expect: {{}}}}\n  - {{name: b, expect: {{error: invalid_args, argv: []}}}}"
+            "{ask}\ntests:\n  - {{name: a, expect: {{}}}}\n  - {{name: b, expect: {{error: \
+             invalid_args, argv: []}}}}"
         )),
         &["test-of-client", "test-of-client"],
     );

@@ -52,7 +52,11 @@ fn what_cannot_be_read_is_a_diagnostic() {
     let codes: Vec<&str> = load.problems().map(|(_, problem)| problem.code).collect();
     assert_eq!(codes, ["unreadable", "unreadable", "too-large", "not-utf8"]);
     let last = load.problems().last().unwrap().1;
-    assert_eq!(last.message, "the file is not UTF-8: byte 20, in line 2, begins no character");
+    assert_eq!(
+        last.message,
+        "the file is not UTF-8: byte 20, in line 2 does not begin a \
+     character"
+    );
     let shown = load.unreadable[0].render(false);
     assert!(shown.contains("missing") && shown.contains("help:"), "{shown}");
 }
@@ -85,11 +89,11 @@ fn what_cannot_be_a_manifest_is_told_apart() {
     assert_eq!(
         said,
         [
-            "dangling.yaml: it is a link that leads to nothing (restore what it leads to, or remove \
-             the link)",
-            "loop.yaml: the file cannot be read: Too many levels of symbolic links (os error 40) (see \
-             that it is a file, or a link that leads to one, on a disk that works)",
-            "socket.yaml: the file cannot be read: it is not a regular file (only files, and links to \
+            "dangling.yaml: it is a dangling link (restore its target, or remove the link)",
+            "loop.yaml: the file cannot be read: Too many levels of symbolic links (os error 40) \
+             (check that it is a file, or a link to one, on a working disk)",
+            "socket.yaml: the file cannot be read: it is not a regular file (only files, and \
+             links to \
              files, are manifests: rename it)",
         ]
     );

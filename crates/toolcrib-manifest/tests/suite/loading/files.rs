@@ -124,8 +124,10 @@ fn meaning(loaded: &Loaded) -> Vec<String> {
 fn yaml_and_toml_mean_the_same() {
     let pairs = [
         (
-            "toolcrib: 1\ntools:\n  - name: up\n    description: Uptime.\n    run: {argv: [uptime]}\n",
-            "toolcrib = 1\n[[tools]]\nname = \"up\"\ndescription = \"Uptime.\"\nrun.argv = [\"uptime\"]\n",
+            "toolcrib: 1\ntools:\n  - name: up\n    description: Uptime.\n    run: {argv: \
+             [uptime]}\n",
+            "toolcrib = 1\n[[tools]]\nname = \"up\"\ndescription = \"Uptime.\"\nrun.argv = \
+             [\"uptime\"]\n",
         ),
         (
             r#"
@@ -326,7 +328,8 @@ fn the_example_of_the_reference_loads_without_a_word() {
 fn prompts_and_resources_are_read_without_tools() {
     let loaded = load_str(
         "offer.yaml",
-        "toolcrib: 1\nnamespace: ops\nprompts:\n  - name: review\n    description: Review a change.\n    \
+        "toolcrib: 1\nnamespace: ops\nprompts:\n  - name: review\n    description: Review a \
+         change.\n    \
          arguments: [{name: language, required: true}]\n    messages:\n      \
          - {role: assistant, text: \"In ${args.language}.\"}\nresources:\n  - template: \
          notes://{day}\n    name: notes\n    text: \"Of ${args.day}\"\n    suggest: {day: [monday]}\n",
@@ -380,7 +383,7 @@ fn a_manifest_with_nothing_in_it_says_how_one_begins() {
     for text in ["", "\n\n", "# only a comment\n", "---\n"] {
         let loaded = load_str("t.yaml", text);
         let [found] = loaded.diagnostics.as_slice() else { panic!("{:?}", loaded.diagnostics) };
-        assert_eq!(found.message, "there is nothing in this manifest", "{text:?}");
+        assert_eq!(found.message, "this manifest is empty", "{text:?}");
         assert!(found.help.as_deref().is_some_and(|help| help.contains("toolcrib: 1")));
     }
 }

@@ -1,18 +1,18 @@
-//! Brackets that are left open or kept empty, and the fence of a Markdown block.
+//! Unclosed brackets, empty brackets above content, and fences of Markdown blocks.
 
 use super::Line;
 use crate::diagnostic::Diagnostic;
 use crate::document::shortened;
 
-/// How many lines above are searched for an open bracket.
+/// How many lines above are searched for an unclosed bracket.
 const LINES_MAX: usize = 50;
 
-/// The fence of a Markdown code block that was copied with the text in it.
+/// The fence of a Markdown code block that was copied together with its content.
 pub(super) fn fence(text: &str, at: usize) -> Option<Diagnostic> {
     let line = Line::at(text, at);
     let content = line.text.trim();
     content.starts_with("```").then(|| {
-        let message = "this line is the fence of a Markdown code block, and no YAML";
+        let message = "this line is the fence of a Markdown code block, not YAML";
         let span = line.span(line.indent(), line.text.trim_end().len());
         Diagnostic::error("syntax", &span, message).help(format!(
             "delete the line `{}`, and the other fence of the block",
@@ -21,8 +21,8 @@ pub(super) fn fence(text: &str, at: usize) -> Option<Diagnostic> {
     })
 }
 
-/// `key: {}` or `key: []` above content that was meant to be in it: an example whose comment signs were
-/// removed and whose empty value was kept.
+/// `key: {}` or `key: []` above its intended content: somebody uncommented an example and kept the
+/// empty value.
 pub(super) fn kept_empty_value(text: &str, at: usize) -> Option<Diagnostic> {
     let here = Line::at(text, at);
     let above = here.above(text)?;
@@ -44,11 +44,11 @@ pub(super) fn kept_empty_value(text: &str, at: usize) -> Option<Diagnostic> {
         let content = here.span(here.indent(), here.text.trim_end().len());
         Diagnostic::error("syntax", &above.span(start, start + empty.len()), message)
             .help(format!("delete the `{empty}` behind `{key}:`"))
-            .also(&content, "this is to be its content")
+            .also(&content, "this is probably meant as its content")
     })
 }
 
-/// A lone star, which begins an alias unless it is quoted.
+/// A single star, which begins an alias unless it is quoted.
 pub(super) fn star(text: &str, at: usize) -> Option<Diagnostic> {
     let line = Line::at(text, at);
     let is_alone = |star: &usize| {
@@ -68,7 +68,7 @@ pub(super) fn star(text: &str, at: usize) -> Option<Diagnostic> {
     )
 }
 
-/// A bracket that is opened above a key and that nothing closes.
+/// A bracket that is opened above a key and never closed.
 pub(super) fn unclosed(text: &str, at: usize) -> Option<Diagnostic> {
     let here = Line::at(text, at);
     here.key()?;
@@ -86,7 +86,7 @@ pub(super) fn unclosed(text: &str, at: usize) -> Option<Diagnostic> {
                     "a bracket is opened here and never closed",
                 )
                 .help(format!("add the missing `{close}`"))
-                .also(&here.span(here.content(), end), "the next key stands inside it"),
+                .also(&here.span(here.content(), end), "the next key is inside it"),
             );
         }
         if closed {
@@ -96,8 +96,8 @@ pub(super) fn unclosed(text: &str, at: usize) -> Option<Diagnostic> {
     None
 }
 
-/// The innermost bracket that a line opens as a value and does not close, and whether the line closes one
-/// that it does not open.
+/// The innermost bracket that a line opens as a value and does not close, and whether the line
+/// closes a bracket that it did not open.
 fn brackets(line: &str) -> (Option<(usize, char)>, bool) {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut closed = false;
@@ -113,7 +113,7 @@ fn brackets(line: &str) -> (Option<(usize, char)>, bool) {
             (None, ']' | '}') if open.pop().is_none() => closed = true,
             _ => {}
         }
-        // A value begins behind a colon, a dash, a comma or a bracket, with blanks between.
+        // A value begins after a colon, a dash, a comma or a bracket and spaces.
         begins_value = match sign {
             ' ' => begins_value || matches!(before, ':' | '-' | ','),
             '[' | '{' => begins_value,
@@ -130,7 +130,7 @@ mod tests {
     use super::brackets;
 
     #[test]
-    fn brackets_in_texts_and_quotes_are_not_open() {
+    fn brackets_in_texts_and_quotes_do_not_count() {
         for (line, open) in [
             ("argv: [ping, \"-c\"", Some((6, '['))),
             ("argv: [ping, {if: a, then: [x]}", Some((6, '['))),

@@ -1,5 +1,5 @@
-//! Mistakes that make YAML unreadable, or turn it into something else, recognised by how the lines
-//! look: where the mistake itself is, and what to write.
+//! Common mistakes that make YAML invalid or change its meaning, recognized by the shape of the
+//! lines: their actual place, and what to write instead.
 
 use serde_yaml::granit_parser::ErrorKind;
 use toolcrib_tool::hidden_characters;
@@ -10,7 +10,7 @@ use crate::document::{first_content, shortened};
 
 mod brackets;
 
-/// The keys of a tool that are no keys of the mappings inside it.
+/// Keys of a tool that do not occur in the mappings inside it.
 const TOOL_KEYS: [&str; 16] = [
     "annotations",
     "approval",
@@ -30,22 +30,22 @@ const TOOL_KEYS: [&str; 16] = [
     "tests",
 ];
 
-/// Quotes as word processors set them.
+/// Typographic quotes of word processors.
 const CURLY_QUOTES: [char; 5] = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
 
-/// Blanks that YAML takes for text.
+/// Space characters that YAML reads as text.
 const FOREIGN_BLANKS: [char; 6] =
     ['\u{a0}', '\u{2007}', '\u{2009}', '\u{202f}', '\u{3000}', '\u{205f}'];
 
-/// A character that nobody sees and that YAML takes for text.
+/// An invisible character that YAML reads as text.
 pub(super) struct Unseen {
-    /// Where it stands in the text that was looked through.
+    /// Its offset in the searched text.
     pub(super) at: usize,
     character: char,
 }
 
 impl Unseen {
-    /// The first of a text.
+    /// The first one in a text.
     pub(super) fn find(text: &str) -> Option<Self> {
         if text.is_ascii() {
             return None;
@@ -63,7 +63,7 @@ impl Unseen {
         }
     }
 
-    /// What it is, for messages: `U+00A0 (a no-break space)`.
+    /// Its name for messages: `U+00A0 (a no-break space)`.
     pub(super) fn name(&self) -> String {
         let number = u32::from(self.character);
         let what = match self.character {
@@ -77,7 +77,7 @@ impl Unseen {
         format!("U+{number:04X} ({what})")
     }
 
-    /// The text without any of them at its ends and inside.
+    /// The text without these characters.
     pub(super) fn removed(text: &str) -> String {
         let mut left = text.to_owned();
         while let Some(unseen) = Self::find(&left) {
@@ -95,14 +95,14 @@ struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// The line that holds an offset.
+    /// The line at an offset.
     fn at(text: &'t str, offset: usize) -> Self {
         let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
         let end = text[offset..].find('\n').map_or(text.len(), |newline| offset + newline);
         Self { start, text: text[start..end].trim_end_matches('\r') }
     }
 
-    /// The line above that has more than blanks and a comment.
+    /// The nearest line above that is not blank or a comment.
     fn above(self, text: &'t str) -> Option<Self> {
         let mut line = self;
         while line.start > 0 {
@@ -119,7 +119,7 @@ impl<'t> Line<'t> {
         self.text.len() - self.text.trim_start_matches(' ').len()
     }
 
-    /// Where what is indented begins, behind the dashes of lists.
+    /// The offset of the content, after the dashes of list items.
     fn content(self) -> usize {
         let mut at = self.indent();
         while self.text[at..].starts_with("- ") {
@@ -129,7 +129,7 @@ impl<'t> Line<'t> {
         at
     }
 
-    /// The key that the line begins with.
+    /// The key at the beginning of the line.
     fn key(self) -> Option<&'t str> {
         let content = &self.text[self.content()..];
         let (key, rest) = content.split_once(':')?;
@@ -143,7 +143,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// What is probably wrong where a parser stopped, if that can be told.
+/// The probable mistake at the place where the parser stopped, if it is recognized.
 pub(super) fn find(text: &str, at: usize, kind: &ErrorKind) -> Option<Diagnostic> {
     let found = toml(text)
         .or_else(|| brackets::fence(text, at))
@@ -166,7 +166,7 @@ pub(super) fn find(text: &str, at: usize, kind: &ErrorKind) -> Option<Diagnostic
     })
 }
 
-/// A whole file of TOML.
+/// A file that is TOML.
 pub(super) fn toml(text: &str) -> Option<Diagnostic> {
     let (start, line) = first_content(text)?;
     let is_table = line.starts_with('[')
@@ -179,19 +179,19 @@ pub(super) fn toml(text: &str) -> Option<Diagnostic> {
     });
     let others = text.lines().filter(|line| line.contains(" = ") || line.starts_with("[["));
     (is_pair || is_table && others.count() > 0).then(|| {
-        let message = "this is TOML, and the file is read as YAML because of its name";
+        let message = "this is TOML, but the file is read as YAML because of its name";
         Diagnostic::error("syntax", &(start..start + line.len()), message)
             .help("rename the file so that it ends in .toml, or write it as YAML: `toolcrib: 1`")
     })
 }
 
-/// A reference without quotes inside brackets, where its own braces end the text.
+/// An unquoted reference inside brackets, where its own braces end the text.
 fn unquoted_reference(text: &str, at: usize) -> Option<Diagnostic> {
     let line = Line::at(text, at);
     let within = at - line.start;
     let brace = line.text[..boundary(line.text, within + 2)].rfind("${")?;
     let close = brace + line.text[brace..].find('}')?;
-    // What the parser choked on is this reference, or what comes right behind it.
+    // The parser stopped at this reference, or right after it.
     if within > close + 1 {
         return None;
     }
@@ -212,13 +212,13 @@ fn unquoted_reference(text: &str, at: usize) -> Option<Diagnostic> {
     )
 }
 
-/// A character that nobody sees, in front of the text of this line or the one before.
+/// An invisible character before the text of this line or the previous one.
 fn unseen(text: &str, at: usize) -> Option<Diagnostic> {
     let line = Line::at(text, at);
     let lines = [Some(line), line.above(text)];
     let key = |line: Line<'_>| line.text.split(':').next().and_then(Unseen::find);
     let (line, unseen) = lines.into_iter().flatten().find_map(|line| Some((line, key(line)?)))?;
-    let message = format!("the character {} stands here, which YAML takes for text", unseen.name());
+    let message = format!("the character {} is here, which YAML reads as text", unseen.name());
     let end = unseen.at + unseen.character.len_utf8();
     Some(
         Diagnostic::error("syntax", &line.span(unseen.at, end), message)
@@ -226,7 +226,7 @@ fn unseen(text: &str, at: usize) -> Option<Diagnostic> {
     )
 }
 
-/// `name:value` and `-name: value`, which are texts and no pairs, in the line before.
+/// `name:value` and `-name: value` in the previous line, which are texts and not pairs.
 fn missing_blank(text: &str, at: usize) -> Option<Diagnostic> {
     let here = Line::at(text, at);
     let line = here.above(text)?;
@@ -235,7 +235,7 @@ fn missing_blank(text: &str, at: usize) -> Option<Diagnostic> {
     if let Some(rest) = content.strip_prefix('-')
         && rest.starts_with(|c: char| c.is_alphabetic())
     {
-        let message = "a blank is missing after the dash: this is no entry of a list";
+        let message = "a space is missing after the dash: this is not an entry of a list";
         return Some(
             Diagnostic::error("syntax", &line.span(start, line.text.len()), message)
                 .help(format!("write `- {}`", shortened(rest))),
@@ -247,18 +247,18 @@ fn missing_blank(text: &str, at: usize) -> Option<Diagnostic> {
     if !is_key || value.is_empty() || value.starts_with([' ', '/']) || content.contains(": ") {
         return None;
     }
-    let message = format!("a blank is missing after the colon of `{key}`");
+    let message = format!("a space is missing after the colon of `{key}`");
     Some(
         Diagnostic::error("syntax", &line.span(start, line.text.len()), message)
             .help(format!("write `{key}: {}`", shortened(value))),
     )
 }
 
-/// A key that is indented as none of the mappings around it is.
+/// A key whose indentation matches none of the mappings around it.
 fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
     let here = Line::at(text, at);
     let (key, indent) = (here.key()?, here.content());
-    // The mappings that are open here, innermost first, each with the key it was last seen with.
+    // The open mappings, from the innermost, each with its last key.
     let mut open: Vec<(usize, &str)> = Vec::new();
     let mut line = here;
     while let Some(above) = line.above(text) {
@@ -269,7 +269,7 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
         {
             open.push((content, name));
         }
-        // A dash begins an entry, which has no keys further out.
+        // A dash begins an entry, and keys of the entry are not further out.
         if above.indent() < content && open.last().is_some_and(|(inner, _)| above.indent() < *inner)
         {
             open.push((above.indent(), ""));
@@ -278,7 +278,7 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
     if open.iter().any(|(level, name)| *level == indent && !name.is_empty()) {
         return None;
     }
-    // A key that only a tool has belongs beside the tool's other keys.
+    // A key that only tools have belongs beside the tool's other keys.
     let is_of_tool = |name: &str| TOOL_KEYS.contains(&name);
     let beside_tool = is_of_tool(key) && open.iter().any(|(_, name)| is_of_tool(name));
     let nearest = open
@@ -306,7 +306,7 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
     Some(Diagnostic::error("syntax", &here.span(0, end), message).help(help))
 }
 
-/// What to write for an alias of which nothing above is called so.
+/// A suggestion for an alias whose anchor is not defined above.
 pub(super) fn unknown_alias(text: &str, at: usize, name: &str) -> String {
     let (above, below) = text.split_at(at);
     let known = anchors(above);
@@ -315,7 +315,7 @@ pub(super) fn unknown_alias(text: &str, at: usize, name: &str) -> String {
     }
     match known.as_slice() {
         [] if anchors(below).contains(&name) => {
-            format!("`&{name}` stands below: move what it names above its first use")
+            format!("`&{name}` is defined below: move it above its first use")
         }
         [] => format!("define it with `&{name}`, or quote the text: \"*{name}\""),
         [only] => format!("the only anchor above is `&{only}`: write `*{only}`"),
@@ -327,7 +327,7 @@ pub(super) fn unknown_alias(text: &str, at: usize, name: &str) -> String {
     }
 }
 
-/// What to write where `<<` merges something else.
+/// A suggestion for `<<` with something other than a mapping.
 pub(super) fn merge_meant(text: &str, at: usize, written: Option<&str>) -> String {
     let known = anchors(&text[..at]);
     let meant = written.and_then(|written| {
@@ -341,7 +341,7 @@ pub(super) fn merge_meant(text: &str, at: usize, written: Option<&str>) -> Strin
     }
 }
 
-/// The names of the anchors of a text, in order.
+/// The names of the anchors in a text, in order.
 fn anchors(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('&') {

@@ -112,7 +112,8 @@ pub(in crate::manifest) fn check(
                     (file, chosen.find(|found| matches!(found, Reference::Arg(_))))
                 {
                     let message = format!(
-                        "{reference} would choose the file that `{name}` runs: a model must not"
+                        "{reference} would choose the file that `{name}` runs: a model must not \
+                         choose it"
                     );
                     let help =
                         "name the file; for a choice among several, declare one tool for each";
@@ -137,8 +138,8 @@ pub(in crate::manifest) fn read_stdin(words: &[Word<'_>], read: &Read<'_>) -> bo
     })
 }
 
-/// Whether the text that a program runs is a shell's, which gets its arguments as positional parameters.
-/// `name` has no folder and no version.
+/// Whether the text that a program runs is a shell's, which gets its arguments as positional
+/// parameters. `name` has no folder and no version.
 pub(crate) fn runs_shell_text(name: &str) -> bool {
     SHELLS.contains(&name) || name == "su"
 }
@@ -175,10 +176,12 @@ pub(in crate::manifest) fn text_run<'w, 'n>(
 /// The diagnostic for a value inside a program's text.
 pub(in crate::manifest) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
     let message = format!(
-        "{reference} stands inside a program's text: no value is ever spliced into shell text"
+        "{reference} is inside a program's text: values are never inserted into the text of a \
+         program"
     );
     Diagnostic::error("spliced-script", place, message).help(
-        "let the shell have it as a variable: `run: {shell: sh, text: 'tail \"$FILE\"', vars: {FILE: \
+        "pass it to the shell as a variable: `run: {shell: sh, text: 'tail \"$FILE\"', vars: \
+         {FILE: \
          \"${args.path}\"}}`",
     )
 }
@@ -192,11 +195,13 @@ fn spliced_into(interpreter: &str, reference: &Reference, place: &Span) -> Diagn
              'print lc shift @ARGV', \"${args.text}\"]",
         ),
         "python" | "pypy" => found.help(
-            "pass it as an argument after the text and read it from `sys.argv`: argv: [python3, -c, \
+            "pass it as an argument after the text and read it from `sys.argv`: argv: [python3, \
+             -c, \
              'import sys; print(sys.argv[1].lower())', \"${args.text}\"]",
         ),
         "node" | "bun" => found.help(
-            "pass it as an argument after the text and read it from `process.argv`: argv: [node, -e, \
+            "pass it as an argument after the text and read it from `process.argv`: argv: [node, \
+             -e, \
              'console.log(process.argv[1])', \"--\", \"${args.text}\"]",
         ),
         "ruby" | "php" | "lua" | "luajit" | "osascript" => found.help(

@@ -48,12 +48,14 @@ pub(super) fn check(
                      program that is known to run nothing"
                 );
                 found.push(run(value, &message).help(
-                    "write the text as `run: {shell: sh, text: …, vars: {NAME: \"${args.x}\"}}`, which \
+                    "write the text as `run: {shell: sh, text: …, vars: {NAME: \"${args.x}\"}}`, \
+                     which \
                      hands values over as variables; `\"$NAME\"` stands in the text as an argument of \
                      a program",
                 ));
             } else if name == "perl" && opens_files(words, text) {
-                found.push(run(value, "perl runs a file's name that ends with `|` as a command").help(
+                found.push(run(value, "perl runs a file's name that ends with `|` as a \
+                 command").help(
                     "hand the text over with `stdin`, or open the file in the program with three \
                      arguments: `open my $f, '<', shift`",
                 ));
@@ -67,8 +69,10 @@ pub(super) fn check(
             if is_module && RUNNING_MODULES.contains(&named) {
                 let values = words[at + 1..].iter().find(free);
                 found.extend(values.map(|value| {
-                    run(value, &format!("the module `{named}` runs what it is given"))
-                        .help("write what is run as a text, or into a script beside the manifest")
+                    run(value, &format!("the module `{named}` runs what it is given")).help(
+                        "write what is run as a literal, or into a script beside the \
+                         manifest",
+                    )
                 }));
             }
         }
@@ -96,7 +100,7 @@ fn loaded(
         let follows = before.is_some_and(|option: &str| interpreter.loads.contains(&option));
         if (attached || follows) && tainted(word, scope, Shape::Fixed) {
             let message = format!("a value of this option of `{name}` names what is loaded or run");
-            found.push(run(word, &message).help("write the value of the option as a text"));
+            found.push(run(word, &message).help("write the value of the option as a literal"));
         }
         // What follows the program's text or file belongs to the program.
         let value = before.is_some_and(|option| interpreter.valued.contains(&option));

@@ -76,10 +76,11 @@ impl<'w, 'n> Reader<'w, 'n> {
             .is_some_and(|known| !known.settled_by.is_empty() && known.is_settled(self.words));
         if RUN_FOLDER.contains(&plain) && !is_settled {
             let message = format!(
-                "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model must \
+                "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model \
+                 must \
                  not choose that folder"
             );
-            let help = "write the folder as a text, or list what it may be in an `enum`";
+            let help = "write the folder as a literal, or list what it may be in an `enum`";
             self.found("unsafe-argument", folder, message, help);
         }
     }

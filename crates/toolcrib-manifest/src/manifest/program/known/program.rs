@@ -74,7 +74,8 @@ pub(super) enum Rest {
     /// A text that is run, unless an option gave one; then files, or settings `name=value` of
     /// variables that the text uses.
     Awk,
-    /// The first is a file or a text that is run, unless an option gave one; the rest is handed to it.
+    /// The first is a file or a text that is run, unless an option gave one; the rest is handed to
+    /// it.
     Script,
     /// Files, or what begins in another way and is run: `@options`, `|command`, `!command`.
     Bare,
@@ -108,7 +109,7 @@ pub(super) const NONE: Program = Program {
 
 /// What to do about a value that would choose the program that a wrapper starts.
 pub(super) const WRAPPED: &str =
-    "write the program as a text of its own and give it the value as an argument";
+    "write the program as a separate literal and give it the value as an argument";
 
 /// A program that starts the one at position `at` among its arguments.
 pub(super) const fn wrapper(

@@ -38,7 +38,8 @@ impl Reader<'_, '_> {
             // The program of the whole vector is checked where it is read.
             if let Some(reference) = chosen(word).filter(|_| at > 0) {
                 let message = format!(
-                    "{reference} would choose the program that `{wrapper}` starts: a model must not"
+                    "{reference} would choose the program that `{wrapper}` starts: a model must \
+                     not choose it"
                 );
                 self.found("model-chosen-program", word, message, wrapped(wrapper));
             }
@@ -162,7 +163,7 @@ impl Reader<'_, '_> {
         let starts_free = begins.is_empty() || begins.ends_with('=');
         if starts_free && self.tainted(word, Shape::Word) {
             let message =
-                format!("`{name}` takes `NAME=value` here for a setting, which can name a program");
+                format!("`{name}` reads `NAME=value` here as a setting, which can name a program");
             self.found("unsafe-argument", word, message, known.instead);
         }
     }
@@ -172,7 +173,7 @@ impl Reader<'_, '_> {
         if self.tainted(word, Shape::Word) && !self.is_path(word) {
             let message = format!(
                 "`{name}` takes a value such as `@file`, `|command`, `+command` or `engine:name` \
-                 here for more than the name of a file"
+                 here as more than a file name"
             );
             let help = "write a folder before the value, `./${args.x}`, or give its strings a \
                         pattern such as `^/srv/.+$` or `^[a-z0-9][a-z0-9._-]*$`";
@@ -181,7 +182,8 @@ impl Reader<'_, '_> {
     }
 
     /// Reads the word at `start` as a cluster of options without a dash, if it is one, and the
-    /// values that these take from the words behind it, one after the other. Returns where to read on.
+    /// values that these take from the words behind it, one after the other. Returns where to read
+    /// on.
     fn undashed(&mut self, start: usize, name: &str, known: &Program) -> usize {
         let Some(word) = self.words.get(start) else { return start };
         if begins(word).starts_with('-') {
@@ -189,8 +191,8 @@ impl Reader<'_, '_> {
         }
         let Some(letters) = word.literal() else {
             if self.tainted(word, Shape::Fixed) {
-                let message = format!("`{name}` takes its first argument for options");
-                let help = "write the options as a text before the value";
+                let message = format!("`{name}` reads its first argument as options");
+                let help = "write the options as a literal before the value";
                 self.found("unsafe-argument", word, message, help);
             }
             return start + 1;
@@ -283,7 +285,7 @@ impl Reader<'_, '_> {
                 Some(test) if known.valued.contains(&test) => at += 1,
                 None if begins(word).is_empty() && self.can_be_operator(word) => {
                     let message = format!(
-                        "`{name}` takes a value such as `!`, `(` or `-delete` for a part of its \
+                        "`{name}` takes a value such as `!`, `(` or `-delete` as a part of its \
                          expression here, also after `--`"
                     );
                     self.found("unsafe-argument", word, message, known.instead);
@@ -335,7 +337,7 @@ impl Reader<'_, '_> {
     fn awk_variable(&mut self, word: &Word<'_>, name: &str) {
         if self.tainted(word, Shape::Word) {
             let message = format!(
-                "`{name}` takes `name=value` here for a variable of a program that starts others"
+                "`{name}` reads `name=value` here as a variable of a program that starts others"
             );
             let help = "write a folder before the name of the file: `./${args.x}`";
             self.found("unsafe-argument", word, message, help);
@@ -395,9 +397,10 @@ impl Program {
 /// What to do instead of letting a value choose the program behind a wrapper.
 fn wrapped(wrapper: &str) -> &'static str {
     if wrapper.contains("-exec") {
-        "write the program after `-exec` as a text, and give it the value as an argument"
+        "write the program after `-exec` as a literal, and give it the value as an argument"
     } else {
-        "write the program as a text, and give it the value as an argument behind `--`; for a choice \
+        "write the program as a literal, and give it the value as an argument behind `--`; for a \
+         choice \
          among several, declare one tool for each"
     }
 }

@@ -129,7 +129,7 @@ impl Scope {
                     return scope.refer(reference, span, findings);
                 }
                 let message =
-                    format!("`{reference}` belongs to a call, and there is none here yet");
+                    format!("`{reference}` is a value of a call, and there is no call yet");
                 findings.add(Diagnostic::error("no-call", span, message).help(
                     "one connection serves all calls: only ${env.NAME} and ${secret.name} are \
                      known when it is made",
@@ -188,7 +188,7 @@ impl Scope {
         } else if let Some((whole, _)) =
             name.split_once('.').filter(|(whole, _)| self.arguments.contains_key(*whole))
         {
-            Some(format!("a reference names an argument as a whole: write ${{args.{whole}}}"))
+            Some(format!("a reference names a whole argument: write ${{args.{whole}}}"))
         } else {
             meant(name, declared).map(|name| format!("did you mean `{name}`?"))
         };

@@ -1,5 +1,5 @@
-//! Arguments as other template languages refer to them: `{{path}}`, `<path>`, `$1`. Such a text stays as
-//! it is, so an argument that is only written this way never reaches the program.
+//! Arguments as other template languages refer to them: `{{path}}`, `<path>`, `$1`. Such a text
+//! stays as it is, so an argument that is only written this way never reaches the program.
 
 use std::sync::LazyLock;
 
@@ -54,8 +54,9 @@ enum Named {
 }
 
 impl Scope {
-    /// Notes the placeholders of a template, which are told by [`check_placeholders`](Self::check_placeholders)
-    /// when it is known which arguments nothing refers to.
+    /// Notes the placeholders of a template, which are told by
+    /// [`check_placeholders`](Self::check_placeholders) when it is known which arguments nothing
+    /// refers to.
     pub(super) fn note_placeholders(&mut self, template: &Template, node: &Node, source: &str) {
         if let [Piece::Literal(text)] = template.pieces.as_slice()
             && let Some(named) = positional(text)
@@ -85,8 +86,8 @@ impl Scope {
         }
     }
 
-    /// Tells of placeholders whose argument nothing refers to, and counts the argument as used: what is
-    /// wrong is told where it stands, once.
+    /// Tells of placeholders whose argument nothing refers to, and counts the argument as used:
+    /// what is wrong is told where it stands, once.
     pub(in crate::manifest) fn check_placeholders(&mut self, findings: &mut Findings<'_>) {
         let mut unused: Vec<&str> = self.unused().map(|(name, _)| name.as_str()).collect();
         unused.sort_by_key(|name| self.arguments[*name].span.start);
@@ -108,7 +109,7 @@ impl Scope {
             });
             let Some(name) = name else { continue };
             let message =
-                format!("`{}` is not a reference: it stays as it is", placeholder.written);
+                format!("`{}` is not a reference and is not replaced", placeholder.written);
             findings.add(
                 Diagnostic::warning("unreplaced-reference", &placeholder.span, message)
                     .help(format!("write ${{args.{name}}}")),
@@ -118,8 +119,8 @@ impl Scope {
         self.used.extend(meant);
     }
 
-    /// Tells of placeholders in the text of a shell, in which nothing is replaced at all: a value gets there
-    /// as a variable.
+    /// Tells of placeholders in the text of a shell, in which nothing is replaced at all: a value
+    /// gets there as a variable.
     pub(in crate::manifest) fn check_placeholders_of_shell(
         &mut self,
         run: &Node,
@@ -141,8 +142,7 @@ impl Scope {
                 continue;
             }
             let span = places.next(&written, findings.text);
-            let message =
-                format!("`{written}` stands in a shell's text, in which nothing is replaced");
+            let message = format!("`{written}` is in a shell text, in which nothing is replaced");
             let variable = variable_for(&name);
             findings.add(Diagnostic::warning("unreplaced-reference", &span, message).help(
                 format!(
@@ -171,8 +171,8 @@ pub(in crate::manifest) fn variable_for(name: &str) -> String {
     }
 }
 
-/// The placeholders of known names in a text: the name, what is written, and whether nothing else can be
-/// meant.
+/// The placeholders of known names in a text: the name, what is written, and whether nothing else
+/// can be meant.
 pub(in crate::manifest) fn forms(
     text: &str,
     is_known: impl Fn(&str) -> bool,

@@ -55,7 +55,8 @@ impl Scope {
             return format!("write ${{args.{inside}}} for the argument; {LITERAL}");
         }
         if inside == "args" {
-            return "write ${args.name} for one argument; a program that wants all of them as one line of \
+            return "write ${args.name} for one argument; a program that wants all of them as one \
+             line of \
                     JSON is a worker: `run: {worker: [program]}`"
                 .to_owned();
         }
@@ -83,7 +84,8 @@ impl Scope {
         let rest = rest.trim_start();
         if rest.starts_with([':', '|', '-']) {
             return format!(
-                "write ${{{kind}.{name}}}: a reference has no default and no filter; a default stands \
+                "write ${{{kind}.{name}}}: a reference has no default and no filter; a default \
+                 stands \
                  in the schema of the argument, as `default: …`"
             );
         }
@@ -124,7 +126,7 @@ impl Scope {
                 let Some(name) = name.map(str::to_owned) else { continue };
                 let written = whole.as_str();
                 let span = places.next(written, findings.text);
-                let message = format!("`{written}` is not a reference: it stays as it is");
+                let message = format!("`{written}` is not a reference and is not replaced");
                 findings.add(
                     Diagnostic::warning("unreplaced-reference", &span, message)
                         .help(format!("write ${{{kind}.{name}}}")),

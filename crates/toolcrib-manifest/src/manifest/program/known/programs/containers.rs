@@ -73,7 +73,7 @@ const CONTAINER_RUN: Program = Program {
     ],
     code: &["--entrypoint"],
     rest: Rest::Program(0),
-    instead: "write the image as a text of its own and give its program the value as an argument",
+    instead: "write the image as a separate literal and give its program the value as an argument",
     ..NONE
 };
 
@@ -91,7 +91,7 @@ const KUBERNETES_APPLY: Program = Program {
         "--exec-command",
         "--exec-arg",
     ],
-    instead: "write it as a text, or list what it may be in an `enum`",
+    instead: "write it as a literal, or list what it may be in an `enum`",
     ..NONE
 };
 
@@ -100,7 +100,7 @@ const COMPOSE: Program = Program {
     valued: &["-p", "--project-name", "--profile"],
     code: &["-f", "--file", "--project-directory", "--env-file"],
     rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
-    instead: "write the file as a text, or list what it may be in an `enum`",
+    instead: "write the file as a literal, or list what it may be in an `enum`",
     ..NONE
 };
 
@@ -109,11 +109,12 @@ const CONTAINER_BUILD: Program = Program {
     valued: &["-t", "--tag", "--build-arg", "--target", "--platform"],
     code: &["-f", "--file"],
     rest: Rest::Code(0),
-    instead: "write the folder as a text: what its Dockerfile says is run",
+    instead: "write the folder as a literal: what its Dockerfile says is run",
     ..NONE
 };
 
-const ANSIBLE: &str = "Ansible runs `{{ lookup('pipe', …) }}` of what stands there: list the values in \
+const ANSIBLE: &str = "Ansible runs `{{ lookup('pipe', …) }}` of what stands there: list the \
+ values in \
     an `enum`, or give their strings a pattern such as `^[a-z0-9.]+$`";
 
 pub(super) const PROGRAMS: &[Program] = &[
@@ -153,7 +154,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         // A plugin that such a file names is run.
         code: &["--kubeconfig"],
         rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY]),
-        instead: "write it as a text, or list what it may be in an `enum`",
+        instead: "write it as a literal, or list what it may be in an `enum`",
         ..NONE
     },
     Program {

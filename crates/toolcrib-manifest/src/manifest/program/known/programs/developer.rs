@@ -3,7 +3,8 @@
 
 use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
 
-pub(super) const TEXT: &str = "write what is run, loaded or read for settings as a text, or list what it may be \
+pub(super) const TEXT: &str = "write what is run, loaded or read for settings as a literal, or \
+ list what it may be \
     in an `enum`";
 
 /// A program with options whose value is run, loaded, or names settings that do.

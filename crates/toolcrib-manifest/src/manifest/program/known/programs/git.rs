@@ -16,7 +16,7 @@ const GIT_TRANSFER: Program = Program {
         "-s",
         "--strategy",
     ],
-    instead: "write the setting as a text: `git -c core.pager=cat …`",
+    instead: "write the setting as a literal: `git -c core.pager=cat …`",
     ..NONE
 };
 
@@ -33,7 +33,7 @@ const GIT_OTHER: Program = Program {
         "-s",
         "--strategy",
     ],
-    instead: "write what is run as a text",
+    instead: "write what is run as a literal",
     ..NONE
 };
 
@@ -52,14 +52,14 @@ const GIT_RUN: Program = Program {
         "--setup",
         "--config",
     ],
-    instead: "write what is run as a text",
+    instead: "write what is run as a literal",
     ..NONE
 };
 
 const GIT_BELOW: Program = Program {
     names: &["submodule", "bisect", "hook"],
     rest: Rest::Commands(&[GIT_RUN]),
-    instead: "write the command as a text, or list what it may be in an `enum`",
+    instead: "write the command as a literal, or list what it may be in an `enum`",
     ..NONE
 };
 
@@ -78,7 +78,7 @@ const GIT_MAIL: Program = Program {
         "--httpd",
         "-c",
     ],
-    instead: "write what is run as a text",
+    instead: "write what is run as a literal",
     ..NONE
 };
 
@@ -86,7 +86,7 @@ const GIT_CONFIG: Program = Program {
     names: &["config"],
     valued: &["--get", "--get-all", "--get-regexp", "--unset"],
     rest: Rest::Each(0),
-    instead: "write the setting as a text: settings of git name programs",
+    instead: "write the setting as a literal: settings of git name programs",
     ..NONE
 };
 
@@ -98,7 +98,7 @@ pub(super) const PROGRAMS: &[Program] = &[Program {
     settled: &["-C", "--git-dir"],
     settled_by: &["core.fsmonitor=false", "core.hooksPath="],
     rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER, GIT_RUN, GIT_BELOW, GIT_CONFIG, GIT_MAIL]),
-    instead: "write the setting or the folder as a text, or list what it may be in an `enum`: \
+    instead: "write the setting or the folder as a literal, or list what it may be in an `enum`: \
                   settings, also those of a repository, name programs. A folder may be any beside \
                   `-c, core.fsmonitor=false, -c, core.hooksPath=/dev/null`",
     ..NONE

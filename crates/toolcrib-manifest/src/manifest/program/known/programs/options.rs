@@ -70,7 +70,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     known(&["df"], &["-t", "--type", "-x", "--exclude-type", "-B", "--block-size", "--output"]),
     Program {
         code: &["--compress-program"],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..known(
             &["sort"],
             &[
@@ -114,7 +114,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     known(&["mv", "cp", "ln"], &["-t", "--target-directory", "-S", "--suffix"]),
     Program {
         code: &["--strip-program"],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..known(
             &["install"],
             &[

@@ -37,14 +37,14 @@ const INSTALL: Program = Program {
 const BELOW: Program = Program {
     names: &["pip", "tool"],
     rest: Rest::Commands(&[RUN, INSTALL]),
-    instead: "write it as a text, or list what it may be in an `enum`",
+    instead: "write it as a literal, or list what it may be in an `enum`",
     ..NONE
 };
 
 const SETTINGS: Program = Program {
     names: &["config", "set"],
     rest: Rest::Each(0),
-    instead: "write the setting as a text: settings name programs",
+    instead: "write the setting as a literal: settings name programs",
     ..NONE
 };
 
@@ -60,7 +60,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["npm", "pnpm", "yarn", "pip", "pip3", "pipx", "gem", "uv"],
         code: &["--script-shell", "--prefix", "--cwd", "--python"],
         rest: Rest::Commands(&[RUN, INSTALL, BELOW, SETTINGS]),
-        instead: "write it as a text, or list what it may be in an `enum`",
+        instead: "write it as a literal, or list what it may be in an `enum`",
         ..NONE
     },
 ];

@@ -12,7 +12,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         valued: &["-l", "--line-length"],
         code: &["-e", "--expression", "-f", "--file"],
         rest: Rest::Code(0),
-        instead: "sed runs `e` and writes `w` of what stands there; use a script that takes the value \
+        instead: "sed runs `e` and writes `w` of what stands there; use a script that takes the \
+         value \
                   as an argument: `run: {script: ./replace.sh, args: [\"--\", \"${args.x}\"]}`",
         ..NONE
     },
@@ -32,7 +33,8 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--exec",
         ],
         rest: Rest::Awk,
-        instead: "set a variable, `env: {VALUE: \"${args.x}\"}`, and write `ENVIRON[\"VALUE\"]` in the \
+        instead: "set a variable, `env: {VALUE: \"${args.x}\"}`, and write `ENVIRON[\"VALUE\"]` \
+         in the \
                   program",
         ..NONE
     },
@@ -79,7 +81,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         rest: Rest::Expression,
         complete: true,
-        instead: "write a folder before the value, `./${args.x}`, or give its strings a pattern such as \
+        instead: "write a folder before the value, `./${args.x}`, or give its strings a pattern \
+         such as \
                   `^[a-z0-9][a-z0-9._-]*$`",
         ..NONE
     },
@@ -89,7 +92,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         code: &["-f", "--file", "--makefile", "-C", "--directory", "-I", "--eval", "-E"],
         rest: Rest::Settings,
         complete: true,
-        instead: "list what may be built in an `enum`: make takes `SHELL=…` for a target, also after \
+        instead: "list what may be built in an `enum`: make takes `SHELL=…` for a target, also \
+         after \
                   `--`",
         ..NONE
     },
@@ -125,7 +129,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--rsh-command",
             "--rmt-command",
         ],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {
@@ -139,14 +143,14 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-f",
         ],
         code: &["-e", "--rsh", "--rsync-path"],
-        instead: "write the program that makes the connection as a text: `-e, ssh`",
+        instead: "write the program that makes the connection as a literal: `-e, ssh`",
         ..NONE
     },
     Program {
         names: &["scp", "sftp"],
         valued: &["-i", "-P", "-l", "-c"],
         code: &["-o", "-S", "-F", "-D"],
-        instead: "write the setting as a text",
+        instead: "write the setting as a literal",
         ..NONE
     },
     Program {
@@ -170,7 +174,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-s",
             "--args",
         ],
-        instead: "write the commands as a text, or into a file beside the manifest",
+        instead: "write the commands as a literal, or into a file beside the manifest",
         ..NONE
     },
     Program {
@@ -224,7 +228,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["tcpdump"],
         valued: &["-i", "-c", "-w", "-r", "-s", "-C", "-G", "-W"],
         code: &["-z"],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {

@@ -41,7 +41,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         runs_stdin: true,
         valued: &["-q"],
         code: &["-f"],
-        instead: "write what is run as a text, with the value in a variable of `env`",
+        instead: "write what is run as a literal, with the value in a variable of `env`",
         ..NONE
     },
     Program {
@@ -49,7 +49,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         runs_stdin: true,
         valued: &["-u"],
         rest: Rest::Code(0),
-        instead: "write what is run as a text, with the value in a variable of `env`",
+        instead: "write what is run as a literal, with the value in a variable of `env`",
         ..NONE
     },
 ];

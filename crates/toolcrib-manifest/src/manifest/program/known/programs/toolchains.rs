@@ -1,5 +1,5 @@
-//! Compilers, their tools, and what installs or checks their output: programs whose options behind one
-//! dash are whole words, or which read options from files.
+//! Compilers, their tools, and what installs or checks their output: programs whose options behind
+//! one dash are whole words, or which read options from files.
 
 use super::developer::{TEXT, bare, commands, each, first, interpreter, options};
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};

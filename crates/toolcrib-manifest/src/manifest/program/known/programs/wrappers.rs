@@ -42,33 +42,33 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["capsh", "run-parts"],
         code: &["--shell"],
         rest: Rest::Each(0),
-        instead: "write what is run as a text",
+        instead: "write what is run as a literal",
         ..NONE
     },
     Program {
         names: &["start-stop-daemon"],
         code: &["-x", "--exec", "-a", "--startas"],
         rest: Rest::Each(0),
-        instead: "write what is run as a text",
+        instead: "write what is run as a literal",
         ..NONE
     },
     Program {
         names: &["man"],
         code: &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
-        instead: "write the pager as a text",
+        instead: "write the pager as a literal",
         ..NONE
     },
     Program {
         names: &["split", "gsplit"],
         valued: &["-a", "--suffix-length", "-b", "--bytes", "-l", "--lines", "-n", "--number"],
         code: &["--filter"],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {
         names: &["zip"],
         code: &["-TT", "-TmTT", "--unzip-command"],
-        instead: "write the program that is started as a text",
+        instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {
@@ -162,7 +162,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         folder: &["-C", "--chdir"],
         code: &["-S", "--split-string"],
         rest: Rest::Assignments,
-        instead: "set variables with `run: {env: {NAME: \"${args.x}\"}}`, and write the program as a \
+        instead: "set variables with `run: {env: {NAME: \"${args.x}\"}}`, and write the program \
+         as a \
                   text of its own",
         ..NONE
     },
@@ -189,7 +190,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["script"],
         code: &["-c", "--command"],
         rest: Rest::Each(1),
-        instead: "write the command as a text",
+        instead: "write the command as a literal",
         ..NONE
     },
 ];

@@ -233,7 +233,7 @@ fn a_secret_has_one_source_and_mistakes_are_shown_at_their_place() {
     let said = problems("secrets:\n  a: {env: A, file: b}\n");
     assert!(said.contains("config.yml:2:6"), "{said}");
     assert!(
-        said.contains("only one of the keys `env`, `file`, `command` may stand here"),
+        said.contains("only one of the keys `env`, `file`, `command` is allowed here"),
         "{said}"
     );
     let said = problems("secrets:\n  a: {evn: A}\n");

@@ -323,7 +323,7 @@ fn expected_numbers_are_compared_and_shown_exactly() {
         let run = crib.run(&["check"]);
         let said = format!("{}{}", run.stdout, run.stderr);
         assert_ne!(run.code, Some(0), "{run:?}");
-        assert!(said.contains("kept exactly") && said.contains(rounded), "{said}");
+        assert!(said.contains("represented exactly") && said.contains(rounded), "{said}");
     }
 }
 

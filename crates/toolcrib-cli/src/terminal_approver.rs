@@ -12,7 +12,7 @@ use crate::screen::{self, STRONG, WARNING};
 pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on: an operator approves this one \
                                       call with `toolcrib call --yes`";
 
-/// Who decides for `toolcrib call`. `approved` is set by `--yes` on the command line.
+/// The approver for `toolcrib call`. `approved` is set by `--yes` on the command line.
 pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
     if approved {
         return Arc::new(YesFlag);

@@ -220,7 +220,7 @@ pub(crate) fn note_pinned_tool(started: &Started, tool: &str) {
     }
 }
 
-/// The names here of a server's tools that are pinned, and how long ago the last was.
+/// The names of a server's pinned tools here, and the age of the latest pin.
 fn pinned(started: &Started, upstream: &Upstream) -> Option<(Vec<String>, String)> {
     let PinnedTools { tools, changed_at } =
         DatabasePins::pinned_tools(started.config.state.dir.as_ref()?, upstream.name())

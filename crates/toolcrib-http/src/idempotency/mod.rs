@@ -48,7 +48,7 @@ impl Request {
         let key = key.to_str().ok().filter(is_visible);
         let key = key.filter(|key| (1..=KEY_MAX).contains(&key.len()));
         let (Some(key), None) = (key, more) else {
-            let detail = format!("one Idempotency-Key of 1 to {KEY_MAX} visible characters");
+            let detail = format!("send one Idempotency-Key of 1 to {KEY_MAX} visible characters");
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
         };
         let mut content = blake3::Hasher::new();

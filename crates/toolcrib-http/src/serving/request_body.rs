@@ -70,7 +70,7 @@ where
 
 fn too_large(limits: BodyLimits) -> Problem {
     let detail =
-        format!("the request body is longer than {} bytes: send less at once", limits.bytes);
+        format!("the request body is longer than {} bytes: send a smaller body", limits.bytes);
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 

@@ -151,7 +151,7 @@ impl ToolListCache {
 
 /// Whether two definitions look the same to clients.
 fn looks_the_same(one: &ToolDefinition, other: &ToolDefinition) -> bool {
-    // Everything that clients see is in the schema.
+    // The MCP tool contains everything that clients see.
     tool(one, McpData::Any) == tool(other, McpData::Any)
 }
 

@@ -310,7 +310,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn too_large(limit: usize) -> Response<McpBody> {
     bare_text(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the request body is longer than {limit} bytes: send less at once"),
+        format!("the request body is longer than {limit} bytes: send a smaller body"),
     )
 }
 

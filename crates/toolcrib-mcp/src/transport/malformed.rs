@@ -61,7 +61,7 @@ pub(crate) fn too_deep(text: &str) -> Option<Unreadable> {
 
 /// The error for a message longer than `limit` bytes.
 pub(crate) fn too_long(limit: usize) -> Unreadable {
-    parse_error(format_args!("it is longer than {limit} bytes: send less at once"))
+    parse_error(format_args!("it is longer than {limit} bytes: send a smaller message"))
 }
 
 fn parse_error(why: impl Display) -> Unreadable {

@@ -41,7 +41,7 @@ pub(in crate::command) fn run(options: &Options, own: &StatusOptions) -> anyhow:
     each(options, own.output, &status, status_page)
 }
 
-/// The tools that, as their files are now, need the operator's trust.
+/// The tools that need the operator's trust according to the current files.
 fn untrusted(now: &Started) -> Vec<Value> {
     let snapshot = now.crib.executor().registry().snapshot();
     let reasons = snapshot.entries().filter_map(|tool| {

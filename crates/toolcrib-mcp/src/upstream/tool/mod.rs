@@ -130,7 +130,9 @@ impl UpstreamTool {
                 let bus = self.bus.as_ref();
                 let kept = self.link.waiting.keep(&self.link, cx, bus, call, question);
                 let request = kept.ok_or_else(|| {
-                    ToolError::execution("there is no randomness for the key of a waiting call")
+                    ToolError::execution(
+                        "the system provides no random bits for the key of a waiting call",
+                    )
                 })?;
                 return Ok(ToolOutcome::needs_input(request));
             }

@@ -245,7 +245,7 @@ fn page(candidate: &Candidate) -> String {
     page
 }
 
-/// The declarations of a unit, or the one of that name in it, that need the operator's trust.
+/// The declarations of a unit, or the one with that name in it, that need the operator's trust.
 fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
     let mut is_known = false;
     let (found, units) = declared(config, keeper, &mut |file, name| {
@@ -262,8 +262,8 @@ fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Resu
     Ok(found)
 }
 
-/// The declarations that need the operator's trust, of those that are `wanted` by file and name, and how
-/// the config names all manifests.
+/// The declarations that need the operator's trust, filtered by `wanted` on file and name, and the
+/// names of all manifests in the config.
 fn declared(
     config: &Config,
     keeper: &TrustKeeper,
@@ -400,7 +400,7 @@ fn shown(entry: &Value) -> String {
     entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
 }
 
-/// Lists what needs the operator's trust and does not have it, with what it wants.
+/// Lists declarations that need the operator's trust but do not have it, with what they request.
 fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Result<Exit> {
     let (mut found, _) = declared(config, keeper, &mut |_, _| true);
     found.retain(|one| !one.is_vouched);

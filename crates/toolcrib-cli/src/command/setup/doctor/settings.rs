@@ -49,7 +49,7 @@ fn file(loaded: &LoadedConfig, findings: &mut Findings) {
         ),
         Some(mode) if mode & 0o044 != 0 && holds_token => findings.warn(
             "config",
-            format!("others may read {shown} (mode {mode:03o}), and it holds the server's token"),
+            format!("others may read {shown} (mode {mode:03o}), which contains the server's token"),
             "remove the permission: chmod go-r; or set TOOLCRIB_TOKEN instead",
         ),
         _ => findings.good("config", format!("{shown} is in order")),

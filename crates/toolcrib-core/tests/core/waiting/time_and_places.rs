@@ -95,7 +95,7 @@ async fn one_identity_holds_no_more_than_its_share_of_waiting_tools() {
         suspended(&turn, call("clean")).await;
     }
     let result = done(turn.start(call("clean")).await);
-    assert!(result.text().contains("at work and wait"), "{}", result.text());
+    assert!(result.text().contains("running calls that wait"), "{}", result.text());
     let values = ContextValues::new().with("user", "bob");
     let bob = host.executor.turn(TurnOptions::default().values(values));
     suspended(&bob, call("clean")).await;

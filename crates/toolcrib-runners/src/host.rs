@@ -38,6 +38,8 @@ pub struct RunnerHost {
     pub confinement: ConfinementDefaults,
     /// Whether its tools only produce plans.
     pub(crate) for_plans: bool,
+    /// The folder with the kept HOMEs of upstreams, or why there is none.
+    homes: Result<PathBuf, String>,
     /// The leases that the tools of each file hold, by file name.
     leases: Option<Arc<BTreeMap<String, Lease>>>,
     /// The lease that this tool holds.
@@ -59,6 +61,7 @@ impl RunnerHost {
             sensitive: Vec::new(),
             confinement: ConfinementDefaults::default(),
             for_plans: false,
+            homes: Err("this host has no folder for them".to_owned()),
             leases: None,
             held: None,
         }
@@ -70,6 +73,17 @@ impl RunnerHost {
     #[must_use]
     pub fn for_plans(self) -> Self {
         Self { for_plans: true, ..self }
+    }
+
+    /// Sets the folder in which upstreams with `keep_home` have their HOMEs, or why there is none: a clause.
+    #[must_use]
+    pub fn with_homes(self, homes: Result<PathBuf, String>) -> Self {
+        Self { homes, ..self }
+    }
+
+    /// The kept HOME of an upstream, or why it cannot have one: a clause.
+    pub fn home_of(&self, upstream: &str) -> Result<PathBuf, String> {
+        self.homes.as_ref().map(|homes| homes.join(upstream)).map_err(Clone::clone)
     }
 
     /// Sets the secrets.

@@ -108,6 +108,8 @@ pub struct StdioUpstream {
     pub env: BTreeMap<String, Template>,
     /// Variables of the server's environment that are passed on.
     pub pass_env: Vec<String>,
+    /// Whether its `HOME` is a folder of its own that is kept between starts.
+    pub keep_home: bool,
     /// The working directory; the workspace root if `None`.
     pub cwd: Option<PathBuf>,
     /// Its confinement.

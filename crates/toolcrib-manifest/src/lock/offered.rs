@@ -38,6 +38,7 @@ impl UpstreamDeclaration {
                 files,
                 env,
                 pass_env,
+                keep_home,
                 cwd,
                 sandbox,
             }) => {
@@ -45,6 +46,7 @@ impl UpstreamDeclaration {
                 put(&mut expanded, "files", json!(files));
                 put(&mut expanded, "env", json!(env));
                 put(&mut expanded, "pass_env", json!(pass_env));
+                put(&mut expanded, "keep_home", json!(keep_home));
                 put(&mut expanded, "cwd", json!(cwd));
                 put(&mut expanded, "sandbox", json!(sandbox));
             }

@@ -30,7 +30,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const NAME_MAX: usize = ToolName::MAX_LEN / 2;
 
 /// Keys that only one of the two ways to reach a server knows.
-const OF_COMMANDS: [&str; 4] = ["env", "pass_env", "cwd", "sandbox"];
+const OF_COMMANDS: [&str; 5] = ["env", "pass_env", "keep_home", "cwd", "sandbox"];
 const OF_URLS: [&str; 3] = ["auth", "headers", "allow_private"];
 
 /// Reads the list.
@@ -241,8 +241,22 @@ fn stdio(
     for name in fields.node("pass_env").map(Node::items).unwrap_or_default() {
         check_name(name.as_str().unwrap_or_default(), &name.span, findings);
     }
+    let keep_home = fields.flag("keep_home").unwrap_or(false);
+    let passed = fields.node("pass_env").map(Node::items).unwrap_or_default();
+    let home = fields.node("env").and_then(|env| env.entry("HOME")).map(|entry| &entry.key_span);
+    let home = home.or_else(|| {
+        passed.iter().find(|name| name.as_str() == Some("HOME")).map(|name| &name.span)
+    });
+    if let Some(place) = home.filter(|_| keep_home) {
+        let message = "`keep_home` sets HOME";
+        findings.add(
+            Diagnostic::error("not-for-upstream", place, message)
+                .help("remove HOME here, or `keep_home`"),
+        );
+    }
     Some(StdioUpstream {
         argv,
+        keep_home,
         files: BTreeMap::new(),
         env,
         pass_env: fields.texts("pass_env").unwrap_or_default(),

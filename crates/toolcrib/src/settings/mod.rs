@@ -173,6 +173,7 @@ impl Config {
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("registry.lock_file", vec![&mut registry.lock_file]),
             ("workspace.root", vec![&mut workspace.root]),
+            ("state.homes", state.homes.iter_mut().collect()),
             ("state.dir", state.dir.iter_mut().filter(|dir| !places::is_none(dir)).collect()),
             ("audit.file", audit.file.iter_mut().collect()),
             ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),

@@ -76,6 +76,10 @@ pub struct State {
     /// systemd sets, else a folder for this config in `$XDG_STATE_HOME/toolcrib`, which usually is
     /// `~/.local/state/toolcrib`. `none`: everything is kept in memory.
     pub dir: Option<PathBuf>,
+    /// The folder in which upstreams with `keep_home` have their HOMEs; relative to the config file.
+    /// Default: `homes` in `$CACHE_DIRECTORY`, which systemd sets, else a folder beside `state.dir` whose name
+    /// ends in `-homes`.
+    pub homes: Option<PathBuf>,
     /// Whether nobody named the folder: then a program that cannot write to it does without.
     #[serde(skip)]
     #[schemars(skip)]
@@ -184,5 +188,34 @@ pub struct Audit {
 impl Default for Audit {
     fn default() -> Self {
         Self { file: None, arguments: AuditArguments::default(), max_bytes: None, keep: 5 }
+    }
+}
+
+impl crate::settings::Config {
+    /// The folder with the kept HOMEs of upstreams, or why there is none, as a clause.
+    pub(crate) fn homes_folder(&self) -> Result<PathBuf, String> {
+        let beside = || {
+            let state = self.state.dir.as_ref()?;
+            let mut name = state.file_name()?.to_owned();
+            name.push("-homes");
+            Some(state.with_file_name(name))
+        };
+        let cache = || Some(PathBuf::from(std::env::var_os("CACHE_DIRECTORY")?).join("homes"));
+        let homes = self.state.homes.clone().or_else(cache).or_else(beside).ok_or_else(|| {
+            "the config has no folder for that: set `state.dir` or `state.homes`".to_owned()
+        })?;
+        let homes = std::path::absolute(&homes).unwrap_or(homes);
+        // What other tools may change must not decide what this server runs.
+        let shared = self.working_folders().into_iter().find(|folder| {
+            std::path::absolute(folder).is_ok_and(|folder| homes.starts_with(folder))
+        });
+        match shared {
+            None => Ok(homes),
+            Some(folder) => Err(format!(
+                "`{}` is inside `{}`, where tools work: set `state.homes` to another folder",
+                homes.display(),
+                folder.display()
+            )),
+        }
     }
 }

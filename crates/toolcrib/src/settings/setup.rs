@@ -45,6 +45,7 @@ impl Config {
         let host = RunnerHost::new(&self.workspace.root)
             .with_secrets(secrets)
             .with_confinement(self.confinement_defaults())
+            .with_homes(self.homes_folder())
             .with_trust(TrustKeeper::of(self));
         #[cfg(feature = "builtins")]
         let host = host.with_sensitive(self.paths.sensitive_extra.clone());

@@ -110,6 +110,12 @@ fn server(
             )),
         }
     }
+    if stdio.keep_home {
+        match host.home_of(&declaration.name) {
+            Ok(home) => server = server.home(home),
+            Err(reason) => values.lacks(format!("it keeps its HOME (`keep_home`), and {reason}")),
+        }
+    }
     let deciding = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     for missing in &deciding.missing {
         values.lacks(format!("it runs `{}`, which does not exist", missing.display()));

@@ -13,4 +13,5 @@ mod stations;
 mod stopping;
 mod two_servers;
 mod upstream_revisions;
-pub(crate) mod upstreams;
+pub(crate) mod upstream_homes;
+mod upstreams;

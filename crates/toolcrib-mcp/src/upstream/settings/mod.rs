@@ -289,6 +289,7 @@ pub struct StdioServer {
     args: Vec<String>,
     env: BTreeMap<String, String>,
     pass_env: Vec<String>,
+    home: Option<PathBuf>,
     cwd: Option<PathBuf>,
     confinement: Confinement,
     plane: Option<ControlPlane>,
@@ -319,6 +320,7 @@ impl StdioServer {
             args: Vec::new(),
             env: BTreeMap::new(),
             pass_env: Vec::new(),
+            home: None,
             cwd: None,
             confinement: Confinement::default(),
             plane: None,
@@ -352,6 +354,14 @@ impl StdioServer {
     #[must_use]
     pub fn pass_env(mut self, name: impl Into<String>) -> Self {
         self.pass_env.push(name.into());
+        self
+    }
+
+    /// Sets a folder that is its `HOME` and that it may change. Created with mode 0700 before the program is
+    /// started, and kept afterwards.
+    #[must_use]
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
         self
     }
 
@@ -396,7 +406,19 @@ impl StdioServer {
     /// Why it must not be started now, if there is a reason.
     pub(crate) fn refusal(&self) -> Option<String> {
         let check = self.check.as_ref();
-        self.exposed().or_else(|| Some(format!("it {}", (check?.check)().err()?)))
+        self.exposed().or_else(|| self.make_home().err()).or_else(|| Some(format!("it {}", (check?.check)().err()?)))
+    }
+
+    /// Creates the folder that is its HOME, for its owner alone.
+    fn make_home(&self) -> Result<(), String> {
+        let Some(home) = &self.home else { return Ok(()) };
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(home).map_err(|error| {
+            format!("its home folder `{}` cannot be created: {error}", home.display())
+        })
     }
 
     fn exposed(&self) -> Option<String> {
@@ -423,6 +445,9 @@ impl StdioServer {
 
     pub(crate) fn command(&self) -> Command {
         let mut confinement = self.confinement.clone();
+        if let Some(home) = &self.home {
+            confinement = confinement.write(home);
+        }
         if let Some(plane) = &self.plane {
             confinement = confinement.control_plane(plane);
         }
@@ -434,6 +459,9 @@ impl StdioServer {
             .grace(GRACE);
         for (name, value) in &self.env {
             command = command.env(name, value);
+        }
+        if let Some(home) = &self.home {
+            command = command.env("HOME", home);
         }
         match &self.cwd {
             Some(cwd) => command.cwd(cwd),

@@ -287,7 +287,12 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let (offer, _) = self.resources()?;
-        let (all, request) = (offer.resources_at(false), request.as_ref());
+        let (of_upstreams, request) = (self.server.upstream_resources(), request.as_ref());
+        let mut all = offer.resources_at(false);
+        // Stable: the operator's own come first, and of equal addresses the first stays.
+        all.extend(of_upstreams.iter().map(|(_, one)| one));
+        all.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
+        all.dedup_by(|one, other| one.address.as_str() == other.address.as_str());
         let page = self.page(&all, |one| one.address.as_str(), request, "resources")?;
         let mut result = ListResourcesResult::with_all_items(requests::resources(page.entries)?);
         result.next_cursor = page.next;

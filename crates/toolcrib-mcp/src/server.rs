@@ -13,7 +13,7 @@ use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, Too
 use crate::call::tasks::{TaskOptions, TaskPersistence, TaskStore, Tasks};
 use crate::catalog::linked_resources::{GivenLinks, LINKS_OF_A_RESULT};
 use crate::catalog::tool_list::{ToolList, ToolListCache, ToolLists};
-use crate::catalog::{Catalog, Offer};
+use crate::catalog::{Catalog, Offer, Resource};
 use crate::upstream::LinkedResources;
 
 /// The server's description, and the options of its calls.
@@ -239,6 +239,18 @@ impl McpServer {
     /// listener that drains its connections would wait for them. Calls continue and are answered.
     pub fn end_streams(&self) {
         self.0.notifications_ended.cancel();
+    }
+
+    /// The resources of upstreams that this server's client may read, sorted by address, each with the name of
+    /// its upstream.
+    pub(crate) fn upstream_resources(&self) -> Vec<(String, Resource)> {
+        let Some(linked) = &self.0.options.linked else { return Vec::new() };
+        let toolset = self.0.options.turn.own_toolset();
+        let mut all = linked.offered();
+        all.retain(|(_, one)| {
+            toolset.is_none_or(|toolset| toolset.allows_resource(one.address.as_str()))
+        });
+        all
     }
 
     pub(crate) fn options(&self) -> &McpOptions {

@@ -28,8 +28,8 @@ pub use offering::{
 pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{
-    HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamTools,
-    UpstreamTransport,
+    HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamResources,
+    UpstreamTools, UpstreamTransport,
 };
 
 /// A tool of a manifest. A runner turns it into a tool that can be called.

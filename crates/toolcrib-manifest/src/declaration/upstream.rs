@@ -19,6 +19,8 @@ pub struct UpstreamDeclaration {
     pub transport: UpstreamTransport,
     /// Which of its tools are offered, and under which names and descriptions.
     pub tools: UpstreamTools,
+    /// Which of its resources clients can list and read; `None` offers none.
+    pub resources: Option<UpstreamResources>,
     /// Whether the server's annotations of its tools are trusted.
     pub trust_annotations: bool,
     /// The time limit for connecting to the server and for listing its tools.
@@ -57,6 +59,15 @@ pub struct UpstreamTools {
     pub exclude: Vec<NamePattern>,
     /// What replaces the server's words about single tools, by the server's names.
     pub overrides: BTreeMap<String, ToolOverride>,
+}
+
+/// Which resources of a server are offered, by their addresses.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UpstreamResources {
+    /// Patterns (`docs://*`) or addresses of the resources that are offered. Empty: all of them.
+    pub include: Vec<NamePattern>,
+    /// Patterns or addresses of resources that are not offered, even if `include` has them.
+    pub exclude: Vec<NamePattern>,
 }
 
 /// A name, or a pattern of names, and its place in the file.

@@ -6,8 +6,8 @@ use toolcrib_tool::{Approval, Icon};
 use super::digest_of;
 use crate::declaration::{
     HttpUpstream, MessageContent, NamePattern, Needs, PromptDeclaration, ResourceContent,
-    ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamTools,
-    UpstreamTransport,
+    ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamResources,
+    UpstreamTools, UpstreamTransport,
 };
 
 impl UpstreamDeclaration {
@@ -19,6 +19,7 @@ impl UpstreamDeclaration {
             name: _,
             transport,
             tools,
+            resources,
             trust_annotations,
             connect_timeout,
             timeout,
@@ -64,6 +65,13 @@ impl UpstreamDeclaration {
         put(&mut expanded, "exclude", patterns(exclude));
         put(&mut expanded, "prefix", json!(prefix));
         let overrides = overrides.iter().map(|(tool, own)| (tool.clone(), overridden(own)));
+        if let Some(UpstreamResources { include, exclude }) = resources {
+            let mut offered = Map::new();
+            put(&mut offered, "include", patterns(include));
+            put(&mut offered, "exclude", patterns(exclude));
+            // Offering all of them says something, too.
+            expanded.insert("resources".to_owned(), offered.into());
+        }
         put(&mut expanded, "override", Value::Object(overrides.collect()));
         put(&mut expanded, "trust_annotations", json!(trust_annotations));
         put(&mut expanded, "connect_timeout_seconds", json!(connect_timeout.as_secs_f64()));

@@ -71,6 +71,7 @@ fn read(
     let name = exposed_name(&fields, shared, findings);
     let mut scope = Scope::default();
     let mut transport = transport(&fields, &mut scope, findings);
+    let resources = upstream_tools::resources(&fields, shared, findings);
     let tools = upstream_tools::read(&fields, name.as_deref(), shared, findings);
     let limits =
         fields.node("limits").and_then(|node| Fields::read(node, &keys::UPSTREAM_LIMITS, findings));
@@ -92,6 +93,7 @@ fn read(
         name: name?,
         transport: transport?,
         tools,
+        resources,
         trust_annotations: fields.flag("trust_annotations").unwrap_or(false),
         connect_timeout,
         timeout,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use toolcrib_tool::{AnnotationOverrides, ToolName};
 
 use super::{Shared, keys};
-use crate::declaration::{NamePattern, ToolOverride, UpstreamTools};
+use crate::declaration::{NamePattern, ToolOverride, UpstreamResources, UpstreamTools};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, shortened};
@@ -37,6 +37,19 @@ pub(super) fn read(
     }
 }
 
+/// Reads `resources` of an upstream.
+pub(super) fn resources(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<UpstreamResources> {
+    let fields = Fields::read(fields.node("resources")?, &keys::UPSTREAM_RESOURCES, findings)?;
+    Some(UpstreamResources {
+        include: patterns(&fields, "include", shared, findings),
+        exclude: patterns(&fields, "exclude", shared, findings),
+    })
+}
+
 /// What the tools' names begin with.
 fn prefix(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<String> {
     let (node, prefix) = fields.node("prefix").zip(fields.text("prefix"))?;
@@ -65,7 +78,7 @@ fn prefix(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<String> {
 }
 
 /// Patterns of the server's names, with their places.
-pub(super) fn patterns(
+fn patterns(
     fields: &Fields<'_>,
     key: &str,
     shared: &Shared<'_>,

@@ -75,15 +75,16 @@ impl GivenLinks {
     }
 }
 
-/// Reads an address that the client was given by a tool in `turn`; `None` for other addresses.
+/// Reads an address that the client was given by a tool in `turn`, or that an upstream offers it; `None` for other
+/// addresses.
 pub(crate) async fn read<T: DeserializeOwned>(
     server: &McpServer,
     turn: &Turn,
     uri: &str,
 ) -> Option<Result<T, ErrorData>> {
     let linked = server.options().linked.as_ref()?;
-    let given = server.given_links().find(uri)?;
-    turn.describe(&given.tool)?;
+    let given = server.given_links().find(uri).filter(|given| turn.describe(&given.tool).is_some());
+    let given = given.or_else(|| offered(server, uri))?;
     Some(match linked.read(&given.upstream, uri).await {
         Ok(parts) => {
             let parts = parts.into_iter().map(|part| server.masked(part));
@@ -96,6 +97,13 @@ pub(crate) async fn read<T: DeserializeOwned>(
             Err(ErrorData::internal_error(why, None))
         }
     })
+}
+
+/// An address that an upstream offers to this client.
+fn offered(server: &McpServer, uri: &str) -> Option<GivenLink> {
+    let mut all = server.upstream_resources().into_iter();
+    let (upstream, _) = all.find(|(_, one)| one.address.as_str() == uri)?;
+    Some(GivenLink { uri: uri.to_owned(), tool: String::new(), upstream, since: Instant::now() })
 }
 
 fn contents(given: &GivenLink, part: Content) -> Value {

@@ -1,6 +1,7 @@
 //! Other MCP servers as sources of tools and of the resources that their tools link to.
 
 mod connection;
+mod resources;
 mod review;
 mod set;
 mod settings;

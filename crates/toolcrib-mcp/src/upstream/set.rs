@@ -17,9 +17,11 @@ use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
 
+use super::resources;
 use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
+use crate::catalog::Resource;
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::supervisor::{Supervisor, SupervisorState};
 use crate::upstream::review::confidential::Confidential;
@@ -297,6 +299,23 @@ impl Upstreams {
 impl Inner {
     fn table(&self) -> MutexGuard<'_, UpstreamTable> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The resources that upstreams offer, each with the name of its upstream, sorted by address. Of two with
+    /// one address the first upstream by name has it.
+    pub(super) fn resources(&self) -> Vec<(String, Resource)> {
+        let mask = self.executor.mask();
+        let mut all = BTreeMap::new();
+        for (name, kept) in &self.table().kept {
+            let Some(filter) = &kept.upstream.resources else { continue };
+            let listed = kept.shared.resources.lock().unwrap_or_else(PoisonError::into_inner);
+            for resource in listed.iter().filter(|one| filter.takes(&one.uri)) {
+                if let Some(shown) = resources::shown(name, resource, &mask) {
+                    all.entry(resource.uri.clone()).or_insert_with(|| (name.clone(), shown));
+                }
+            }
+        }
+        all.into_values().collect()
     }
 
     /// The link to the upstream of that name, if there is one.

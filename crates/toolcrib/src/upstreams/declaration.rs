@@ -43,6 +43,9 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
         .tags(declaration.tags.clone())
         .origin(declaration.origin.clone());
     upstream = with_tools(upstream, &declaration.tools);
+    if let Some(resources) = &declaration.resources {
+        upstream = upstream.resources(patterns(&resources.include), patterns(&resources.exclude));
+    }
     if let Some(limit) = declaration.timeout {
         upstream = upstream.timeout(limit);
     }

@@ -12,6 +12,6 @@ mod served_files;
 mod stations;
 mod stopping;
 mod two_servers;
+mod upstream_homes;
 mod upstream_revisions;
-pub(crate) mod upstream_homes;
-mod upstreams;
+pub(crate) mod upstreams;

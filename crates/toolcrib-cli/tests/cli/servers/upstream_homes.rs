@@ -13,19 +13,16 @@ cache="$HOME/.cache/$(basename "$0")"
 if [ ! -x "$cache/server" ]; then
     mkdir -p "$cache"
     cat > "$cache/server" <<'SERVER'
-#!/usr/bin/env python3
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    method, result = message["method"], {}
-    if method == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "fetched", "version": "1"}}
-    elif method == "tools/list":
-        result = {"tools": [{"name": "now", "description": "Do it.", "inputSchema": {"type": "object"}}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+#!/bin/sh
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id": *\([0-9][0-9]*\).*/\1/p')
+    case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fetched","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"now","description":"Do it.","inputSchema":{"type":"object"}}]}' ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
 SERVER
     chmod +x "$cache/server"
     echo fetched >> "$HOME/downloads"

@@ -15,7 +15,7 @@ pub(super) use self::offering::{
     ASSISTANT, ICON, OFFERED_RESOURCE, PROMPT, PROMPT_ARGUMENT, PROMPT_MESSAGE,
 };
 pub(super) use self::upstream::{
-    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_TOOLS,
+    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_RESOURCES, UPSTREAM_TOOLS,
 };
 use crate::declaration::SandboxProfile;
 use crate::fields::Expected::{
@@ -398,6 +398,7 @@ mod tests {
             &SANDBOX,
             &UPSTREAM_AUTH,
             &UPSTREAM_OVERRIDE,
+            &UPSTREAM_RESOURCES,
             &UPSTREAM_TOOLS,
             &UPSTREAM_LIMITS,
             &ANNOTATIONS,

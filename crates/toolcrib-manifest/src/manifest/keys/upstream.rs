@@ -21,6 +21,7 @@ pub(in crate::manifest) const UPSTREAM: Keys = Keys {
         optional("headers", TextMapping),
         optional("allow_private", Texts),
         optional("tools", MappingLike("{include: [\"get_*\"]}")),
+        optional("resources", MappingLike("{include: [\"docs://*\"]}")),
         optional("trust_annotations", Bool),
         optional("connect_timeout", Duration),
         optional("limits", Mapping),
@@ -74,6 +75,12 @@ pub(in crate::manifest) const UPSTREAM_TOOLS: Keys = Keys {
         ("rename", "write `override: {get_issue: {name: issue}}`"),
     ],
 };
+
+/// Which of an upstream's resources are offered.
+pub(in crate::manifest) const UPSTREAM_RESOURCES: Keys = super::table(
+    "`resources` of an upstream",
+    &[optional("include", Texts), optional("exclude", Texts)],
+);
 
 /// What replaces the server's words about one tool.
 pub(in crate::manifest) const UPSTREAM_OVERRIDE: Keys = Keys {

@@ -322,6 +322,10 @@ impl ClientHandler for SessionClient {
         }
     }
 
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rmcp::model::Resource;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,6 +17,7 @@ use super::backoff::Backoff;
 use super::failure::Failure;
 use super::link::Link;
 use crate::upstream::connection::Connection;
+use crate::upstream::resources;
 use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::settings::Upstream;
@@ -43,6 +45,8 @@ pub(crate) struct SupervisorState {
     pub(crate) counts: Mutex<(usize, usize)>,
     /// How many of its tools are left out.
     pub(crate) left_out: AtomicUsize,
+    /// The resources as the server lists them, whatever of them is offered.
+    pub(crate) resources: Mutex<Vec<Resource>>,
     /// Filters and overrides that match nothing.
     pub(crate) unmatched: Mutex<Vec<Unmatched>>,
     /// The changed definitions that somebody could accept.
@@ -59,6 +63,7 @@ impl Default for SupervisorState {
             state: watch::Sender::new(UpstreamState::Connecting),
             counts: Mutex::default(),
             left_out: AtomicUsize::new(0),
+            resources: Mutex::default(),
             unmatched: Mutex::default(),
             unaccepted: Mutex::default(),
             offered: Mutex::default(),
@@ -161,6 +166,7 @@ impl Supervisor {
                 return Err(Failure { detail: ended.detail.or(failure.detail), ..failure });
             }
         }
+        self.list_resources(&connection).await;
         self.link.up(Arc::clone(&connection.live));
         self.publish();
         tracing::info!(
@@ -224,6 +230,7 @@ impl Supervisor {
                 Ok(()) = self.declared.changed() => {
                     self.apply_declaration().await;
                     self.publish();
+                    self.list_resources(&connection).await;
                 }
                 () = sleep(ACCEPTANCE_POLL), if self.publisher.has_changed_tools() => {
                     self.look_again().await;
@@ -243,6 +250,7 @@ impl Supervisor {
             Ok(tools) => {
                 self.take(tools).await;
                 self.publish();
+                self.list_resources(connection).await;
                 None
             }
             Err(ListingError::Refused(failure)) => {
@@ -255,6 +263,15 @@ impl Supervisor {
             }
             Err(ListingError::Silent(failure)) => Some(failure),
         }
+    }
+
+    /// Lists the resources, if some are offered.
+    async fn list_resources(&self, connection: &Connection) {
+        let listed = match &self.upstream.resources {
+            Some(_) => resources::list(&connection.live.peer, self.upstream.connect_timeout).await,
+            None => Vec::new(),
+        };
+        *self.shared.resources.lock().unwrap_or_else(PoisonError::into_inner) = listed;
     }
 
     /// Takes over a list of tools and logs how many are left out.

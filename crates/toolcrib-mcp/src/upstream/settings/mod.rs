@@ -15,7 +15,7 @@ use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use crate::upstream::connection::backoff::Backoff;
 use crate::upstream::connection::http::HttpServer;
-use selection::{NamePattern, Selection, ToolOverride};
+use selection::{Filter, NamePattern, Selection, ToolOverride};
 
 /// How many bytes of a program's standard error are kept: its last lines, for the operator.
 const STDERR_KEPT: usize = 16 * 1024;
@@ -39,6 +39,7 @@ pub struct Upstream {
     pub(crate) transport: Transport,
     pub(crate) missing: Option<String>,
     pub(crate) tools: Selection,
+    pub(crate) resources: Option<Filter>,
     pub(crate) trust_annotations: bool,
     pub(crate) connect_timeout: Duration,
     pub(crate) timeout: Option<Duration>,
@@ -76,6 +77,7 @@ impl Upstream {
             transport,
             missing: None,
             tools: Selection::default(),
+            resources: None,
             trust_annotations: false,
             connect_timeout: Duration::from_secs(30),
             timeout: None,
@@ -125,6 +127,20 @@ impl Upstream {
     #[must_use]
     pub fn exclude<P: Into<NamePattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.tools.filter.exclude.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Offers its resources whose addresses match `include`, or all if that is empty, without those that match
+    /// `exclude`. Default: none.
+    #[must_use]
+    pub fn resources<I: Into<NamePattern>, E: Into<NamePattern>>(
+        mut self,
+        include: impl IntoIterator<Item = I>,
+        exclude: impl IntoIterator<Item = E>,
+    ) -> Self {
+        let include = include.into_iter().map(Into::into).collect();
+        let exclude = exclude.into_iter().map(Into::into).collect();
+        self.resources = Some(Filter { include, exclude });
         self
     }
 
@@ -406,7 +422,9 @@ impl StdioServer {
     /// Why it must not be started now, if there is a reason.
     pub(crate) fn refusal(&self) -> Option<String> {
         let check = self.check.as_ref();
-        self.exposed().or_else(|| self.make_home().err()).or_else(|| Some(format!("it {}", (check?.check)().err()?)))
+        self.exposed()
+            .or_else(|| self.make_home().err())
+            .or_else(|| Some(format!("it {}", (check?.check)().err()?)))
     }
 
     /// Creates the folder that is its HOME, for its owner alone.

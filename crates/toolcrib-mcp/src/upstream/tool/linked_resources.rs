@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use toolcrib_tool::Content;
 
 use super::result::file;
+use crate::catalog::Resource;
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::set::Inner;
@@ -41,6 +42,11 @@ pub(crate) enum UnreadResource {
 impl LinkedResources {
     pub(in crate::upstream) fn of(upstreams: &Arc<Inner>) -> Self {
         Self(Arc::downgrade(upstreams))
+    }
+
+    /// The resources that upstreams offer, each with the name of its upstream, sorted by address.
+    pub(crate) fn offered(&self) -> Vec<(String, Resource)> {
+        self.0.upgrade().map(|upstreams| upstreams.resources()).unwrap_or_default()
     }
 
     /// Reads the contents at an upstream's address: texts, each marked as the upstream's, and

@@ -105,3 +105,52 @@ async fn who_may_not_call_a_tool_any_more_follows_none_of_its_links() {
     assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
     upstreams.shutdown().await;
 }
+
+#[tokio::test]
+async fn resources_that_the_operator_offers_are_listed_and_read_and_no_others() {
+    let scripted = Scripted::new(&["get"]);
+    let resource =
+        |uri: &str| json!({"uri": uri, "name": "n", "description": "has hunter2-secret"});
+    scripted.says(&json!({
+        "tools": [],
+        "capabilities": {"resources": {}},
+        "resources": [
+            resource("note://1"), resource("note://2"), resource("long://5"), resource("priv://1"),
+            resource("note://{day}"), resource("note://hunter2-secret"),
+        ],
+    }));
+    let offered = scripted.upstream("notes").resources(["note://*", "long://*"], ["note://2"]);
+    let (server, upstreams) = served([offered]).await;
+    let (mut wire, _) = Wire::initialized(server.clone()).await;
+    let listed = wire.request_past_notices("resources/list", json!({})).await;
+    let listed = listed["result"]["resources"].as_array().unwrap().clone();
+    let uris: Vec<_> = listed.iter().map(|one| one["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris, ["long://5", "note://1"], "nothing with a secret, and no template");
+    assert_eq!(listed[1]["description"], "From the MCP server `notes`: has [masked]");
+
+    let answer = read(&mut wire, "note://1").await;
+    let contents = &answer["result"]["contents"][0];
+    assert_eq!(contents["_meta"], json!({"toolcrib/untrusted": "notes"}), "{answer}");
+    assert!(
+        contents["text"].as_str().unwrap().contains("has note://1 and [masked]\n[end "),
+        "{answer}"
+    );
+    let long = read(&mut wire, "long://5").await;
+    assert!(long["error"]["message"].as_str().unwrap().contains("longer than"), "{long}");
+    for other in ["note://2", "priv://1", "note://7"] {
+        assert_eq!(read(&mut wire, other).await["error"]["code"], -32002, "{other}");
+    }
+
+    // A client within a toolset gets what that names.
+    let toolset = Toolset::new().exclude(ToolFilter::new().name("x"));
+    let (mut narrow, _) =
+        Wire::initialized(server.for_client(TurnOptions::default().toolset(toolset))).await;
+    let none = narrow.request_past_notices("resources/list", json!({})).await;
+    assert_eq!(none["result"]["resources"], json!([]), "{none}");
+    assert_eq!(read(&mut narrow, "note://1").await["error"]["code"], -32002);
+
+    // Without `resources` in its manifest a server offers none.
+    upstreams.set([scripted.upstream("notes")]).await;
+    assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
+    upstreams.shutdown().await;
+}

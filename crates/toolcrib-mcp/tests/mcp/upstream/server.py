@@ -124,7 +124,7 @@ def main():
                 continue
             send(id=request, result={
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {"tools": {"listChanged": True}, **said.get("capabilities", {})},
                 "serverInfo": {"name": "scripted", "version": "1"},
             })
         elif method == "tools/list":
@@ -137,6 +137,8 @@ def main():
             send(id=request, result={"tools": pages[at], **more})
         elif method == "tools/call":
             call(request, params["name"], params.get("arguments"), params.get("_meta") or {})
+        elif method == "resources/list":
+            send(id=request, result={"resources": script()["resources"]})
         elif method == "resources/read":
             read(request, params["uri"])
         elif method == "ping":

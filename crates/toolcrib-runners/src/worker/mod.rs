@@ -36,8 +36,8 @@ use toolcrib_tool::visible;
 ///
 /// The program starts with the first call, in its own session. It is ended, with everything it started, when it has
 /// been idle, has answered its maximum of calls, misbehaves, or the tool is [closed](Tool::close). When a worker ends,
-/// its calls fail with the reason, and the next call starts another. After a worker that ended before it answered
-/// anything, the next start waits for 100 ms, doubled each further time, up to 30 s.
+/// its calls fail with the reason, and the next call starts another. After a worker that ended before it wrote a
+/// valid line, the next start waits for 100 ms, doubled each further time, up to 30 s.
 ///
 /// Panics outside a tokio runtime with I/O and time enabled.
 #[derive(Debug)]

@@ -51,7 +51,8 @@ pub(super) struct RunningWorker {
     input: tokio::sync::Mutex<KeptInput>,
     output: tokio::sync::Mutex<OutputLines>,
     waiting: Mutex<PendingCalls>,
-    answered: AtomicU64,
+    /// The number of lines that reached their calls.
+    delivered: AtomicU64,
     /// The number of reports that belonged to no waiting call.
     strays: AtomicU64,
     /// The program, for the log.
@@ -93,7 +94,7 @@ impl fmt::Debug for RunningWorker {
         f.debug_struct("RunningWorker")
             .field("process", &self.process)
             .field("waiting", &self.waiting)
-            .field("answered", &self.answered)
+            .field("delivered", &self.delivered)
             .finish_non_exhaustive()
     }
 }
@@ -113,7 +114,7 @@ impl RunningWorker {
             input: tokio::sync::Mutex::new(kept.input),
             output: tokio::sync::Mutex::new(OutputLines::new(kept.output, line_bytes)),
             waiting: Mutex::default(),
-            answered: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
             watcher: Mutex::default(),
             masks,
         }
@@ -148,9 +149,9 @@ impl RunningWorker {
         self.waiting().last_answer
     }
 
-    /// How many answers it has given.
-    pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
+    /// How many lines reached their calls: answers, and reports before them.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered.load(Ordering::Relaxed)
     }
 
     /// Why it has ended, once that is known.
@@ -229,7 +230,7 @@ impl RunningWorker {
                     drop(waiting);
                     match call {
                         Some(call) => {
-                            self.answered.fetch_add(1, Ordering::Relaxed);
+                            self.delivered.fetch_add(1, Ordering::Relaxed);
                             let _ = call.answer.send(Ok(reply));
                         }
                         None => self.end(format!("answered call {id}, which is not waiting")),
@@ -261,6 +262,7 @@ impl RunningWorker {
             }
             return;
         };
+        self.delivered.fetch_add(1, Ordering::Relaxed);
         let Some(tap) = call.tap.clone() else { return };
         drop(waiting);
         if let Some(chunk) = report.chunk {

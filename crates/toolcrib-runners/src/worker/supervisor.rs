@@ -46,7 +46,7 @@ pub(super) struct WorkerSupervisor {
 #[derive(Debug, Default)]
 struct SupervisorState {
     current: Option<CurrentWorker>,
-    /// Consecutive starts without an answered call.
+    /// Consecutive starts of workers that wrote no valid line.
     failures: u32,
     /// No start is tried before this time.
     not_before: Option<Instant>,
@@ -253,10 +253,10 @@ impl WorkerSupervisor {
 }
 
 impl SupervisorState {
-    /// Forgets a worker that has ended. If it has answered a call, another may start at once.
+    /// Forgets a worker that has ended. If it has written a line for a call, another may start at once.
     fn clear_exited(&mut self) {
         let Some(CurrentWorker { live, .. }) = self.current.take() else { return };
-        if live.answered() > 0 {
+        if live.delivered() > 0 {
             self.failures = 0;
             self.not_before = None;
             return;

@@ -19,6 +19,15 @@ tools:
     description: Work, and say how far it is. Read-only.
     annotations: {read_only: true}
     run: {worker: [python3, worker.py], env: {KEY: "${secret.key}"}}
+  - name: careful
+    description: Work after somebody has agreed.
+    approval: always
+    run: {worker: [python3, worker.py], env: {KEY: "${secret.key}"}}
+  - name: endless
+    description: Report progress, again and again. Read-only.
+    annotations: {read_only: true}
+    limits: {concurrent: 2}
+    run: {worker: [python3, worker.py], env: {KEY: "${secret.key}"}}
   - name: ask
     description: Greet whoever says who it is. Read-only.
     annotations: {read_only: true}
@@ -38,7 +47,11 @@ for line in sys.stdin:
     id = call.get("id")
     if "cancel" in call:
         say(call["cancel"], error="given up")
-    elif call["tool"] == "work":
+    elif call["tool"] == "endless":
+        for n in range(10_000):
+            say(id, progress=n, message=f"step {n} of {os.getpid()}")
+            time.sleep(0.02)
+    elif call["tool"] in ("work", "careful"):
         say(id, progress=1, total=4, message=f"begun with {key}")
         say(id, chunk="one ")
         time.sleep(0.2)
@@ -106,6 +119,90 @@ fn an_mcp_client_gets_progress_chunks_and_a_picture() {
         assert!(text.contains("[masked] end") && !text.contains("hunter2"), "{texts:?}");
         assert!(!text.contains("too late"), "{texts:?}");
     }
+}
+
+/// A call of a tool by a client that wants to hear of its progress.
+fn watched(id: u64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+        "name": tool, "arguments": {}, "_meta": {"progressToken": id},
+    }})
+}
+
+#[test]
+fn a_cancelled_call_reports_nothing_more_and_others_are_answered() {
+    let crib = crib();
+    let mut server = mcp(&crib, &json!({}));
+    server.send(&watched(3, "endless"));
+    assert_eq!(server.receive()["params"]["progressToken"], 3);
+    let cancelled = json!({"requestId": 3, "reason": "enough"});
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    server.send(&json!({"jsonrpc": "2.0", "id": 4, "method": "ping"}));
+    while server.receive()["id"] != 4 {}
+    server.send(&watched(5, "work"));
+    loop {
+        let message = server.receive();
+        if message["id"] == 5 {
+            assert_eq!(message["result"]["content"][0]["text"], "one two [masked] end");
+            break;
+        }
+        assert_eq!(message["params"]["progressToken"], 5, "{message}");
+    }
+    // Its worker did not answer the cancellation, so another one takes its place.
+    server.send(&watched(6, "endless"));
+    let message = server.receive();
+    assert_eq!(message["params"]["progressToken"], 6, "{message}");
+}
+
+#[test]
+fn a_call_that_was_approved_reports_its_progress() {
+    let crib = crib();
+    crib.config(
+        "state: {dir: state}\nsecrets: {key: {env: KEY}}\nmcp: {stdio: {rights: [call, approve]}}\n",
+    );
+    let mut server = mcp(&crib, &json!({"elicitation": {}}));
+    server.send(&watched(3, "careful"));
+    let asked = server.receive();
+    assert_eq!(asked["method"], "elicitation/create", "nothing is reported before: {asked}");
+    server.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {
+        "action": "accept", "content": {"approve": true},
+    }}));
+    let mut text = String::new();
+    loop {
+        let message = server.receive();
+        if message["id"] == 3 {
+            assert_eq!(message["result"]["content"][0]["text"], "one two [masked] end");
+            break;
+        }
+        text.push_str(message["params"]["message"].as_str().unwrap_or_default());
+    }
+    assert!(text.contains("begun with [masked]") && text.contains("[masked] end"), "{text}");
+}
+
+#[test]
+fn a_call_whose_worker_is_killed_fails_and_the_next_call_has_another() {
+    let crib = crib();
+    // Its process id is the same inside and outside.
+    crib.write("tools.yaml", &TOOLS.replace("limits: {concurrent: 2}", "sandbox: {profile: trusted}"));
+    crib.config(
+        "state: {dir: state}\nsecrets: {key: {env: KEY}}\nmanifests: {trusted: [tools.d/tools.yaml]}\n",
+    );
+    let mut server = mcp(&crib, &json!({}));
+    server.send(&watched(2, "endless"));
+    let message = server.receive()["params"]["message"].as_str().expect("a message").to_owned();
+    let worker = message.rsplit(' ').next().expect("a process id").to_owned();
+    assert_cmd::Command::new("kill").args(["-s", "KILL", &worker]).assert().success();
+    let failed = loop {
+        let message = server.receive();
+        if message["id"] == 2 {
+            break message;
+        }
+    };
+    assert!(failed.to_string().contains("the worker was ended by SIGKILL"), "{failed}");
+    // It has shown that it can start, so there is no pause.
+    server.send(&watched(3, "endless"));
+    let again = server.receive();
+    let again = again["params"]["message"].as_str().expect("a message").to_owned();
+    assert!(again.starts_with("step ") && !again.ends_with(&worker), "{again}");
 }
 
 #[test]

@@ -67,29 +67,33 @@ fn read_part(kind: &str, members: Map<String, Value>) -> Result<Content, String>
 /// A part as it may be shown. Bytes that are no text stay as they are.
 pub(super) fn shown(part: Content, redaction: &Redaction) -> Content {
     let text = |text: String| visible(&redaction.text(text)).into_owned();
-    let line = |name: String| text(name).replace(['\n', '\r', '\t'], " ");
+    let one_line = |name: String| text(name).replace(['\n', '\r', '\t'], " ");
     match part {
         Content::Text(content) => Content::Text(text(content)),
         Content::TextFile { uri, text: content, mime_type } => Content::TextFile {
-            uri: line(uri),
+            uri: one_line(uri),
             text: text(content),
-            mime_type: mime_type.map(line),
+            mime_type: mime_type.map(one_line),
         },
         Content::Blob { uri, data, mime_type } => {
             let data = match String::from_utf8(data) {
                 Ok(content) => redaction.text(content).into_bytes(),
                 Err(binary) => binary.into_bytes(),
             };
-            Content::Blob { uri: line(uri), data, mime_type: line(mime_type) }
+            Content::Blob { uri: one_line(uri), data, mime_type: one_line(mime_type) }
         }
-        Content::Image { data, mime_type } => Content::Image { data, mime_type: line(mime_type) },
-        Content::Audio { data, mime_type } => Content::Audio { data, mime_type: line(mime_type) },
+        Content::Image { data, mime_type } => {
+            Content::Image { data, mime_type: one_line(mime_type) }
+        }
+        Content::Audio { data, mime_type } => {
+            Content::Audio { data, mime_type: one_line(mime_type) }
+        }
         Content::Link(mut link) => {
-            link.uri = line(link.uri);
-            link.name = line(link.name);
-            link.title = link.title.map(line);
+            link.uri = one_line(link.uri);
+            link.name = one_line(link.name);
+            link.title = link.title.map(one_line);
             link.description = link.description.map(text);
-            link.mime_type = link.mime_type.map(line);
+            link.mime_type = link.mime_type.map(one_line);
             Content::Link(link)
         }
         other => other,

@@ -100,9 +100,9 @@ impl WorkerRunner {
         let tool = self.declaration.definition.name();
         let answered = Answered::of(cx);
         let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx), answered);
-        let live = LiveOutput::of_worker(cx, redaction);
-        if let Some(live) = &live {
-            exchange.watch(live.worker_tap());
+        let live_output = LiveOutput::of_worker(cx, redaction);
+        if let Some(shown) = &live_output {
+            exchange.watch(shown.worker_tap());
         }
         let ended = async {
             tokio::select! {
@@ -111,8 +111,8 @@ impl WorkerRunner {
                 () = cx.cancelled() => None,
             }
         };
-        let answer = match live {
-            Some(live) => live.run_and_show(cx, ended).await,
+        let answer = match live_output {
+            Some(shown) => shown.run_and_show(cx, ended).await,
             None => ended.await,
         };
         match answer {

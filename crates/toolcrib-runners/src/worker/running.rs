@@ -383,7 +383,7 @@ impl Exchange {
             SendProgress::All => return Some((Arc::clone(&self.live), self.id, receiver)),
             // Half a line would corrupt the next one.
             SendProgress::Part => {
-                self.live.end("was ended: it did not read a call in time".to_owned())
+                self.live.end("was ended: it did not read a call in time".to_owned());
             }
             SendProgress::Nothing => {
                 self.live.waiting().calls.remove(&self.id);

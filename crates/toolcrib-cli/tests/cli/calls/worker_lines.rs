@@ -135,7 +135,8 @@ fn a_cancelled_call_reports_nothing_more_and_others_are_answered() {
     server.send(&watched(3, "endless"));
     assert_eq!(server.receive()["params"]["progressToken"], 3);
     let cancelled = json!({"requestId": 3, "reason": "enough"});
-    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    server
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
     server.send(&json!({"jsonrpc": "2.0", "id": 4, "method": "ping"}));
     while server.receive()["id"] != 4 {}
     server.send(&watched(5, "work"));
@@ -182,7 +183,10 @@ fn a_call_that_was_approved_reports_its_progress() {
 fn a_call_whose_worker_is_killed_fails_and_the_next_call_has_another() {
     let crib = crib();
     // Its process id is the same inside and outside.
-    crib.write("tools.yaml", &TOOLS.replace("limits: {concurrent: 2}", "sandbox: {profile: trusted}"));
+    crib.write(
+        "tools.yaml",
+        &TOOLS.replace("limits: {concurrent: 2}", "sandbox: {profile: trusted}"),
+    );
     crib.config(
         "state: {dir: state}\nsecrets: {key: {env: KEY}}\nmanifests: {trusted: [tools.d/tools.yaml]}\n",
     );

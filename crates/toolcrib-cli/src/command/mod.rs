@@ -7,6 +7,7 @@ pub(crate) mod tools;
 
 use crate::command::manifests::accept;
 use crate::command::manifests::check;
+use crate::command::manifests::enable;
 use crate::command::manifests::lock;
 use crate::command::manifests::new;
 use crate::command::manifests::schema;
@@ -81,6 +82,10 @@ pub(crate) enum Command {
     Check(check::CheckOptions),
     /// Create a manifest for a new tool, with comments and tests
     New(new::NewOptions),
+    /// Load a manifest of the catalogue, or list the catalogue
+    Enable(enable::EnableOptions),
+    /// No longer load a manifest of the catalogue
+    Disable(enable::DisableOptions),
     /// Run the tests in manifests
     Test(test::TestCommand),
     /// Record the current tools in the lock file, or show what changed since they were recorded
@@ -191,6 +196,8 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
         Command::New(own) => new::run(options, own),
+        Command::Enable(own) => enable::run(options, own),
+        Command::Disable(own) => enable::disable(options, own),
         Command::Test(own) => test::run(options, own),
         Command::Lock(own) => lock::run(options, own),
         Command::Accept(own) => accept::run(options, own),

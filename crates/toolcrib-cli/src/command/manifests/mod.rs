@@ -1,7 +1,8 @@
-//! Commands about manifests: `check`, `new`, `test`, `lock`, `accept`, `trust`, `schema`.
+//! Commands about manifests: `check`, `new`, `enable`, `disable`, `test`, `lock`, `accept`, `trust`, `schema`.
 
 pub(crate) mod accept;
 pub(crate) mod check;
+pub(crate) mod enable;
 pub(crate) mod lock;
 pub(crate) mod new;
 pub(crate) mod schema;

@@ -1,6 +1,7 @@
 //! Manifests and the lock: checked, listed, accepted, tested.
 
 pub(crate) mod checks;
+mod enabled;
 mod listed;
 mod lock;
 mod lock_files;

@@ -21,7 +21,7 @@ fn catalogues(started: &Started) -> impl Iterator<Item = (PathBuf, usize)> {
 pub(super) fn lines(started: &Started) -> impl Iterator<Item = String> {
     catalogues(started).map(|(folder, tools)| {
         format!(
-            "{FAINT}{} in {}: copy a file into the folder above to load it{FAINT:#}",
+            "{FAINT}{} in {}: `toolcrib enable` lists and loads them{FAINT:#}",
             count(tools, "more tool"),
             folder.display()
         )

@@ -88,6 +88,10 @@ impl CanonicalWriter<'_> {
                 let members = value.members().map(|(key, value)| (key.key_text(), value));
                 self.object(members.collect(), Self::cursor);
             }
+            // An integer whose last digit is significant is spelled the same either way.
+            Kind::Unsigned | Kind::Negative if !value.source().ends_with('0') => {
+                self.out.push_str(value.source());
+            }
             _ => self.number(value.source()),
         }
     }
@@ -126,7 +130,8 @@ impl CanonicalWriter<'_> {
 
     fn string(&mut self, text: &str) {
         let must_be_escaped = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
-        if text.bytes().any(must_be_escaped) {
+        // The whole text is looked at, without a branch for each byte.
+        if text.bytes().fold(false, |found, byte| found | must_be_escaped(byte)) {
             self.out.push_str(&Value::from(text).to_string());
         } else {
             self.out.push('"');

@@ -121,6 +121,7 @@ mod tests {
             rule: "policy.rules[0]".to_owned(),
             reason: "a rule of the host asks for approval of this call".to_owned(),
             expires_at: Timestamp::NEVER,
+            obstacle: None,
         }
     }
 

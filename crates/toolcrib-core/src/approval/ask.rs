@@ -66,6 +66,7 @@ mod tests {
             reason: "because".to_owned(),
             created_at: Timestamp::from_unix_millis(0),
             expires_at: Timestamp::NEVER,
+            obstacle: None,
         }
     }
 

@@ -288,10 +288,29 @@ impl Approvals {
         resolved.waited_for_approval() && tenant && state.reaches(resolved.tool())
     }
 
+    /// Why the call would be refused even if it were approved now.
+    fn obstacle(&self, suspension: &Suspension) -> Option<String> {
+        let state = &self.turn.state;
+        if let Err(reason) = state.caller_now(suspension) {
+            return Some(reason);
+        }
+        let snapshot = state.shared.registry.snapshot();
+        let Some(slot) = snapshot.slot(suspension.tool()) else {
+            return Some("the tool is gone".to_owned());
+        };
+        if let Some(reason) = slot.entry.unavailable_reason() {
+            return Some(format!("the tool is unavailable: {reason}"));
+        }
+        (slot.fingerprint() != suspension.definition_hash())
+            .then(|| "the tool changed since the call was made".to_owned())
+    }
+
     fn request(&self, suspension: &Suspension) -> Option<ApprovalRequest> {
         let definition = self.turn.describe(suspension.tool()).map(Arc::clone);
         let mask = self.turn.state.shared.mask.load();
         let mut request = ApprovalRequest::of(suspension, definition)?;
+        let obstacle = self.obstacle(suspension);
+        request.obstacle = obstacle.map(|reason| mask.text(&reason).into_owned());
         // The caller chose both texts, and another person sees them.
         request.call_id = CallId::new(mask.text(request.call_id.as_str()).into_owned());
         request.session = request.session.map(|session| mask.text(&session).into());

@@ -40,6 +40,9 @@ pub struct ApprovalRequest {
     pub created_at: Timestamp,
     /// When the question expires, which denies the call.
     pub expires_at: Timestamp,
+    /// Why the call would be refused even if it were approved now: its tool is gone, unavailable or changed,
+    /// or its client may no longer make it.
+    pub obstacle: Option<String>,
 }
 
 /// What an approver sees of a call: secrets and sensitive values are masked.
@@ -106,6 +109,7 @@ impl ApprovalRequest {
             reason: reason.clone(),
             created_at: suspension.created_at(),
             expires_at: suspension.expires_at(),
+            obstacle: None,
         })
     }
 
@@ -138,6 +142,9 @@ impl ApprovalRequest {
         if !asker.is_empty() {
             add("asked by", asker.join(", "));
         }
+        if let Some(obstacle) = &self.obstacle {
+            add("refused even if approved", line(obstacle));
+        }
         text
     }
 
@@ -149,8 +156,8 @@ impl ApprovalRequest {
     }
 
     /// The question as JSON: `digest`, `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`,
-    /// `called_by`, `rule`, `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970), and
-    /// `text`.
+    /// `called_by`, `rule`, `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970),
+    /// `obstacle`, and `text`.
     pub fn to_value(&self) -> Value {
         json!({
             "digest": self.digest().to_string(),
@@ -171,6 +178,7 @@ impl ApprovalRequest {
             "session": self.session.as_deref(),
             "created_at": self.created_at.unix_millis(),
             "expires_at": self.expires_at.unix_millis(),
+            "obstacle": self.obstacle,
             "text": self.text(),
         })
     }

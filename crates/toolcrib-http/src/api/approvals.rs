@@ -63,6 +63,9 @@ pub(crate) struct ApprovalBody {
     created_at: String,
     /// When the wait ends; RFC 3339. The call is then denied.
     expires_at: String,
+    /// Why the call would be refused even if it were approved now: its tool is gone, unavailable or
+    /// changed, or its client may no longer make it. Null where nothing stands in the way.
+    obstacle: Option<String>,
     /// All of this as text for a person, one line per item.
     text: String,
 }
@@ -217,6 +220,7 @@ impl From<ApprovalRequest> for ApprovalBody {
             session: request.session.map(|session| session.as_ref().to_owned()),
             created_at: time(request.created_at),
             expires_at: time(request.expires_at),
+            obstacle: request.obstacle,
             text,
         }
     }

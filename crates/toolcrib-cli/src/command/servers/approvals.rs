@@ -182,6 +182,13 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
                 shortened(&visible_json(&canonical_json(&call["arguments"]))),
             ]
         })))?;
+        for call in &waiting {
+            if let Some(obstacle) = call["obstacle"].as_str() {
+                let id: String = escaped(&call["id"]).chars().take(DECIDED_DIGITS).collect();
+                let obstacle = fully_visible(obstacle);
+                screen::note(format!("{id} would be refused even if it were approved: {obstacle}"));
+            }
+        }
         screen::note(format!(
             "{FAINT}decide with `toolcrib approvals approve ID` or `deny ID`; the first 12 characters of an id \
              are enough{FAINT:#}"

@@ -229,6 +229,27 @@ fn an_id_may_be_given_by_a_unique_beginning_and_an_ambiguous_one_lists_the_ids()
 }
 
 #[test]
+fn a_call_whose_tool_has_changed_is_marked() {
+    let (crib, http) = serve();
+    wait(&http, "a.txt");
+    let obstacle = || crib.run(&["approvals", "--json"]).json()["approvals"][0]["obstacle"].clone();
+    assert_eq!(obstacle(), Value::Null);
+    for (tools, says) in [
+        (TOOLS.replace("Remove a file.", "Remove any file."), "the tool changed"),
+        (TOOLS.replace("name: remove", "name: erase"), "the tool is gone"),
+    ] {
+        crib.write("remove.yaml", &tools);
+        let reload = crib.run(&["reload"]);
+        assert_eq!(reload.code, Some(0), "{reload:?}");
+        let told = obstacle();
+        assert!(told.as_str().is_some_and(|told| told.contains(says)), "{told}");
+        let listed = crib.run(&["approvals"]);
+        let told = format!("would be refused even if it were approved: {says}");
+        assert!(listed.stderr.contains(&told), "{listed:?}");
+    }
+}
+
+#[test]
 fn servers_with_a_shared_state_folder_list_a_call_once() {
     let (crib, http) = serve();
     let _second = Http::start(&crib, ADA);

@@ -271,6 +271,7 @@ impl<'a> PipelineRun<'a> {
             session: state.session.clone(),
             rule: by.to_string(),
             reason,
+            obstacle: None,
             expires_at: match state.shared.config.load().approval_timeout {
                 Some(timeout) => now.after(timeout),
                 None => crate::storage::clock::Timestamp::NEVER,

@@ -146,7 +146,7 @@ impl ServerHandler for Handler {
             let telling = async {
                 match listening {
                     Some(listening) => {
-                        changes.tell(&SessionListener { peer, listening }, followed).await
+                        changes.tell(&SessionListener { peer, listening }, followed).await;
                     }
                     None => changes.tell(&peer, followed).await,
                 }

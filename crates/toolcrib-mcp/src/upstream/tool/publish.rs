@@ -226,7 +226,7 @@ impl Publisher {
             match pinned {
                 Some(pinned) if *pinned == tool.fingerprint => *pin_mismatch = None,
                 Some(pinned) => {
-                    *pin_mismatch = Some(change_reason(name, *pinned, tool.fingerprint))
+                    *pin_mismatch = Some(change_reason(name, *pinned, tool.fingerprint));
                 }
                 None if tool.refused.is_some() => {}
                 None => {

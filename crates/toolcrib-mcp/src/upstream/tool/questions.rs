@@ -286,7 +286,7 @@ async fn end_of(events: Option<Subscription>, call: CallId, tool: String, owner:
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Declines the question of a call that nobody resumes. The server has a moment to end the call by itself.

@@ -1,17 +1,17 @@
-//! Programs that answer with their exit code: `grep` ends with 1 where nothing matches, which is a
-//! failed call unless `ok_exit` says otherwise.
+//! Programs that report a result in their exit code: `grep` exits with 1 if nothing matches, which
+//! is a failed call unless `ok_exit` says otherwise.
 
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
 use crate::manifest::{Started, started};
 
-/// Exit codes that are answers.
+/// An exit code that reports a result.
 struct Answer {
     programs: &'static [&'static str],
-    /// Arguments of which one must be there; with none, the program always answers this way.
+    /// Arguments of which one must be present; if empty, the program always behaves this way.
     arguments: &'static [&'static str],
     code: u8,
-    /// When the program ends with the code.
+    /// The condition for the code.
     when: &'static str,
 }
 
@@ -86,7 +86,7 @@ const ANSWERS: [Answer; 14] = [
     },
 ];
 
-/// Wrappers that end with the exit code of the program behind them.
+/// Wrappers that exit with the code of the wrapped program.
 const PASS_ON: [&str; 12] = [
     "env", "nice", "ionice", "nohup", "stdbuf", "timeout", "setsid", "sudo", "doas", "chrt",
     "taskset", "time",
@@ -121,7 +121,7 @@ fn answer(program: &Started) -> Option<&'static Answer> {
     })
 }
 
-/// Whether the author has thought of the code as one after which a call is tried again.
+/// Whether the code is in `retry_exit`, so that the author has considered it.
 fn is_retried(run: &Node, code: u8) -> bool {
     let codes = run.entry("retry_exit").map(|codes| codes.node.items()).unwrap_or_default();
     codes.iter().any(|item| {

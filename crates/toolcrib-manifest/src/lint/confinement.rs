@@ -1,5 +1,5 @@
-//! Programs that are known to need what their profile does not give them: the network, the home
-//! directory, the list of processes, or the machine's services.
+//! Programs that need something that their profile does not grant: the network, the home directory,
+//! the list of processes, or the machine's services.
 
 use super::shown;
 use crate::diagnostic::position::Span;
@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::manifest::{Started, started};
 
-/// Programs that do nothing without the network.
+/// Programs that always need the network.
 const NETWORK: [&str; 48] = [
     "curl",
     "wget",
@@ -59,7 +59,7 @@ const NETWORK: [&str; 48] = [
     "rclone",
 ];
 
-/// Arguments with which such programs only look at files, or at themselves.
+/// Arguments with which such programs do not use the network.
 const OFFLINE: [&str; 14] = [
     "template",
     "lint",
@@ -77,7 +77,7 @@ const OFFLINE: [&str; 14] = [
     "--client",
 ];
 
-/// Commands of programs that need the network for some of what they do.
+/// Commands that need the network, of programs that do not always need it.
 const NETWORK_COMMANDS: [(&str, &[&str]); 8] = [
     ("git", &["clone", "fetch", "pull", "push", "ls-remote"]),
     ("npm", &["install", "i", "ci", "view", "audit", "outdated", "exec"]),
@@ -89,8 +89,8 @@ const NETWORK_COMMANDS: [(&str, &[&str]); 8] = [
     ("gem", &["install", "search"]),
 ];
 
-/// Programs that find their settings below the home directory: the folder, and the variables and
-/// options that name another place.
+/// Programs with settings in the home directory: the folder, and the variables and options for
+/// another place.
 const HOME: [(&str, &str, &[&str]); 8] = [
     ("kubectl", "~/.kube", &["KUBECONFIG", "--kubeconfig", "--server", "-s"]),
     ("oc", "~/.kube", &["KUBECONFIG", "--kubeconfig", "--server", "-s"]),
@@ -111,7 +111,8 @@ const HOME: [(&str, &str, &[&str]); 8] = [
     ("doctl", "~/.config/doctl", &["DIGITALOCEAN_ACCESS_TOKEN", "--access-token", "-t"]),
 ];
 
-/// Programs that talk to the machine's services or want rights that no confined program has.
+/// Programs that talk to the machine's services or need privileges that confined programs do not
+/// have.
 const TRUSTED: [&str; 17] = [
     "sudo",
     "doas",
@@ -132,7 +133,7 @@ const TRUSTED: [&str; 17] = [
     "virsh",
 ];
 
-/// Programs that look at all processes, which they find in `/proc`.
+/// Programs that read information about all processes in `/proc`.
 const PROCESSES: [&str; 15] = [
     "ps", "pgrep", "pkill", "pidof", "killall", "pstree", "top", "htop", "atop", "btop", "lsof",
     "fuser", "vmstat", "pidstat", "iotop",
@@ -163,7 +164,7 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
             findings.add(found);
             continue;
         }
-        // All at once: whoever mends one should not meet the next afterwards.
+        // Report all of them at once.
         findings.add_all(needs_network(&program).filter(|_| profile != "workspace+net"));
         findings.add_all(needs_home(&program, &run.node));
         if !reads_processes && PROCESSES.contains(&program.name.as_str()) {
@@ -176,7 +177,7 @@ fn is_proc(path: &str) -> bool {
     path.trim_end_matches('/') == "/proc" || path.starts_with("/proc/")
 }
 
-/// The programs with which the commands of a shell's text begin, as far as they stand there plainly.
+/// The programs of the commands in a shell text, if they are literals.
 fn programs_of(text: &str) -> impl Iterator<Item = &str> {
     let before = ["!", "{", "do", "else", "if", "then", "while", "until", "exec", "time"];
     let mut quote = None;

@@ -1,12 +1,12 @@
-//! Descriptions: what models choose tools and arguments by.
+//! Descriptions, by which models choose tools and arguments.
 
 use super::{hidden, shown};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 
-/// Characters of a description that every provider shows to its models.
+/// The number of characters of a description that every provider shows to its models.
 const SHOWN_EVERYWHERE: usize = 1024;
-/// Fewer words than this cannot say what a tool does and when to use it.
+/// The minimum number of words that can say what a tool does and when to use it.
 const FEWEST_WORDS: usize = 3;
 
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
@@ -41,14 +41,14 @@ fn check_length(tool: &Node, findings: &mut Findings<'_>) {
     let text = text.trim();
     let name = tool.entry("name").and_then(|entry| entry.node.as_str()).unwrap_or_default();
     if text.is_empty() {
-        return; // Told as an error.
+        return; // Reported as an error.
     }
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.map(str::to_lowercase).collect()
     };
     let said = words(text);
-    // Scripts without spaces say much in one word.
+    // Texts in scripts without spaces have few words.
     let few = text.is_ascii() && said.len() < FEWEST_WORDS;
     let repeats = said == words(name);
     if few || repeats {

@@ -1,5 +1,5 @@
-//! Characters that a reader does not see, or that change how the text around them is shown: a model
-//! reads them, and the person who reviews the file does not.
+//! Invisible characters, and those that change how the text around them is shown: models read them,
+//! but people who review the file do not see them.
 
 use toolcrib_tool::hidden_characters;
 
@@ -7,15 +7,15 @@ use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Entry;
 
-/// Looks through a whole file, comments included.
+/// Checks a whole file, including comments.
 pub(super) fn check_text(findings: &mut Findings<'_>) {
     let text = findings.text;
-    // A byte that begins none of them is passed over without being decoded.
+    // Skip bytes that cannot begin such a character without decoding.
     if text.bytes().all(|byte| (byte >= b' ' || b"\n\r\t".contains(&byte)) && byte < 0x7f) {
         return;
     }
     let mut hidden = hidden_characters(text).peekable();
-    // A hidden sentence is one problem, told where it begins.
+    // A sequence of hidden characters is one problem, reported at its beginning.
     while let Some(first) = hidden.next() {
         let mut end = first.at + first.character.len_utf8();
         let span = first.at..end;
@@ -40,7 +40,7 @@ pub(super) fn check_text(findings: &mut Findings<'_>) {
     }
 }
 
-/// Looks for those that a value has by way of an escape.
+/// Checks a value for hidden characters that are written as escapes.
 pub(super) fn check_value(entry: &Entry, findings: &mut Findings<'_>) {
     let Some(text) = entry.node.as_str() else { return };
     let source = findings.text.get(entry.node.span.clone()).unwrap_or_default();

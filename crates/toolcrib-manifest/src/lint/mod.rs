@@ -1,5 +1,5 @@
-//! What `check` says beyond what keeps a file from loading: what is probably not meant, what could
-//! be better, and what others would make of it.
+//! Lints: warnings and hints of `check` in addition to errors: probable mistakes, possible
+//! improvements, and problems with providers.
 
 mod answers;
 mod confinement;
@@ -20,19 +20,20 @@ use crate::manifest::{Loaded, load_and, look, look_at_texts};
 
 pub use crate::lint::surroundings::Known;
 
-/// Something to be said of a tool by somebody who knows more than its file, such as what a model's
-/// provider makes of it.
+/// A remark about a tool from outside of this crate, for example about its treatment by a model's
+/// provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// How bad it is. An error is taken for a warning: what is said here keeps no file from loading.
+    /// Its severity. Errors count as warnings, because remarks do not keep a file from being
+    /// loaded.
     pub severity: Severity,
-    /// A stable name of the kind of remark, one of [`CODES`](crate::CODES).
+    /// The stable code of the kind of remark, one of [`CODES`](crate::CODES).
     pub code: &'static str,
-    /// Of what.
+    /// The part of the tool.
     pub at: Place,
-    /// What is the matter, as one clause.
+    /// The message, as one clause.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub help: Option<String>,
 }
 
@@ -48,9 +49,8 @@ pub enum Place {
     Input(String),
 }
 
-/// Loads a manifest as [`load_str`](crate::load_str) does, and says more about it: what is probably
-/// not meant is a warning, what could be better a hint. `remarks` is asked about every tool that could
-/// be read.
+/// Loads a manifest as [`load_str`](crate::load_str) does, and adds warnings about probable
+/// mistakes and hints about possible improvements. `remarks` is called for every valid tool.
 ///
 /// ```
 /// let text = "toolcrib: 1\ntools:\n  - name: uptime\n    description: Uptime.\n    run: {argv: [uptime]}\n";
@@ -66,7 +66,7 @@ pub fn lint_str(
     lint_with(file, text, &Known::default(), remarks)
 }
 
-/// The same with what is known beside the file: the config's secrets and limits, and the disk.
+/// Like [`lint_str`], with knowledge about the config's secrets and limits and about the machine.
 pub fn lint_with(
     file: &str,
     text: &str,
@@ -94,7 +94,7 @@ pub fn lint_with(
             }
             schemas::check_formats(tool, findings);
             let Some(declaration) = declared(tool, &mut declarations, &lines) else { continue };
-            // What a provider makes of a tool follows from its schema: errors come first.
+            // Remarks of providers depend on the schema, so files with errors have none.
             if !findings.has_errors() {
                 for remark in remarks(&declaration.definition) {
                     add(remark, tool, findings);
@@ -104,8 +104,8 @@ pub fn lint_with(
     })
 }
 
-/// The declaration that was made of a tool, taken from those that follow: declarations are in the
-/// order of the tools, of which some may have none.
+/// The declaration of a tool, from the remaining ones: declarations are in the order of the tools,
+/// of which some may have none.
 fn declared<'d>(
     tool: &Node,
     declarations: &mut std::slice::Iter<'d, Declaration>,
@@ -136,7 +136,7 @@ fn add(remark: Remark, tool: &Node, findings: &mut Findings<'_>) {
     findings.add(Diagnostic { severity, ..diagnostic.maybe_help(remark.help) });
 }
 
-/// The place that is underlined for an entry: its value, or the key of a list or a mapping.
+/// The place to underline for an entry: its value, or the key of a list or a mapping.
 fn shown(entry: &Entry) -> Span {
     match entry.node.value {
         NodeValue::Sequence(_) | NodeValue::Mapping(_) | NodeValue::Null => entry.key_span.clone(),

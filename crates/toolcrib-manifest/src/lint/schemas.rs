@@ -1,4 +1,4 @@
-//! JSON Schemas that are valid and still hardly what was meant.
+//! Probable mistakes in valid JSON Schemas.
 
 use serde_json::Number;
 
@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::subschemas;
 
-/// Bounds of the same thing: the lower one, and the upper one.
+/// Pairs of lower and upper bounds.
 const BOUNDS: [(&str, &str); 4] = [
     ("minimum", "maximum"),
     ("minLength", "maxLength"),
@@ -15,7 +15,7 @@ const BOUNDS: [(&str, &str); 4] = [
     ("minProperties", "maxProperties"),
 ];
 
-/// Keywords for which null is a value like any other.
+/// Keywords for which null is an ordinary value.
 const KEYWORDS_OF_ANY_VALUE: [&str; 2] = ["const", "default"];
 
 pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
@@ -48,7 +48,7 @@ const FORMATS: [&str; 17] = [
     "uuid",
 ];
 
-/// Formats of a tool's arguments that refuse nothing, since the tool does not ask for it.
+/// Reports formats that do not refuse values, because the tool does not assert formats.
 pub(super) fn check_formats(tool: &Node, findings: &mut Findings<'_>) {
     let asserted = tool.entry("assert_formats").map(|entry| &entry.node.value);
     if let Some(input) = tool.entry("input") {
@@ -88,8 +88,8 @@ fn check_format(schema: &Node, is_asserted: bool, findings: &mut Findings<'_>) {
     subschemas(schema, &mut |below| check_format(below, is_asserted, findings));
 }
 
-/// Whether the values of a schema are texts, or may be. A format of a number says how it is stored,
-/// and is no rule about the value.
+/// Whether the values of a schema may be texts. Formats of numbers describe their storage and are
+/// no rules about values.
 fn is_of_text(schema: &Node) -> bool {
     let kind = schema.entry("type").and_then(|entry| entry.node.as_str());
     !matches!(kind, Some("integer" | "number" | "boolean"))
@@ -119,7 +119,7 @@ fn number(entry: &Entry) -> Option<f64> {
     }
 }
 
-/// Values to choose from that are of another type than `type` says.
+/// Reports listed values whose type differs from `type`.
 fn check_options(schema: &Node, findings: &mut Findings<'_>) {
     let Some(kind) = schema.entry("type").and_then(|entry| entry.node.as_str()) else { return };
     for item in schema.entry("enum").map(|entry| entry.node.items()).unwrap_or_default() {
@@ -143,7 +143,7 @@ fn check_options(schema: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// A pattern that matches anywhere lets everything through that has one right character.
+/// Reports unanchored patterns, which allow any text around a match.
 fn check_pattern(schema: &Node, findings: &mut Findings<'_>) {
     let Some((entry, pattern)) = schema.entry("pattern").and_then(|e| Some((e, e.node.as_str()?)))
     else {
@@ -162,7 +162,7 @@ fn check_pattern(schema: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// A default of something that must be given.
+/// Reports defaults of required arguments.
 fn check_required(schema: &Node, findings: &mut Findings<'_>) {
     let properties = schema.entry("properties").map(|entry| &entry.node);
     for item in schema.entry("required").map(|entry| entry.node.items()).unwrap_or_default() {
@@ -180,7 +180,7 @@ fn check_required(schema: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// What is behind a comma of a text without quotes, and so has become a key that says nothing.
+/// Reports the rest of an unquoted text after a comma, which has become a key without a value.
 fn check_cut_text(schema: &Node, findings: &mut Findings<'_>) {
     for pair in schema.entries().windows(2) {
         let [before, rest] = pair else { continue };

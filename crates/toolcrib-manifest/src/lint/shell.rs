@@ -1,5 +1,5 @@
-//! Habits of the shell where there is none: an entry of `argv`, a variable and a working directory
-//! are taken as they are written.
+//! Shell syntax where there is no shell: entries of `argv`, variables and working directories are
+//! used as written.
 
 use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -9,11 +9,12 @@ use crate::manifest::program::interpreters::runs_shell_text;
 use crate::manifest::program::known::base_name;
 use crate::template::{Piece, Template};
 
-/// Programs that hand their arguments to a shell, or take signs of the shell as words of their own.
+/// Programs that pass their arguments to a shell, or use shell operators as arguments.
 const OWN_SIGNS: [&str; 12] =
     ["ssh", "watch", "parallel", "expr", "test", "[", "find", "jq", "ss", "tc", "bc", "dc"];
 
-/// Programs, besides shells, whose arguments hold texts in which `$` and backquotes have a meaning.
+/// Programs, besides shells, whose arguments contain texts in which `$` and backquotes have a
+/// meaning.
 const OWN_TEXTS: [&str; 27] = [
     "python",
     "pypy",
@@ -44,7 +45,7 @@ const OWN_TEXTS: [&str; 27] = [
     "envsubst",
 ];
 
-/// Programs that take names of files, which nobody expands.
+/// Programs that take file names, in which patterns are not expanded.
 const TAKE_FILES: [&str; 22] = [
     "ls",
     "cat",
@@ -91,7 +92,7 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// The same for another MCP server.
+/// The same for an MCP server.
 pub(super) fn check_upstream(server: &Node, findings: &mut Findings<'_>) {
     if let Some(command) = server.entry("command") {
         check_argv(command.node.items(), true, findings);
@@ -140,7 +141,7 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
 
 type Said = (String, String);
 
-/// An entry that is a sign of the shell.
+/// An entry that is a shell operator.
 fn sign(text: &str, after: &[&Node]) -> Option<Said> {
     let shell = "to use a shell, write its text: `run: {shell: sh, text: …, vars: {…}}`";
     let always = after.first().and_then(|next| next.as_str()).is_some_and(|next| next == "true");
@@ -181,7 +182,7 @@ fn is_redirection(text: &str) -> bool {
     target.is_empty() || target.starts_with(['&', '/', '.', '~']) || sign != text
 }
 
-/// What a shell would put in the place of something.
+/// A text that a shell would replace.
 fn expansion(text: &str) -> Option<Said> {
     let literal = literal(text);
     if literal.contains("$(") || literal.matches('`').count() >= 2 {
@@ -235,7 +236,7 @@ fn variable(literal: &str) -> Option<Said> {
     })
 }
 
-/// Quotes as word processors set them, round a whole entry.
+/// Typographic quotes around a whole entry.
 fn curly(text: &str) -> Option<Said> {
     let quotes = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
     let inside = text.trim_matches(quotes);
@@ -246,7 +247,7 @@ fn curly(text: &str) -> Option<Said> {
     })
 }
 
-/// Straight quotes round a whole entry, which a shell would take off.
+/// Straight quotes around a whole entry, which a shell would remove.
 fn straight(text: &str) -> Option<Said> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -273,7 +274,7 @@ fn blank(text: &str) -> Option<Said> {
     })
 }
 
-/// A pattern of file names, which the program takes for a name.
+/// A file name pattern, which the program reads as a name.
 fn glob(text: &str) -> Option<Said> {
     let literal = literal(text);
     let option = literal.starts_with('-');
@@ -299,8 +300,7 @@ fn whole_line(text: &str) -> Option<Said> {
     })
 }
 
-/// Whether a text has words of its own: the name of a file in a folder may hold blanks, an option
-/// behind one is none of the name.
+/// Whether a text is a command line: file names may contain spaces, but not options after a space.
 fn is_line(text: &str) -> bool {
     let Some((_, rest)) = text.trim().split_once(' ') else { return false };
     if text.starts_with('-') {
@@ -309,7 +309,7 @@ fn is_line(text: &str) -> bool {
     !text.starts_with(['/', '.']) || rest.split_whitespace().any(|word| word.starts_with('-'))
 }
 
-/// A command line where a shell expects the name of a file.
+/// A command line in the place of a shell's file name.
 fn line_for_shell(shell: &str) -> Said {
     let message = format!("`{shell}` reads this line as the name of a file to run");
     (message, format!("write the line as the text of a shell: `run: {{shell: {shell}, text: …}}`"))
@@ -341,7 +341,7 @@ fn check_cwd(cwd: &Entry, findings: &mut Findings<'_>) {
     }
 }
 
-/// A text of several lines that YAML joins to one, for a shell that ends a command with its line.
+/// A shell text of several lines that YAML joins to one.
 fn check_folded(text: &Entry, findings: &mut Findings<'_>) {
     let after = findings.text.get(text.key_span.end..).unwrap_or_default();
     let after = after.trim_start_matches(['"', '\'', ':', ' ']);

@@ -1,4 +1,4 @@
-//! What a check knows beside the file: the secrets and limits of a config, and what is on the disk.
+//! Checks against the config and the machine: secrets, limits, files and programs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use crate::manifest::started;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
-/// What [`lint_with`](crate::lint_with) knows beside the file it checks. Nothing by default: then
-/// only what the file says is checked.
+/// What [`lint_with`](crate::lint_with) knows about the config and the machine. By default nothing:
+/// then only the file itself is checked.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub(super) secrets: Option<BTreeSet<String>>,
@@ -26,37 +26,37 @@ pub struct Known {
 }
 
 impl Known {
-    /// The names of the secrets that the config has. A reference to any other secret is a warning.
+    /// The names of the config's secrets. A reference to any other secret is a warning.
     #[must_use]
     pub fn secrets<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.secrets = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The longest time that the executor gives a call. A longer `timeout` is a warning.
+    /// The executor's maximum time limit of a call. A longer `timeout` is a warning.
     #[must_use]
     pub fn max_timeout(mut self, longest: Duration) -> Self {
         self.max_timeout = Some(longest);
         self
     }
 
-    /// Whether to look for scripts and the files of workers beside the manifest.
+    /// Whether to check that scripts and the files of workers exist.
     #[must_use]
     pub fn files(mut self, look: bool) -> Self {
         self.files = look;
         self
     }
 
-    /// The workspace, where programs run: there the files are looked for that an interpreter in
-    /// `argv` runs. One that is not there is a warning.
+    /// The workspace, in which programs run. A file that an interpreter in `argv` would run there
+    /// and that does not exist is a warning.
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
         self
     }
 
-    /// The value of `PATH` on which programs are looked for. A program that is not there is a hint,
-    /// because the server may run on another machine.
+    /// The value of `PATH` for looking up programs. A missing program is a hint, because the server
+    /// may run on another machine.
     #[must_use]
     pub fn programs(mut self, path: impl Into<OsString>) -> Self {
         self.path = Some(path.into());
@@ -65,7 +65,7 @@ impl Known {
 }
 
 impl Known {
-    /// Says what in a manifest does not go with what is known.
+    /// Checks a manifest against this knowledge.
     pub(super) fn check(&self, file: &str, root: &Node, findings: &mut Findings<'_>) {
         if let Some(secrets) = &self.secrets {
             check_secrets(root, secrets, findings);
@@ -79,7 +79,8 @@ impl Known {
                 check_cwd(&cwd.node, &workspace.join(written), findings);
             }
         }
-        // Many tools run the same few programs, and a look goes through all folders of `PATH`.
+        // Cached, because many tools run the same programs, and a lookup searches all folders of
+        // `PATH`.
         let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
@@ -107,7 +108,7 @@ impl Known {
     }
 }
 
-/// References to secrets that the config does not have, wherever they stand.
+/// Reports references to unknown secrets.
 fn check_secrets(node: &Node, secrets: &BTreeSet<String>, findings: &mut Findings<'_>) {
     match &node.value {
         NodeValue::String(text) if text.contains("${secret.") => {
@@ -148,7 +149,7 @@ fn unknown_secret(name: &str, place: &Span, help: Option<String>, findings: &mut
     findings.add(Diagnostic::warning("unknown-secret", place, message).help(help));
 }
 
-/// The place of a piece within a node, or the node's own if it is written in another way.
+/// The place of a piece in a node, or that of the node if the piece cannot be found.
 fn place_of(node: &Node, piece: &str, text: &str) -> Span {
     let written = text.get(node.span.clone()).unwrap_or_default();
     written
@@ -172,10 +173,10 @@ fn check_timeout(limits: Option<&Entry>, longest: Duration, findings: &mut Findi
     }
 }
 
-/// Endings of files that an interpreter is handed.
+/// File name endings of scripts.
 const SCRIPTS: [&str; 8] = ["sh", "py", "js", "mjs", "rb", "pl", "php", "lua"];
 
-/// The script, and the files that a worker is given.
+/// Checks the script, and the files of a worker.
 fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     if let Some(script) = run.entry("script")
         && let Some(written) = script.node.as_str().filter(|written| !written.contains("${"))
@@ -194,13 +195,12 @@ fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     }
 }
 
-/// A script that the system cannot start, executable or not: a text whose first line names no
-/// interpreter.
+/// Reports a script that cannot be started: a text whose first line names no interpreter.
 fn check_start(written: &str, place: &Span, path: &Path, findings: &mut Findings<'_>) {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    // A file that cannot be read here is not judged. A program has zero bytes in its head, a text
-    // has none.
+    // An unreadable file is not checked. Binary programs have zero bytes at the beginning, texts do
+    // not.
     if !path.is_file() || read.is_err() || head.starts_with(b"#!") || head.contains(&0) {
         return;
     }
@@ -224,10 +224,10 @@ fn interpreter_line(path: &Path) -> &'static str {
     }
 }
 
-/// The folder that a tool starts in, which nothing makes.
+/// Checks that the working directory exists, because nothing creates it.
 fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
     let Some(written) = cwd.as_str() else { return };
-    // What a shell would replace has been reported.
+    // Shell syntax has been reported.
     if folder.is_dir() || written.starts_with('~') || written.contains('$') {
         return;
     }
@@ -236,7 +236,8 @@ fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
     findings.add(Diagnostic::warning("missing-folder", &cwd.span, message).help(help));
 }
 
-/// The files that interpreters in an argument vector run, relative to the folder that they run in.
+/// Checks the files that interpreters in an argument vector run, relative to their working
+/// directory.
 fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     let Some(argv) = run.entry("argv") else { return };
     for (written, place) in
@@ -249,10 +250,10 @@ fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     }
 }
 
-/// How much of a script is read to tell a text from a program, in bytes.
+/// How many bytes of a script are read to distinguish a text from a binary program.
 const HEAD_BYTES: u64 = 64;
 
-/// Whether a file is there; says so if it is not.
+/// Whether a file exists; adds a warning if not.
 fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) -> bool {
     let path = folder.join(written);
     if path.exists() {
@@ -282,13 +283,13 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
     false
 }
 
-/// A program on the `PATH`, and for a missing one the advice to give.
+/// The result of looking up a program on `PATH`, with advice for a missing one.
 enum Lookup {
     Found,
     Missing { help: String },
 }
 
-/// The program, looked for on `PATH`: once for each name.
+/// Looks up a program on `PATH`, once for each name.
 fn check_program<'n>(
     run: &'n Node,
     path: &OsString,

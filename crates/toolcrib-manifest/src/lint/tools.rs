@@ -1,10 +1,10 @@
-//! What a tool says of itself: whether it contradicts itself, and what it leaves out.
+//! Annotations, tests and literal secrets of a tool.
 
 use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 
-/// Parts of a variable's name that say that a secret is in it.
+/// Parts of variable names that suggest a secret.
 const SECRET_NAMES: [&str; 7] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY"];
 
@@ -58,7 +58,7 @@ fn check_annotations(tool: &Node, name: &Entry, findings: &mut Findings<'_>) {
     }
 }
 
-/// A secret that is written into the file: whoever may read the file has it.
+/// Reports a literal secret: everybody who can read the file has it.
 fn check_secrets(tool: &Node, findings: &mut Findings<'_>) {
     let places = [("run", "env"), ("http", "headers"), ("http", "query")];
     for (part, key) in places {
@@ -68,7 +68,7 @@ fn check_secrets(tool: &Node, findings: &mut Findings<'_>) {
             let secret = SECRET_NAMES.iter().any(|part| name.contains(part))
                 || name == "AUTHORIZATION"
                 || name == "COOKIE";
-            // A path or a switch in such a variable is none.
+            // Paths and switches are not secrets.
             let literal = entry.node.as_str().filter(|value| {
                 value.len() >= 8 && !value.contains("${") && !value.starts_with(['/', '.', '~'])
             });

@@ -1,4 +1,4 @@
-//! Entries on their way into a registry, held against the lock.
+//! Compares entries with the lock before they enter a registry.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use toolcrib_tool::{Layer, Source, ToolEntry};
 
 use super::{Kind, Lock, LockMode, Owner};
 
-/// What a lock says of a name that is not just as it has it.
+/// How a name differs from the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The name is in no lock.
     Unlisted,
-    /// The owner is the same and the declaration is not.
+    /// The owner is the same, but the declaration has changed.
     Changed,
-    /// The name is another's.
+    /// The name has another owner in the lock.
     TakenOver {
-        /// Whose.
+        /// The owner in the lock.
         owner: Owner,
     },
-    /// The same declaration stands elsewhere in its layer. It is accepted.
+    /// The same declaration was moved within its layer. This is accepted.
     Moved {
-        /// Where it stood.
+        /// Its previous owner.
         from: Owner,
     },
 }
 
-/// One clause. [`Finding::reason`] adds what the operator can do.
+/// One clause. [`Finding::reason`] adds what the operator can do about it.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,30 +39,30 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A name that is not just as the lock has it.
+/// A name that differs from the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is the name of.
+    /// The kind of declaration.
     pub kind: Kind,
     /// The name.
     pub name: String,
     /// Who declares it.
     pub source: Source,
-    /// What the lock says.
+    /// The difference.
     pub verdict: Verdict,
-    /// Whether it is blocked for that.
+    /// Whether it is blocked because of that.
     pub blocked: bool,
 }
 
 impl Finding {
-    /// What the lock says and, of what is blocked, what the operator does about it: for listings and for
-    /// the answer to a call.
+    /// The difference and, if it is blocked, what the operator can do about it: for listings and
+    /// for the result of a call.
     pub fn reason(&self) -> String {
         let verdict = &self.verdict;
         if !self.blocked {
             return verdict.to_string();
         }
-        // What another server offers is known only while that server is asked.
+        // The tools of an MCP server are known only while the server is connected.
         let is_offered = self.kind == Kind::Tool && self.source.layer == Layer::Upstream;
         let connect = if is_offered { " --connect" } else { "" };
         format!(
@@ -72,17 +72,17 @@ impl Finding {
     }
 }
 
-/// Holds entries against the lock, before they enter a registry, and returns them with everything
-/// worth saying. `lock` is `None` where there is no file.
+/// Compares entries with the lock before they enter a registry, and returns them with all
+/// differences. `lock` is `None` if there is no file.
 ///
-/// What is not as the lock has it gets a [remark](ToolEntry::remark), or is
-/// [blocked](ToolEntry::blocked) where `mode` says so. A tool that is compiled in is held against the
-/// owner of its name only, and against nothing where its name is in no lock: whoever builds the
-/// program has accepted it. The system's own fallbacks are not held against anything. A tool of another
-/// MCP server that has changed since the lock accepted it is blocked under [`LockMode::Warn`], too:
-/// nobody here wrote what it says.
+/// An entry that differs from the lock gets a [remark](ToolEntry::remark), or is
+/// [blocked](ToolEntry::blocked), depending on `mode`. Of a tool that is compiled in, only the
+/// owner is compared, and nothing if the lock does not have its name: building the program accepted
+/// it. The system's own fallbacks are not compared. A tool of an MCP server that has changed since
+/// the lock accepted it is blocked under [`LockMode::Warn`], too, because nobody here wrote its
+/// definition.
 ///
-/// Each entry is judged by itself, so that a set may be a whole catalogue or what one file declares.
+/// Each entry is compared separately, so a set may be all tools or those of one file.
 ///
 /// ```
 /// use toolcrib_manifest::lock::{Lock, LockMode, apply_lock};
@@ -113,8 +113,8 @@ pub fn apply_lock(
     (admitted, findings)
 }
 
-/// Holds one name against the lock, as [`apply_lock`] does those of tools; `digest` is that of what its
-/// source declares of it.
+/// Compares one name with the lock, as [`apply_lock`] does for tools; `digest` is that of its
+/// declaration.
 pub fn apply_lock_to(
     kind: Kind,
     name: &str,
@@ -161,7 +161,7 @@ fn judge(
     }
 }
 
-/// Whether it is part of the program.
+/// Whether the source is part of the program.
 fn is_built_in(source: &Source) -> bool {
     matches!(source.layer, Layer::Host | Layer::Native | Layer::Fallback)
 }

@@ -1,4 +1,4 @@
-//! What lies between two locks: what was accepted, and what is declared now.
+//! The differences between two locks: what was accepted, and what is declared now.
 
 use std::collections::BTreeSet;
 
@@ -7,36 +7,36 @@ use serde_json::{Value, json};
 use super::text::shown;
 use super::{Kind, Lock, Locked, Owner};
 
-/// A name that is not the same in two locks.
+/// A name that differs in two locks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockChange {
-    /// What it is the name of.
+    /// The kind of declaration.
     pub kind: Kind,
     /// The name.
     pub name: String,
-    /// What happened to it.
+    /// The change.
     pub change: Change,
-    /// Who has the name now; who had it, if nobody has.
+    /// The current owner, or the previous one if there is none now.
     pub owner: Owner,
-    /// What is not the same in its declaration, by pointer.
+    /// The differences of its declaration, by pointer.
     pub fields: Vec<FieldChange>,
 }
 
-/// What happened to a name.
+/// The change of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Nobody had the name.
+    /// The name is new.
     Added,
-    /// Nobody has the name any more.
+    /// The name is no longer declared.
     Removed,
-    /// The owner is the same, the declaration is not.
+    /// The owner is the same, but the declaration has changed.
     Changed,
-    /// The declaration is the same, in another place of the same layer.
+    /// The same declaration was moved within its layer.
     Moved {
         /// Who had the name.
         from: Owner,
     },
-    /// Another owner has the name, and declares something else.
+    /// The name has another owner and another declaration.
     TakenOver {
         /// Who had it.
         from: Owner,
@@ -44,7 +44,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// A word for listings.
+    /// The stable name for listings.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -55,7 +55,7 @@ impl Change {
         }
     }
 
-    /// Who had the name before, if that was another.
+    /// The previous owner, if it was another one.
     pub fn from(&self) -> Option<&Owner> {
         match self {
             Self::Moved { from } | Self::TakenOver { from } => Some(from),
@@ -64,24 +64,24 @@ impl Change {
     }
 }
 
-/// A place of a declaration with other values.
+/// A changed value in a declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldChange {
     /// The JSON pointer, for example `/input_schema/properties/path/type`.
     pub pointer: String,
-    /// What was accepted; `None`: there was nothing.
+    /// The accepted value; `None` if there was none.
     pub before: Option<Value>,
-    /// What is declared; `None`: there is nothing.
+    /// The declared value; `None` if there is none.
     pub after: Option<Value>,
 }
 
 impl FieldChange {
-    /// The value that was accepted, as one line in which everything is visible.
+    /// The accepted value as one line without invisible characters.
     pub fn shown_before(&self) -> Option<String> {
         self.before.as_ref().map(shown)
     }
 
-    /// The value that is declared, likewise.
+    /// The declared value, in the same form.
     pub fn shown_after(&self) -> Option<String> {
         self.after.as_ref().map(shown)
     }
@@ -114,7 +114,7 @@ impl LockChange {
     }
 }
 
-/// What has to be accepted to get from one lock to the other, by kind and name.
+/// The changes from one lock to another, by kind and name.
 pub fn changes(accepted: &Lock, declared: &Lock) -> Vec<LockChange> {
     let keys: BTreeSet<_> = accepted.entries.keys().chain(declared.entries.keys()).collect();
     let between = keys.into_iter().filter_map(|key| {

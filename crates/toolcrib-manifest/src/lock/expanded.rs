@@ -1,4 +1,4 @@
-//! What is pinned of a declaration: all that makes a difference to who calls it, and nothing else.
+//! The pinned part of a declaration: everything that affects its callers, and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,12 @@ use toolcrib_tool::canonical_json;
 use crate::declaration::{Declaration, DeclaredBody, Needs, SandboxProfile, SandboxSpec};
 
 impl Declaration {
-    /// The whole declaration as one value: namespace and defaults applied, with a digest of the bytes
-    /// of its script, without tests, examples, keys of the author's own (`x-…`), and who keeps the file. Two declarations that mean the same
-    /// have equal values, whatever the order of their keys and the form of their text.
+    /// The whole declaration as one value: with namespace and defaults applied and a digest of its
+    /// script, but without tests, examples, `x-…` keys and the owner of the file. Two declarations
+    /// with the same meaning have equal values, whatever the order of their keys and the form of
+    /// their text.
     pub fn expanded(&self) -> Value {
-        // All fields by name: whoever adds one decides here whether it is pinned.
+        // All fields are listed, so that adding a field requires a decision whether it is pinned.
         let Self {
             definition,
             body,
@@ -30,7 +31,7 @@ impl Declaration {
             context.iter().map(|parameter| (parameter.name.clone(), json!(parameter))).collect();
         if let Value::Object(members) = &mut expanded {
             members.remove("input_examples");
-            // They follow from `context`, which is a mapping: its order means nothing.
+            // Derived from `context`, which is a mapping without a meaningful order.
             members.remove("injections");
         }
         match body {
@@ -63,14 +64,14 @@ impl Declaration {
     }
 }
 
-/// The digest of an expanded declaration: `blake3:` and 64 hexadecimal digits, over its JSON with
+/// The digest of an expanded declaration, `blake3:` and 64 hexadecimal digits, of its JSON with
 /// sorted keys.
 pub fn digest_of(expanded: &Value) -> String {
     format!("blake3:{}", blake3::hash(canonical_json(expanded).as_bytes()).to_hex())
 }
 
-/// An expanded declaration taken apart for people: JSON pointer → value, where a value is no mapping
-/// and no list that holds one, unless it is empty.
+/// An expanded declaration flattened for people: JSON pointer → value, where values are scalars,
+/// lists of scalars, or empty.
 pub fn fields_of(expanded: &Value) -> BTreeMap<String, Value> {
     let mut fields = BTreeMap::new();
     take_apart(expanded, String::new(), &mut fields);

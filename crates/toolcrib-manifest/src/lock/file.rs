@@ -1,4 +1,4 @@
-//! The lock's file: read whole, replaced whole.
+//! Reads the file of a lock, and replaces it atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Lock;
 
-/// The largest lock that is read, in bytes: 256 MiB, some 100,000 tools.
+/// The maximum size of a lock, in bytes: 256 MiB, some 100,000 tools.
 const LOCK_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Why a lock cannot be used.
@@ -21,7 +21,7 @@ pub(super) enum Problem {
     Read(io::Error),
     Write(io::Error),
     Text(String),
-    /// Its version is one that this program does not know.
+    /// Its version is not supported.
     Newer {
         found: u64,
         known: u64,
@@ -49,11 +49,11 @@ impl std::fmt::Display for LockError {
     }
 }
 
-/// Its text says the cause, which is therefore not told again as its source.
+/// The text contains the cause, so there is no source.
 impl std::error::Error for LockError {}
 
 impl Lock {
-    /// Reads a lock; `None` where there is no such file, or one with nothing but comments.
+    /// Reads a lock; `None` if the file does not exist or contains only comments.
     pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
         let fail = |problem| LockError { path: path.to_owned(), problem };
         let file = match File::open(path) {
@@ -76,7 +76,7 @@ impl Lock {
         Self::empty(folder).filled(&text).map(Some).map_err(fail)
     }
 
-    /// Writes the lock, whole or not at all: whoever reads meanwhile sees the old one or the new one.
+    /// Writes the lock atomically: readers see either the old lock or the new one.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         replace(path, self.to_text().as_bytes())
             .map_err(|error| LockError { path: path.to_owned(), problem: Problem::Write(error) })
@@ -84,7 +84,7 @@ impl Lock {
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link stays, and what it leads to is replaced.
+    // A link is kept, and its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));

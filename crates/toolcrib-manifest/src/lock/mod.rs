@@ -21,39 +21,38 @@ pub use changes::{Change, FieldChange, LockChange, changes};
 pub use expanded::{digest_of, fields_of};
 pub use file::LockError;
 
-/// The name of the file, where nothing else is said.
+/// The default name of the file.
 pub const LOCK_FILE: &str = "toolcrib.lock";
 
-/// What a registry does about tools that are not as the lock has them.
+/// How a registry treats tools that differ from the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LockMode {
-    /// Nothing; the lock is not read.
+    /// The lock is not read.
     Off,
-    /// They are called, and people are told. Where there is no lock, there is nothing to tell.
+    /// They can be called, and people are warned. Without a lock, nothing is reported.
     #[default]
     Warn,
-    /// They are blocked until the lock accepts them. Where there is no lock, it has accepted nothing.
+    /// They are blocked until the lock accepts them. Without a lock, all tools are blocked.
     Enforce,
 }
 
-/// What is accepted: by kind and name, and as what.
+/// The accepted declarations, by kind and name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lock {
     /// Sorted: this is the order in which it is written.
     pub entries: BTreeMap<(Kind, String), Locked>,
-    /// The folder that the lock's file is in: owners below it are named from here, so that a lock
-    /// reads the same wherever the program starts and wherever the checkout is. Absolute.
+    /// The absolute path of the lock's folder. Owners below it have relative names, so that a lock
+    /// does not depend on the working directory and the place of the checkout.
     folder: Option<PathBuf>,
 }
 
-/// What a name is the name of.
+/// The kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A tool, by its exposed name.
     Tool,
-    /// Another MCP server, by the name that begins the names of its tools: how it is reached and what
-    /// it is given. Its tools are entries of their own.
+    /// An MCP server, by its name. Its tools have entries of their own.
     Upstream,
     /// A prompt, by its name.
     Prompt,
@@ -62,7 +61,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order in which a lock has them.
+    /// All kinds, in the order of a lock.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Upstream, Self::Prompt, Self::Resource];
 
     /// A word for listings.
@@ -75,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The table of the lock's file.
+    /// The name of its table in the lock's file.
     const fn table(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -89,21 +88,22 @@ impl Kind {
 /// What was accepted of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Locked {
-    /// Who has the name.
+    /// The owner of the name.
     pub owner: Owner,
     /// The digest of the declaration ([`digest_of`]); `None` for tools that are compiled in: of them
     /// only the owner is pinned.
     pub digest: Option<String>,
-    /// What was declared, for people: JSON pointer → value ([`fields_of`]). The digest decides.
+    /// The declaration, for people: JSON pointer → value ([`fields_of`]). Only the digest decides.
     pub fields: BTreeMap<String, Value>,
 }
 
-/// Who declares a tool, as a lock names it: `layer:unit`, for example `manifest:tools.d/disk.yaml`.
+/// The owner of a name in the notation of a lock: `layer:unit`, for example
+/// `manifest:tools.d/disk.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// The layer's word ([`Layer::as_str`]).
+    /// The name of the layer ([`Layer::as_str`]).
     pub layer: String,
-    /// The declaring unit; of a manifest its path from the lock's folder.
+    /// The declaring unit; for a manifest, its path relative to the lock's folder.
     pub unit: String,
 }
 
@@ -125,9 +125,9 @@ impl fmt::Display for Owner {
 }
 
 impl Lock {
-    /// A lock that has accepted nothing, for a file in this folder.
+    /// An empty lock, for a file in this folder.
     pub fn empty(folder: &Path) -> Self {
-        // Fails for an empty path only, or where there is no working directory.
+        // Fails only for an empty path, or if there is no working directory.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         Self { entries: BTreeMap::new(), folder: std::path::absolute(folder).ok() }
     }
@@ -137,9 +137,9 @@ impl Lock {
         self.entries.get(&(kind, name.to_owned()))
     }
 
-    /// Adds a name, or accepts it anew. `expanded` is all that its source declares of it
-    /// ([`Declaration::expanded`](crate::declaration::Declaration::expanded)); `None` pins the owner
-    /// only.
+    /// Adds or replaces a name. `expanded` is its whole declaration
+    /// ([`Declaration::expanded`](crate::declaration::Declaration::expanded)); `None` pins the
+    /// owner only.
     pub fn accept(
         &mut self,
         kind: Kind,
@@ -155,7 +155,7 @@ impl Lock {
         self.entries.insert((kind, name.into()), locked);
     }
 
-    /// A source, as this lock names it.
+    /// A source in the notation of this lock.
     pub fn owner_of(&self, source: &Source) -> Owner {
         let unit = match (source.layer, &self.folder) {
             (Layer::Manifest, Some(folder)) => within(folder, &source.unit),
@@ -166,7 +166,7 @@ impl Lock {
     }
 }
 
-/// The path of a file below the folder, from there and with slashes.
+/// The path of a file relative to the folder, with slashes; `None` if it is not below.
 fn within(folder: &Path, unit: &str) -> Option<String> {
     let path = std::path::absolute(unit).ok()?;
     let parts = path.strip_prefix(folder).ok()?.components();

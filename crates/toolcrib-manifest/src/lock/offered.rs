@@ -1,4 +1,4 @@
-//! What is pinned of what files declare besides tools: other MCP servers, prompts and resources.
+//! The pinned part of MCP servers, prompts and resources.
 
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{Approval, Icon};
@@ -11,10 +11,10 @@ use crate::declaration::{
 };
 
 impl UpstreamDeclaration {
-    /// How the server is reached, what it is given and what is taken of it, as one value: what
+    /// The whole declaration of the server as one value: what
     /// [`Declaration::expanded`](crate::declaration::Declaration::expanded) is for a tool.
     pub fn expanded(&self) -> Value {
-        // All fields by name: whoever adds one decides here whether it is pinned.
+        // All fields are listed, so that adding a field requires a decision whether it is pinned.
         let Self {
             name: _,
             transport,
@@ -108,8 +108,8 @@ fn overridden(own: &ToolOverride) -> Value {
 }
 
 impl PromptDeclaration {
-    /// All that it says, as one value. Of a file beside the manifest that is its path and type: what
-    /// is in it is read when the prompt is asked for.
+    /// The whole declaration as one value. Files are pinned by path and type only, because their
+    /// content is read when the prompt is requested.
     pub fn expanded(&self) -> Value {
         let Self { name: _, title, icons, description, arguments, messages, origin: _ } = self;
         let mut expanded = Map::new();
@@ -147,8 +147,8 @@ impl PromptDeclaration {
 }
 
 impl ResourceDeclaration {
-    /// All that it says, as one value. Of a file that is its path: what is in it is read when the
-    /// resource is.
+    /// The whole declaration as one value. A file is pinned by its path only, because its content
+    /// is read with the resource.
     pub fn expanded(&self) -> Value {
         let Self {
             uri: _,
@@ -182,7 +182,7 @@ impl ResourceDeclaration {
     }
 }
 
-/// Adds a member, unless it says what holds without it.
+/// Adds a member, unless it has its default.
 fn put(members: &mut Map<String, Value>, name: &str, value: Value) {
     let says_nothing = match &value {
         Value::Null | Value::Bool(false) => true,

@@ -1,8 +1,7 @@
-//! The lock as text: TOML that reads well line by line, one value a line, and always the same for the
-//! same lock.
+//! The text of a lock: TOML with one value per line, and always the same text for the same lock.
 //!
-//! Written here and not by a library, because what people review must not hide anything: characters
-//! that cannot be seen, or that turn text around, are written as escapes.
+//! It is not written by a library, because a reviewed text must not hide anything: invisible
+//! characters and those that reverse text are written as escapes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,7 +55,7 @@ impl Lock {
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD}version = {VERSION}\n");
         for ((kind, name), Locked { owner, digest, fields }) in &self.entries {
-            // Addresses are the only names that are no bare keys of TOML.
+            // Only URIs are not bare keys of TOML.
             let name = if *kind == Kind::Resource { quoted(name) } else { name.clone() };
             let table = format!("{}.{name}", kind.table());
             // Writing to a string cannot fail.
@@ -74,10 +73,10 @@ impl Lock {
         text
     }
 
-    /// Reads the text of a file, into a lock that names owners as this one does.
+    /// Adds the entries of a text to this lock.
     pub(super) fn filled(mut self, text: &str) -> Result<Self, Problem> {
         let file = toml::from_str(text).map_err(|error| match toml::from_str(text) {
-            // A newer version may have keys that are unknown here.
+            // Checked first, because a newer version may have unknown keys.
             Ok(Versioned { version }) if version > VERSION => newer(version),
             _ => Problem::Text(error.to_string()),
         })?;
@@ -106,7 +105,7 @@ fn newer(found: u64) -> Problem {
     Problem::Newer { found, known: VERSION }
 }
 
-/// A value as TOML has it; what it has no word for is written as `{ json = "…" }`.
+/// A value in TOML; values that TOML cannot express are written as `{ json = "…" }`.
 fn written(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -114,7 +113,7 @@ fn written(value: &Value) -> String {
         Value::Number(number) if number.is_i64() => number.to_string(),
         Value::Number(number) if number.is_f64() => {
             let text = number.to_string();
-            // A float of TOML has a point or an exponent, and only digits may stand before it.
+            // A TOML float needs a point or an exponent, with only digits before it.
             if text.contains(['.', 'e']) { text } else { format!("{text}.0") }
         }
         Value::Array(items) if items.iter().all(|item| !item.is_array() && !item.is_object()) => {
@@ -139,7 +138,7 @@ fn from_json(members: &Map<String, Value>) -> Option<Value> {
     serde_json::from_str(members.get("json")?.as_str()?).ok()
 }
 
-/// A value as people are shown it in a list of changes: one line of JSON, everything in it visible.
+/// A value for a list of changes: one line of JSON without invisible characters.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),

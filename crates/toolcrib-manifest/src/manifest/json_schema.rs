@@ -1,4 +1,4 @@
-//! The format as a JSON Schema, made from the tables that drive the diagnostics.
+//! The format as a JSON Schema, generated from the tables of keys.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -7,9 +7,8 @@ use super::{FORMAT_VERSION, keys};
 use crate::fields::{Expected, Key, Keys, Presence};
 use crate::units::{ByteSize, HumanDuration};
 
-/// The JSON Schema (2020-12) of manifests, for editors: which keys there are, what they hold, which
-/// are required. What only the loader can say, such as whether a reference is declared, is left to
-/// `toolcrib check`.
+/// The JSON Schema (2020-12) of manifests, for editors: the keys, their types, and which are
+/// required. Other checks, such as whether a reference is declared, are left to `toolcrib check`.
 ///
 /// ```
 /// let schema = toolcrib_manifest::manifest_schema();
@@ -19,7 +18,7 @@ pub fn manifest_schema() -> Value {
     let mut schema = mapping(&keys::FILE);
     schema["properties"]["toolcrib"] =
         json!({"const": FORMAT_VERSION, "description": "The version of the format."});
-    // What a table cannot say: one of several keys.
+    // Tables cannot express that one of several keys is needed.
     let declaring = keys::DECLARING.iter().map(|key| json!({"required": [key]}));
     schema["anyOf"] = declaring.collect();
     let one_of = |wanted: &[&str]| -> Value {
@@ -42,7 +41,7 @@ pub fn manifest_schema() -> Value {
     schema
 }
 
-/// A mapping with a table, and all that stands in it: no table stands within itself.
+/// The schema of a mapping with a table, including nested tables. No table contains itself.
 fn mapping(table: &Keys) -> Value {
     let properties: Map<String, Value> =
         table.table.iter().map(|key| (key.name.to_owned(), property(table, key))).collect();
@@ -97,7 +96,7 @@ fn property(table: &Keys, key: &Key) -> Value {
     schema
 }
 
-/// What a key may hold. A new kind of value does not compile without a line here.
+/// The schema of a type. A new type does not compile without a line here.
 fn value(expected: Expected) -> Value {
     let unit = |schema: schemars::Schema| Value::from(schema);
     match expected {
@@ -133,8 +132,8 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_open_by_design() {
-        // A list or mapping that is read by a table must say so in `keys::nested`, or editors would
-        // accept anything in it.
+        // A list or mapping with a table must be in `keys::nested`; otherwise editors would accept
+        // anything in it.
         let open = [
             "context",
             "args",

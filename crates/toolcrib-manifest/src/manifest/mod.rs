@@ -1,4 +1,4 @@
-//! Manifests: a file's text to checked declarations, or to everything that is wrong with it.
+//! Manifests: turns the text of a file into checked declarations, or into diagnostics.
 
 mod http;
 mod json_schema;
@@ -32,24 +32,24 @@ use crate::manifest::tool::policies::Policies;
 /// The version of the format this crate reads: the value of the key `toolcrib`.
 pub const FORMAT_VERSION: i64 = 1;
 
-/// What became of a manifest.
+/// The result of loading a manifest.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// The tools, in the order of the file. Empty if there is any error: a file is taken whole or
-    /// not at all.
+    /// The tools, in the order of the file. Empty if there is any error: a file is loaded
+    /// completely or not at all.
     pub declarations: Vec<Declaration>,
-    /// Other MCP servers as sources of tools, in the order of the file. Empty if there is any error.
+    /// MCP servers as sources of tools, in the order of the file. Empty if there is any error.
     pub upstreams: Vec<UpstreamDeclaration>,
     /// Prompts, in the order of the file. Empty if there is any error.
     pub prompts: Vec<PromptDeclaration>,
     /// Resources, in the order of the file. Empty if there is any error.
     pub resources: Vec<ResourceDeclaration>,
-    /// Everything there is to say, in the order of the text.
+    /// All diagnostics, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Loaded {
-    /// Whether the file was refused.
+    /// Whether the file has errors and was refused.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|found| found.severity == Severity::Error)
     }
@@ -57,8 +57,8 @@ impl Loaded {
 
 /// Loads a manifest from its text.
 ///
-/// `file` is the name under which people know it; its ending chooses YAML or TOML. Never panics
-/// and reads nothing but the text: whether programs and secrets exist is not checked here.
+/// `file` is the name for messages; its ending chooses YAML or TOML. Never panics. Nothing but the
+/// text is read: whether programs and secrets exist is not checked.
 ///
 /// ```
 /// let text = "
@@ -81,12 +81,12 @@ pub fn load_str(file: &str, text: &str) -> Loaded {
     load_and(file, Findings::new(without_bom(text)), |_, _, _| {})
 }
 
-/// As [`load_str`], with every problem listed.
+/// Like [`load_str`], but without a limit for listed problems.
 pub(crate) fn load_listing_all(file: &str, text: &str) -> Loaded {
     load_and(file, Findings::unlimited(without_bom(text)), |_, _, _| {})
 }
 
-/// Loads a manifest from the text of the findings and lets `look` add to what is found in it.
+/// Loads a manifest from the text of the findings, then lets `look` add findings.
 pub(crate) fn load_and<'t>(
     file: &str,
     mut findings: Findings<'t>,
@@ -100,14 +100,14 @@ pub(crate) fn load_and<'t>(
         })
         .unwrap_or_default();
     if findings.has_errors() {
-        // First what keeps the file from being used.
+        // Errors come first.
         findings.leave_out_hints();
         return Loaded { diagnostics: findings.finish(), ..Loaded::default() };
     }
     Loaded { diagnostics: findings.finish(), ..declared }
 }
 
-/// What all tools of a file share.
+/// The parts of a file that apply to all its tools.
 #[derive(Debug)]
 struct Shared<'a> {
     file: &'a str,
@@ -119,7 +119,7 @@ struct Shared<'a> {
     policies: Policies,
 }
 
-/// All that a file declares, without what there is to say about it.
+/// All declarations of a file; diagnostics are added to the findings.
 fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Loaded {
     if root.value == NodeValue::Null {
         findings.add(Diagnostic::error("wrong-type", &root.span, "this manifest is empty").help(

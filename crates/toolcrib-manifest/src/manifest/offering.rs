@@ -1,4 +1,4 @@
-//! `prompts` and `resources`: what clients are offered besides tools.
+//! `prompts` and `resources`, which clients see besides tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::manifest::tool::references::{Places, Scope, forms};
 use crate::diagnostic::position::{Span, first_line};
 use crate::template::{Piece, Reference, Template};
 
-/// What a text is, where nothing is said of it.
+/// The default type of texts.
 const PLAIN: &str = "text/plain";
 
 /// Reads the list of prompts.
@@ -45,7 +45,7 @@ pub(super) fn resources(
     list.items().iter().filter_map(|node| resource(node, shared, findings)).collect()
 }
 
-/// Says where two of a list have the same name.
+/// Reports items of a list with the same name.
 fn unique(list: &Node, key: &str, (code, what): (&'static str, &str), findings: &mut Findings<'_>) {
     let mut names: HashMap<&str, &Span> = HashMap::new();
     for entry in list.items().iter().filter_map(|node| node.entry(key)) {
@@ -196,7 +196,7 @@ fn resource(
     })
 }
 
-/// The one of some keys that is there.
+/// The only one of these keys that is present; adds a diagnostic if there is not exactly one.
 fn only(
     fields: &Fields<'_>,
     keys: &[&'static str],
@@ -229,7 +229,7 @@ fn type_of_file(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Stri
     Some(mime_type.to_owned())
 }
 
-/// A text with references to what `known` names, and to nothing else.
+/// A text whose references may use only the names in `known`.
 fn template(
     fields: &Fields<'_>,
     key: &str,
@@ -237,7 +237,7 @@ fn template(
     findings: &mut Findings<'_>,
 ) -> Option<Template> {
     let node = fields.node(key)?;
-    // Read for its mistakes of form; what may be referred to here is not what a tool may.
+    // Parsed only for syntax errors, because other references are allowed here than in tools.
     let Ok(template) = Template::parse(node.as_str()?) else {
         return Scope::default().template(node, findings);
     };
@@ -281,7 +281,7 @@ fn template(
     Some(template)
 }
 
-/// The variables of a template of addresses, each `{name}`; says what is wrong with one.
+/// The variables of a URI template, each `{name}`; fails with a clause about an invalid one.
 fn variables(uri: &str) -> Result<Vec<String>, String> {
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
     let letters = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);

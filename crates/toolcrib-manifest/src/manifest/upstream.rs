@@ -1,4 +1,4 @@
-//! `upstream`: other MCP servers whose tools are offered here.
+//! `upstream`: MCP servers whose tools this server offers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -24,12 +24,13 @@ use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
-/// How long a server may take to be ready, where the file does not say: `npx` may have to fetch it.
+/// The default time limit for connecting: `npx` may have to download the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest name, namespace included: half of a tool's name stays for the server's own.
+/// The maximum length of a name with its namespace: half of a tool's name is left for the server's
+/// part.
 pub(super) const NAME_MAX: usize = ToolName::MAX_LEN / 2;
 
-/// Keys that only one of the two ways to reach a server knows.
+/// Keys that apply to only one of the two transports.
 const OF_COMMANDS: [&str; 5] = ["env", "pass_env", "keep_home", "cwd", "sandbox"];
 const OF_URLS: [&str; 3] = ["auth", "headers", "allow_private"];
 
@@ -112,7 +113,7 @@ fn read(
     })
 }
 
-/// The name in front of the tools' own, namespace included.
+/// The prefix of the tools' names, with the namespace.
 fn exposed_name(
     fields: &Fields<'_>,
     shared: &Shared<'_>,
@@ -143,7 +144,7 @@ fn exposed_name(
     Some(whole)
 }
 
-/// `command` with what goes with it, or `url` with what goes with that.
+/// The transport: `command` or `url`, with their keys.
 fn transport(
     fields: &Fields<'_>,
     scope: &mut Scope,
@@ -184,7 +185,7 @@ fn transport(
     }
 }
 
-/// Says of keys that nobody would honour here where they belong.
+/// Reports keys of the other transport.
 fn foreign(
     fields: &Fields<'_>,
     chosen: &str,
@@ -303,7 +304,7 @@ fn http(
     Some(HttpUpstream { url: url.to_owned(), bearer, headers, allow_private })
 }
 
-/// What is wrong with an address, as one clause.
+/// Why a URL is invalid, as one clause.
 fn url_problem(url: &str) -> Option<&'static str> {
     if url.contains("${") {
         return Some("the address of an upstream must be literal");
@@ -321,14 +322,14 @@ fn url_problem(url: &str) -> Option<&'static str> {
     (authority.is_empty() || host.is_empty()).then_some("the address has no host")
 }
 
-/// What stands between the scheme and the path.
+/// The text between the scheme and the path.
 fn authority(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     let known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
     known.then(|| rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
-/// Whether what is sent there stays on this machine.
+/// Whether the URL's host is this machine.
 fn names_loopback(url: &str) -> bool {
     let authority = authority(url).unwrap_or_default();
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
@@ -336,7 +337,7 @@ fn names_loopback(url: &str) -> bool {
     })
 }
 
-/// Headers that the protocol itself sets, and what no header can be called.
+/// Refuses headers that the protocol sets itself, and invalid names.
 fn check_header(name: &str, place: &Span, findings: &mut Findings<'_>) {
     const OURS: [&str; 8] = [
         "accept",

@@ -1,5 +1,5 @@
-//! The vectors that a declared one can become: what is optional may be absent, and a value that the
-//! author lists may be an option or a command of the program.
+//! The variants of an argument vector: optional arguments may be absent, and values listed in a
+//! schema may be options or commands of the program.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::manifest::program::options::{Entry, entries};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference, Template};
 
-/// Combinations that are looked at. Of a vector with more, each choice is looked at alone.
+/// The maximum number of combinations. If there are more, each choice is checked alone.
 const MOST: usize = 64;
 
-/// What an argument is in a variant.
+/// The value of an argument in a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice<'s> {
-    /// Some value of which nothing more is known.
+    /// An unknown value.
     Any,
     Absent,
     Listed(&'s str),
@@ -27,18 +27,18 @@ enum Choice<'s> {
 
 type Combination<'s> = Vec<(&'s str, Choice<'s>)>;
 
-/// What only the variants of a vector show.
+/// Findings that only the variants of a vector show.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// Values that would choose a program or be run.
+    /// Errors about values that would choose a program or be run.
     pub(super) unsafe_values: Vec<Diagnostic>,
     /// Whether a program runs what it reads on standard input.
     pub(super) program_from_stdin: bool,
-    /// What may run values that are read on standard input.
+    /// What may run values from standard input.
     pub(super) input_run: Option<String>,
 }
 
-/// Reads every variant of a vector, `known` being what the vector itself shows.
+/// Checks every variant of a vector; `known` are the findings about the vector itself.
 pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Diagnostic]) -> Shown {
     let mut shown = Shown::default();
     let all = entries(list, words);
@@ -52,7 +52,7 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
             shown.input_run = input::runs_input(&variant, scope);
         }
         found.extend(read.unsafe_values);
-        // What is wrong with the vector itself is said first, and alone.
+        // Findings about the vector itself are reported first, without those of variants.
         for mut diagnostic in found.into_iter().filter(|_| known.is_empty()) {
             let same = |one: &Diagnostic| one.span == diagnostic.span;
             if shown.unsafe_values.iter().any(same) {
@@ -65,7 +65,7 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
     shown
 }
 
-/// The arguments that can make a difference, with what they can be.
+/// The arguments that can make a difference, with their choices.
 fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, Vec<Choice<'s>>> {
     let mut choices: BTreeMap<&str, Vec<Choice<'_>>> = BTreeMap::new();
     let mut add = |name: &'s str, choice| {
@@ -92,8 +92,7 @@ fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, 
     choices
 }
 
-/// The combinations of choices, those with few of them first, without the one in which nothing is
-/// chosen.
+/// The combinations of choices, the smallest first, without the empty one.
 fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combination<'s>> {
     let count = choices.values().try_fold(1_usize, |count, of| count.checked_mul(of.len()));
     let chosen = |of: &[Choice<'s>]| -> Vec<Choice<'s>> {
@@ -144,7 +143,7 @@ fn variant<'n>(
                 let piece = match piece {
                     Piece::Reference(Reference::Arg(name)) => match choice(name) {
                         Choice::Any => piece.clone(),
-                        // A condition can be false and the argument be there.
+                        // A condition can be false although the argument is present.
                         Choice::Absent => {
                             dropped |= scope.arguments.get(name).is_some_and(|it| it.optional);
                             piece.clone()

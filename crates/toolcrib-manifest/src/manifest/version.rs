@@ -1,4 +1,4 @@
-//! Which files this version reads: the format's number, and what a file requires.
+//! Checks the version of the format and the required version of toolcrib.
 
 use super::FORMAT_VERSION;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -7,7 +7,7 @@ use crate::fields::Fields;
 /// The version of toolcrib that `requires` is compared with.
 const TOOLCRIB: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether the rest of the file can be understood at all.
+/// Whether this program can read the rest of the file.
 pub(super) fn check(fields: &Fields<'_>, findings: &mut Findings<'_>) -> bool {
     check_requires(fields, findings);
     let (Some(node), Some(format)) = (fields.node("toolcrib"), fields.integer("toolcrib")) else {
@@ -41,7 +41,7 @@ fn check_requires(fields: &Fields<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether a version meets all comparisons; none if the requirement cannot be read.
+/// Whether a version meets all comparisons; `None` if the requirement is invalid.
 fn fits(requirement: &str, version: &str) -> Option<bool> {
     let version = numbers(version)?;
     let mut all = true;

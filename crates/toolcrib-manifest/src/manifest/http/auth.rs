@@ -1,4 +1,4 @@
-//! `auth`: the operator's credentials, and nobody else's.
+//! `auth`: credentials, which never come from a model.
 
 use super::super::keys;
 use super::{argument_of, headers, place_of};
@@ -20,7 +20,7 @@ pub(super) fn read(
     let given: Vec<&str> =
         ["bearer", "basic", "header"].into_iter().filter(|key| fields.has(key)).collect();
     if given.is_empty() && !entry.node.entries().is_empty() {
-        // Its keys were refused, with what to write instead.
+        // Its keys were refused with a help text.
         return None;
     }
     if given.len() != 1 {
@@ -54,7 +54,7 @@ pub(super) fn read(
     Some(HttpAuth::Header { name: name?.to_owned(), value: value? })
 }
 
-/// A text of the operator's: no argument is in it.
+/// A text without arguments.
 fn owned(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<Template> {
     let template = scope.template(node, findings)?;
     headers::check_value(node, &template, findings);
@@ -66,7 +66,7 @@ fn owned(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<
     Some(template)
 }
 
-/// One that should not stand in a file.
+/// A credential, which should not be a literal in the file.
 fn credential(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<Template> {
     let template = owned(node, scope, findings)?;
     if template.references().next().is_none() {
@@ -79,7 +79,7 @@ fn credential(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Op
     Some(template)
 }
 
-/// Says where credentials meet what they must not: a header of the same name, and a plain wire.
+/// Reports a conflict with a header of the same name, and an unencrypted URL.
 pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut Findings<'_>) {
     let Some(auth) = fields.entry("auth") else { return };
     let own = auth.node.entry("header").and_then(|header| header.node.entry("name"));
@@ -93,7 +93,7 @@ pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut F
                 .also(&auth.key_span, "set here"),
         );
     }
-    // A network of one's own is the operator's to judge.
+    // In a private network, the operator decides.
     if let Some(url) = url
         && url.origin.starts_with("http://")
         && !fields.has("allow_private")
@@ -102,7 +102,7 @@ pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut F
     }
 }
 
-/// The warning of credentials that everybody on the way can read.
+/// The warning about unencrypted credentials.
 pub(in crate::manifest) fn in_clear(place: &Span) -> Diagnostic {
     let message = "these credentials are sent over the network unencrypted";
     Diagnostic::warning("plain-credentials", place, message).help("write the URL with https://")

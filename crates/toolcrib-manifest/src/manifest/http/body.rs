@@ -1,4 +1,4 @@
-//! `json`, `form` and `text`: what is sent along.
+//! `json`, `form` and `text`: the body.
 
 use super::check_plain_key;
 use crate::declaration::{HttpBody, HttpMethod, JsonTemplate};
@@ -7,7 +7,7 @@ use crate::document::{Entry, Node, NodeValue, check_literals};
 use crate::fields::Fields;
 use crate::manifest::tool::references::Scope;
 
-/// Reads the body. The outer `None` means that something is wrong with it.
+/// Reads the body. The outer `None` means that it is invalid.
 #[expect(clippy::option_option, reason = "wrong is not absent")]
 pub(super) fn read(
     fields: &Fields<'_>,

@@ -1,4 +1,4 @@
-//! `headers`: names that are the author's, and values that stay one line.
+//! `headers`: literal names, and values of one line.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::document::{Entry, Node};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Template};
 
-/// Headers that the client writes itself: two opinions on where a request ends are an attack.
+/// Headers that the HTTP client sets itself. Conflicting lengths would allow request smuggling.
 const OF_THE_CLIENT: [&str; 13] = [
     "accept-encoding",
     "connection",
@@ -25,7 +25,7 @@ const OF_THE_CLIENT: [&str; 13] = [
     "via",
 ];
 
-/// Headers that say who asks.
+/// Headers with credentials.
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
 
 /// Reads the headers.
@@ -60,7 +60,7 @@ pub(super) fn read(
     headers
 }
 
-/// Whether a key can be a header's name; says so if not.
+/// Whether a key is a valid header name; adds a diagnostic if not.
 pub(super) fn check_name(entry: &Entry, findings: &mut Findings<'_>) -> bool {
     name_problem(&entry.key).is_none_or(|(code, message, help)| {
         findings.add(Diagnostic::error(code, &entry.key_span, message).help(help));
@@ -68,7 +68,7 @@ pub(super) fn check_name(entry: &Entry, findings: &mut Findings<'_>) -> bool {
     })
 }
 
-/// What keeps a text from being a header's name: code, message and help.
+/// Why a text is not a valid header name: code, message and help.
 pub(super) fn name_problem(name: &str) -> Option<(&'static str, String, &'static str)> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
@@ -87,7 +87,7 @@ pub(super) fn name_problem(name: &str) -> Option<(&'static str, String, &'static
     None
 }
 
-/// Refuses line ends and other control characters that an author wrote.
+/// Refuses line ends and other control characters in literals.
 pub(super) fn check_value(node: &Node, template: &Template, findings: &mut Findings<'_>) {
     let control = template.pieces.iter().any(|piece| match piece {
         Piece::Literal(text) => text.chars().any(|c| c.is_control() && c != '\t'),
@@ -102,7 +102,7 @@ pub(super) fn check_value(node: &Node, template: &Template, findings: &mut Findi
     }
 }
 
-/// A model that chooses who it is.
+/// The diagnostic for credentials from a model.
 pub(super) fn model_chosen(place: &crate::diagnostic::position::Span) -> Diagnostic {
     let message = "a model must not choose the credentials";
     Diagnostic::error("model-chosen-credential", place, message)

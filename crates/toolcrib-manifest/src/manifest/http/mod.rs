@@ -1,4 +1,4 @@
-//! `http`: the request of a tool, and what of its answer counts.
+//! `http`: the request of a tool, and how its response becomes a result.
 
 mod auth;
 mod body;
@@ -19,7 +19,7 @@ use crate::manifest::tool::limits::Limits;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 
-/// What the tool says outside of `http`.
+/// The parts of the tool outside of `http`.
 pub(super) struct Surroundings<'n> {
     /// The manifest.
     pub(super) file: &'n str,
@@ -182,7 +182,7 @@ fn select(fields: &Fields<'_>, method: HttpMethod, findings: &mut Findings<'_>) 
     Some(pointer.to_owned())
 }
 
-/// Where a reference stands in the text of its node, as far as quoting lets it be found.
+/// The place of a reference in its node, if it can be found despite quoting.
 fn place_of(reference: &Reference, node: &Node, findings: &Findings<'_>) -> Span {
     let written = reference.to_string();
     let text = findings.text.get(node.span.clone()).unwrap_or_default();
@@ -197,7 +197,7 @@ fn argument_of(template: &Template) -> Option<&Reference> {
     template.references().find(|reference| matches!(reference, Reference::Arg(_)))
 }
 
-/// Says of a mapping's key that no value can be put into it.
+/// Reports a reference in a mapping's key.
 fn check_plain_key(
     entry: &Entry,
     code: &'static str,

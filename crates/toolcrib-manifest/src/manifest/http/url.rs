@@ -1,4 +1,4 @@
-//! `url` and `query`: a literal server, and values that stay one component each.
+//! `url` and `query`: a literal server, and values that are one component each.
 
 use toolcrib_net::{AddressPolicy, NamedBy, Target, UrlRefusal};
 
@@ -10,7 +10,7 @@ use crate::fields::Fields;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference, Template};
 
-/// Stands for a value while the text around it is looked at; it is no dot.
+/// Replaces a value while the text around it is checked; it must not be a dot.
 const VALUE: &str = "\u{e000}";
 
 /// Reads `url` and `query`.
@@ -32,7 +32,7 @@ pub(super) fn read(
     Some(UrlSpec { origin, path: encoded(&path, IN_PATH), query: pairs })
 }
 
-/// Takes scheme, host and port off the front, all literal, and checks the rest as text.
+/// Splits off the literal scheme, host and port, and checks the rest.
 fn origin(
     node: &Node,
     template: &Template,
@@ -62,7 +62,7 @@ fn origin(
         return None;
     }
     let end = end.unwrap_or(first.len());
-    // What a server sees must not depend on the values: they are looked at as one plain character.
+    // The structure must not depend on the values, so each counts as one plain character.
     let whole: String = template
         .pieces
         .iter()
@@ -101,7 +101,7 @@ fn origin(
     Some((target.origin(), Template { pieces }))
 }
 
-/// Says so if the host is known to be where no request goes.
+/// Reports a host to which requests are not allowed.
 fn check_host(node: &Node, target: &Target, policy: &AddressPolicy, findings: &mut Findings<'_>) {
     let host = target.host();
     let local = host == "localhost" || host.ends_with(".localhost");
@@ -147,7 +147,8 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// Values of a path are there in every call, and no segment of an author's climbs.
+/// Checks that values of the path are present in every call, and that no literal segment is `.` or
+/// `..`.
 fn check_path(
     node: &Node,
     path: &Template,
@@ -195,12 +196,12 @@ fn check_path(
     }
 }
 
-/// Whether a parser takes a segment for `.` or `..`.
+/// Whether parsers read a segment as `.` or `..`.
 fn is_dots(segment: &str) -> bool {
     matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }
 
-/// Whether a call can come without the value, as far as the schema says it plainly.
+/// Whether a call may omit the value, if the schema shows that.
 fn may_be_absent(reference: &Reference, around: &Surroundings<'_>) -> bool {
     let name = match reference {
         Reference::Arg(name) => name,
@@ -228,7 +229,7 @@ fn written_pairs(
     findings: &mut Findings<'_>,
 ) -> Vec<QueryPair> {
     let Some(query) = query else { return Vec::new() };
-    // Cut at every `&` of a literal: a value is no separator, whatever it holds.
+    // Split only at `&` in literals: a value is never a separator.
     let mut parts: Vec<Vec<Piece>> = vec![Vec::new()];
     for piece in &query.pieces {
         match piece {
@@ -306,13 +307,13 @@ fn query(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Vec<Que
     pairs
 }
 
-/// Characters that an author may write in a path as they are: RFC 3986's `pchar`, slashes, and `%`,
-/// which begins what is encoded already.
+/// Characters that are not encoded in literals of a path: RFC 3986's `pchar`, slashes, and `%` of
+/// existing encodings.
 const IN_PATH: &str = "/%!$&'()*+,;=:@";
-/// The same in a query, but for `'`, which parsers of URLs encode there.
+/// The same for a query, without `'`, which URL parsers encode there.
 const IN_QUERY: &str = "/?%!$()*+,;=:@";
 
-/// The literals of a template percent-encoded, but for the characters of `kept`.
+/// The template with percent-encoded literals, except for the characters in `kept`.
 fn encoded(template: &Template, kept: &str) -> Template {
     let pieces = template.pieces.iter().map(|piece| match piece {
         Piece::Literal(text) => Piece::Literal(encode(text, kept)),
@@ -332,7 +333,7 @@ fn encode(text: &str, kept: &str) -> String {
     encoded
 }
 
-/// The address with a scheme, where a host stands in front.
+/// The URL with a scheme, if it begins with a host.
 pub(in crate::manifest) fn with_scheme(written: &str) -> Option<String> {
     let end = written.find(['/', '?', ':']).unwrap_or(written.len());
     let host = &written[..end];

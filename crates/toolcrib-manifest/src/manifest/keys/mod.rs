@@ -60,10 +60,10 @@ pub(super) const FILE: Keys = Keys {
     ],
 };
 
-/// The keys of a file that declare something: it needs one of them.
+/// The keys of a file that declare something. A file needs one of them.
 pub(super) const DECLARING: [&str; 4] = ["tools", "upstream", "prompts", "resources"];
 
-/// What the tools of a file have in common. Limits stand in it directly.
+/// The defaults of a file's tools, with limits at the top level.
 pub(super) const DEFAULTS: Keys = Keys {
     what: "`defaults`",
     table: &[
@@ -198,7 +198,7 @@ pub(super) const TOOL: Keys = Keys {
     ],
 };
 
-/// What a client tool takes.
+/// The input of a client tool.
 pub(super) const CLIENT: Keys = Keys {
     what: "a client tool",
     table: &[
@@ -219,10 +219,10 @@ pub(super) const CLIENT: Keys = Keys {
     ],
 };
 
-/// The value of `require` under which a program runs only where its profile is enforced.
+/// The value of `require` with which a program runs only if its profile is enforced.
 pub(super) const REQUIRED: &str = "required";
 
-/// Under what a program runs.
+/// The confinement of a program.
 pub(super) const SANDBOX: Keys = Keys {
     what: "`sandbox`",
     table: &[
@@ -257,7 +257,7 @@ pub(super) const ANNOTATIONS: Keys = table(
     ],
 );
 
-/// A rule over arguments and context.
+/// A rule about arguments and context values.
 pub(super) const CONSTRAINT: Keys = Keys {
     what: "a constraint",
     table: &[
@@ -271,7 +271,7 @@ pub(super) const CONSTRAINT: Keys = Keys {
     ],
 };
 
-/// Shells whose text this crate can read: those that quote as POSIX says.
+/// Shells whose text this crate can parse: those with POSIX quoting.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
 
 /// How a program is started.
@@ -306,7 +306,7 @@ pub(super) const RUN: Keys = Keys {
     ],
 };
 
-/// The four ways to say what runs, and the other keys of `run` that go with each.
+/// The four keys for what to run, each with the other keys of `run` that apply to it.
 pub(super) const WAYS: [(&str, &[&str]); 4] = [
     ("argv", &["stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
     ("script", &["args", "stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
@@ -341,11 +341,11 @@ pub(super) const LIMITS: Keys = Keys {
     ],
 };
 
-/// How long answers are kept.
+/// How results are cached.
 pub(super) const CACHE: Keys =
     table("`cache`", &[optional("ttl", Duration), optional("shared", Bool)]);
 
-/// How often a failed call is tried again.
+/// How often a failed call is retried.
 pub(super) const RETRY: Keys = Keys {
     what: "`retry`",
     table: &[
@@ -362,7 +362,7 @@ pub(super) const RETRY: Keys = Keys {
 pub(super) const RESOURCES: Keys =
     table("`resources`", &[optional("reads", Texts), optional("writes", Texts)]);
 
-/// What must be there.
+/// What the tool needs to be available.
 pub(super) const NEEDS: Keys = table(
     "`needs`",
     &[optional("bins", Texts), optional("env", Texts), optional("secrets", Texts)],

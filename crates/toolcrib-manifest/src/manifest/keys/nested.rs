@@ -9,22 +9,22 @@ use super::{
 };
 use crate::fields::Keys;
 
-/// Where a mapping with a table of its own stands, seen from its key.
+/// How a mapping with its own table is nested in its key.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::manifest) enum Place {
-    /// It is the value.
+    /// As the value.
     Here,
-    /// It is each item of a list.
+    /// As each item of a list.
     EachItem,
-    /// It, or a text, is each item of a list.
+    /// As each item of a list; items may also be texts.
     EachItemOrText,
     /// It is each value of a mapping whose keys are free.
     EachValue,
-    /// It is the value, unless that is true or false.
+    /// As the value, unless that is a boolean.
     HereOrFlag,
 }
 
-/// The mappings with tables of their own: under which key of which table.
+/// The nested tables, by table and key.
 const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&FILE, "defaults", Place::Here, &DEFAULTS),
     (&FILE, "tools", Place::EachItem, &TOOL),
@@ -69,7 +69,7 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&TEST, "answer", Place::Here, &ANSWER),
 ];
 
-/// The table of what stands under a key of a table.
+/// The nested table of a key.
 pub(in crate::manifest) fn nested(table: &Keys, key: &str) -> Option<(Place, &'static Keys)> {
     NESTED
         .iter()

@@ -1,4 +1,4 @@
-//! Argument vectors: entries, and what a model's value must never become.
+//! Argument vectors: their entries, and the checks of values in them.
 
 use super::options::{self, Sure};
 use crate::declaration::ArgvEntry;
@@ -15,14 +15,14 @@ use crate::manifest::tool::references::Scope;
 use crate::manifest::{keys, variants};
 use crate::template::{Piece, Reference, Template};
 
-/// One argument as far as it is known at load, with the node it was written in.
+/// An argument as far as it is known at load time, with its node.
 pub(in crate::manifest) struct Word<'n> {
     pub(crate) template: Template,
     pub(crate) node: &'n Node,
 }
 
 impl Word<'_> {
-    /// The text, if nothing is put in at call time.
+    /// The text, if it contains no references.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self.template.pieces.as_slice() {
             [] => Some(""),
@@ -32,16 +32,17 @@ impl Word<'_> {
     }
 }
 
-/// An argument vector that was read.
+/// A parsed argument vector.
 #[derive(Debug)]
 pub(in crate::manifest) struct Argv {
-    /// Its entries, if all of them are right.
+    /// Its entries, if all of them are valid.
     pub(in crate::manifest) entries: Option<Vec<ArgvEntry>>,
-    /// Whether what is read on standard input is run as a program.
+    /// Whether standard input is run as a program.
     pub(in crate::manifest) program_from_stdin: bool,
-    /// What may run values that are read on standard input.
+    /// What may run values from standard input.
     pub(in crate::manifest) input_run: Option<String>,
-    /// Values that would choose a program, be run, or name an option, unless the author insists.
+    /// Errors about values that would choose a program, be run, or name an option, which
+    /// `unsafe_argv` allows.
     pub(in crate::manifest) unsafe_values: Vec<Diagnostic>,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Started {
     pub(crate) file: Option<(String, Span)>,
 }
 
-/// The programs that a tool or another MCP server starts, wrappers included.
+/// The programs that a tool or an MCP server starts, including wrappers.
 pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
     let mut said = Findings::new(findings.text);
     let mut scope = Scope::default();
@@ -105,8 +106,7 @@ pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
     all.collect()
 }
 
-/// What is probably not meant in an argument vector, and what could be better, to be said by whoever
-/// looks closer than loading does.
+/// Adds warnings and hints about an argument vector, which only lints report.
 pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     let Some(run) = tool.entry("run").map(|run| &run.node) else { return };
     let mut scope = Scope::default();
@@ -115,7 +115,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     }
     look_at_insisted(run, &mut scope, findings);
     let Some(list) = run.entry("argv").map(|entry| &entry.node) else { return };
-    // What is wrong with the entries has been said.
+    // Errors of the entries have been reported.
     let mut said = Findings::new(findings.text);
     let mut words = Vec::new();
     entries(list, &mut scope, &mut words, &mut said);
@@ -126,7 +126,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     findings.add_all(interpreters::evaluated(&words, &read, &scope));
 }
 
-/// Says of each value that only `unsafe_argv` lets stand where it is.
+/// Adds a hint for each value that only `unsafe_argv` allows.
 fn look_at_insisted(run: &Node, scope: &mut Scope, findings: &mut Findings<'_>) {
     let reason = run.entry("unsafe_argv").and_then(|entry| entry.node.as_str());
     let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) else { return };
@@ -143,7 +143,7 @@ fn look_at_insisted(run: &Node, scope: &mut Scope, findings: &mut Findings<'_>) 
     }));
 }
 
-/// Reads the arguments of a program that is named elsewhere.
+/// Reads the arguments of a program that another key names.
 pub(in crate::manifest) fn arguments(
     list: &Node,
     scope: &mut Scope,
@@ -285,7 +285,7 @@ fn conditional<'n>(
     }
 }
 
-/// The name of an argument, given bare.
+/// A plain argument name.
 fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<String> {
     let written = node.as_str()?;
     if let Some(name) = written.strip_prefix("${args.").and_then(|rest| rest.strip_suffix('}')) {
@@ -310,7 +310,7 @@ fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Opti
     Some(written.to_owned())
 }
 
-/// The first entry is the program: always there, and never chosen by a model.
+/// Checks the first entry: the program is always present and never chosen by a model.
 fn check_program(list: &Node, place: &Span, words: &[Word<'_>], findings: &mut Findings<'_>) {
     let Some(first) = list.items().first() else {
         findings.add(
@@ -345,7 +345,7 @@ fn check_program(list: &Node, place: &Span, words: &[Word<'_>], findings: &mut F
     }
 }
 
-/// How a command line that stands in one entry is written as several.
+/// A suggestion for a command line in a single entry: several entries.
 fn line_in_entries(line: &Template) -> String {
     let line = line.to_string();
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! `run`: what is started, with which environment.
+//! `run`: the program and its environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 
-/// "Temporary failure; the user is invited to retry", says `sysexits.h`.
+/// "Temporary failure; the user is invited to retry", in `sysexits.h`.
 const EX_TEMPFAIL: i32 = 75;
 
-/// What stands beside `run` and matters to it.
+/// Settings beside `run` that apply to it.
 pub(in crate::manifest) struct Beside<'a> {
     /// `cwd`, with its key.
     pub(in crate::manifest) cwd: Option<&'a Entry>,
-    /// Bytes of each output stream that are kept.
+    /// How many bytes of each output stream are kept.
     pub(in crate::manifest) capture_bytes: usize,
     /// The manifest's folder.
     pub(in crate::manifest) folder: &'a Path,
@@ -102,7 +102,7 @@ pub(in crate::manifest) fn read(
     }))
 }
 
-/// Whether a reference is to an argument that may be more than what the author lists.
+/// Whether a reference is to an argument whose values are not all listed.
 fn is_free(reference: &Reference, scope: &Scope) -> bool {
     match reference {
         Reference::Arg(name) => {
@@ -112,8 +112,8 @@ fn is_free(reference: &Reference, scope: &Scope) -> bool {
     }
 }
 
-/// The reason for which values may stand where they choose a program, are run or name an option.
-/// Without one each such value is an error.
+/// Reads `unsafe_argv`, the reason why values may choose a program, be run or name an option.
+/// Without it each such value is an error.
 fn insisted(
     fields: &Fields<'_>,
     unsafe_values: Vec<Diagnostic>,
@@ -138,7 +138,7 @@ fn insisted(
     Some(reason.to_owned()).filter(|reason| !reason.is_empty())
 }
 
-/// Which of the four ways it is; says what does not go with it.
+/// The key for what to run; reports keys that do not apply to it.
 fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<&'static str> {
     let mut given = keys::WAYS.iter().filter(|(way, _)| fields.has(way));
     let Some((way, own)) = given.next() else {
@@ -197,12 +197,12 @@ fn exits(fields: &Fields<'_>, findings: &mut Findings<'_>) -> (Vec<i32>, Vec<i32
     if let Some(node) = fields.node("retry_exit") {
         check_retried(node, &ok_exit, findings);
     }
-    // Where nothing is said of it, an author's success is one.
+    // A success code of the author is removed from the default retry codes.
     retry_exit.retain(|code| !ok_exit.contains(code));
     (ok_exit, retry_exit)
 }
 
-/// Variables handed through, their names checked.
+/// Variables that are passed on, with checked names.
 pub(in crate::manifest) fn pass_env(
     fields: &Fields<'_>,
     findings: &mut Findings<'_>,
@@ -239,7 +239,7 @@ pub(in crate::manifest) fn environment(
     env
 }
 
-/// Whether a text can be a variable's name; says so if not.
+/// Whether a text is a valid variable name; adds a diagnostic if not.
 pub(in crate::manifest) fn check_name(
     name: &str,
     place: &crate::diagnostic::position::Span,
@@ -269,7 +269,7 @@ pub(in crate::manifest) fn check_name(
     fits
 }
 
-/// A code that is a success is no failure to try again.
+/// Reports exit codes that mean both success and a retry.
 fn check_retried(retry_exit: &Node, ok_exit: &[i32], findings: &mut Findings<'_>) {
     for item in retry_exit.items() {
         if let NodeValue::Number(number) = &item.value

@@ -1,4 +1,4 @@
-//! `sandbox`: under what a program runs.
+//! `sandbox`: the confinement of a program.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub(in crate::manifest) fn read(
     spec
 }
 
-/// One file or folder, as it is written: nothing is expanded but a leading `~`.
+/// A file or folder; only a leading `~` is expanded.
 fn path(node: &Node, findings: &mut Findings<'_>) -> Option<PathBuf> {
     let written = node.as_str()?;
     let problem = if written.is_empty() {

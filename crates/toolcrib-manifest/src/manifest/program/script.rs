@@ -1,5 +1,5 @@
-//! `run: {script}` and `run: {shell}`: programs whose text the author wrote, values as arguments or
-//! variables beside it.
+//! `run: {script}` and `run: {shell}`: programs with a fixed text, which get values as arguments or
+//! variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::fields::Fields;
 use crate::manifest::tool::references::{Places, Scope, variable_for};
 use crate::template::{Piece, Reference, Template};
 
-/// The longest text of a shell, in bytes: it is one argument, of which the kernel takes 128 KiB.
+/// The maximum length of a shell text, in bytes: it is one argument, for which the kernel allows
+/// 128 KiB.
 const TEXT_MAX: usize = 64 * 1024;
 
 fn literal(text: &str) -> ArgvEntry {
@@ -57,7 +58,7 @@ pub(in crate::manifest) fn script(
     Some((ScriptFile::read(folder.join(written)), entries.collect()))
 }
 
-/// The vector that runs a shell's text, and the variables it gets.
+/// The vector that runs a shell text, and its variables.
 pub(in crate::manifest) fn shell(
     fields: &Fields<'_>,
     run: &Entry,
@@ -133,7 +134,7 @@ fn variables(
     vars
 }
 
-/// Whether the text is free of references: nothing in it is ever replaced.
+/// Whether the text contains no references; adds a diagnostic if it does.
 fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
     let mut right = true;
     let mut places = Places::new(node);
@@ -157,7 +158,7 @@ fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
     right
 }
 
-/// Says where the text uses a variable so that its value could become more than one word, or code.
+/// Reports uses of variables whose value could become several words, or code.
 fn check_uses(
     text: &str,
     node: &Node,
@@ -213,7 +214,8 @@ fn check_uses(
         findings.add(diagnostic);
     }
     for entry in fields.node("vars").map(Node::entries).unwrap_or_default() {
-        // Programs that the shell starts see it, too: exported, it need not stand in the text.
+        // A variable need not occur in the text, because programs that the shell starts see it,
+        // too.
         let known = vars.contains_key(&entry.key) && !is_dangerous_env(&entry.key);
         if known && !uses.iter().any(|found| found.name == entry.key) {
             let message =

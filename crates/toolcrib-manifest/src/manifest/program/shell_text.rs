@@ -1,7 +1,7 @@
-//! Reading a shell's text: where variables are used, and whether their values stay values there.
+//! Reads a shell text: where variables are used, and whether their values stay values.
 //!
-//! A reader of quotes, expansions, here-documents and comments, and no parser of commands: it says
-//! too much rather than too little, and what it says is a warning unless code is run.
+//! It reads quotes, expansions, here-documents and comments, but does not parse commands. It
+//! reports too much rather than too little, as warnings unless code is run.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ pub(in crate::manifest) struct Use<'v> {
     /// Where it stands in the text: `$NAME`, or `${NAME` with what follows up to its `}`.
     pub(in crate::manifest) range: Range<usize>,
     pub(in crate::manifest) name: &'v str,
-    /// What can happen to the value there; none if it stays one.
+    /// The danger for the value there; `None` if it stays a value.
     pub(in crate::manifest) danger: Option<Danger>,
 }
 
-/// What a shell makes of a value.
+/// What a shell may turn a value into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::manifest) enum Danger {
     /// Several words, and names of files.
@@ -26,7 +26,7 @@ pub(in crate::manifest) enum Danger {
     Code,
 }
 
-/// What the reader is inside of.
+/// A construct around the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     /// Between parentheses: of `$(…)` or of a subshell.
@@ -54,7 +54,7 @@ pub(in crate::manifest) fn uses<'v>(text: &str, names: &[&'v str]) -> Vec<Use<'v
 struct Reader<'t, 'v> {
     text: &'t str,
     at: usize,
-    /// What stands around the place, and where each of it began.
+    /// The constructs around the current position, with their starts.
     inside: Vec<(Inside, usize)>,
     names: &'t [&'v str],
     uses: Vec<Use<'v>>,
@@ -71,7 +71,7 @@ impl Reader<'_, '_> {
         self.rest().starts_with(what)
     }
 
-    /// Goes on behind the next `end`, or to the end of the text.
+    /// Skips past the next `end`, or to the end of the text.
     fn skip_past(&mut self, end: char) {
         self.at = self.rest().find(end).map_or(self.text.len(), |found| self.at + found + 1);
     }
@@ -139,12 +139,12 @@ impl Reader<'_, '_> {
         self.at += length;
     }
 
-    /// Whether double quotes hold what stands here together.
+    /// Whether the position is inside double quotes.
     fn is_quoted(&self) -> bool {
         self.around() == Some(Inside::DoubleQuotes)
     }
 
-    /// What stands around the place, braces aside, which change nothing.
+    /// The innermost construct other than braces.
     fn around(&self) -> Option<Inside> {
         let mut around = self.inside.iter().rev().map(|(inside, _)| *inside);
         around.find(|inside| *inside != Inside::Braces)
@@ -215,7 +215,7 @@ impl Reader<'_, '_> {
     }
 
     fn danger(&self, start: usize) -> Option<Danger> {
-        // The value itself, or any quotes that it stands in, may be what is run.
+        // The value itself, or the quoted text that contains it, may be run.
         let quotes = self.inside.iter().filter(|(inside, _)| *inside == Inside::DoubleQuotes);
         let mut pieces = quotes.map(|(_, at)| *at).chain([start]);
         if pieces.any(|at| is_run(self.command_before(at))) {
@@ -231,7 +231,7 @@ impl Reader<'_, '_> {
         (!safe).then_some(Danger::Unquoted)
     }
 
-    /// What stands before a place in its simple command, as far as a look at separators tells.
+    /// The text before a position in its simple command, as far as separators show.
     fn command_before(&self, at: usize) -> &str {
         let before = &self.text[..at];
         let start = before.rfind([';', '\n', '&', '|', '(', '`', '{']).map_or(0, |found| found + 1);
@@ -242,7 +242,7 @@ impl Reader<'_, '_> {
         command
     }
 
-    /// Notes a here-document: `<<END`, `<<-END`, `<<'END'`.
+    /// Records a here-document: `<<END`, `<<-END`, `<<'END'`.
     fn document(&mut self) {
         self.at += 2;
         if self.begins("-") {
@@ -274,7 +274,7 @@ impl Reader<'_, '_> {
             let depth = self.inside.len();
             self.inside.push((Inside::DoubleQuotes, self.at));
             while self.at < stop {
-                // A quote is a character like any other here.
+                // Quotes have no special meaning here.
                 if self.inside.len() == depth + 1 && self.begins("\"") {
                     self.at += 1;
                 } else {
@@ -287,7 +287,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether what follows this command is run as a program's text: by `eval`, or by a shell's `-c`.
+/// Whether the text after this command is run as code: by `eval`, or by a shell's `-c`.
 fn is_run(command: &str) -> bool {
     const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "su"];
     let mut words = command.split_whitespace();
@@ -298,7 +298,8 @@ fn is_run(command: &str) -> bool {
     first == "eval" || SHELLS.contains(&name) && text_follows && command.ends_with([' ', '\t'])
 }
 
-/// Whether the place behind this command is the value of an assignment: it is never taken apart.
+/// Whether the position after this text is the value of an assignment, which the shell does not
+/// split.
 fn is_assignment(command: &str) -> bool {
     let Some((name, value)) = command.split_once('=') else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_stay_values_are_told_from_those_that_do_not() {
+    fn safe_and_unsafe_uses_of_variables_are_distinguished() {
         use Danger::{Arithmetic, Code, Unquoted};
         for (text, expected) in [
             (r#"kubectl logs "$POD""#, &[("$POD", None)] as &[_]),
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_the_reader_stumble() {
+    fn the_reader_accepts_any_text() {
         for text in
             ["$", "${", "\"", "'", "`", "$((", "$(", "<<", "<<E", "\\", "${POD", "é$POD€", ")}))"]
         {

@@ -1,4 +1,4 @@
-//! `run: {worker}`: a program that is started once and answers one JSON line per call.
+//! `run: {worker}`: a program that keeps running and answers each call with one JSON line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
-/// How long a worker without calls is kept, if its declaration does not say.
+/// The default idle time of a worker.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Reads a worker.
@@ -24,7 +24,7 @@ pub(in crate::manifest) fn read(
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> Option<WorkerSpec> {
-    // Whatever is declared is sent.
+    // All declared arguments are sent, so all count as used.
     scope.used.extend(scope.arguments.keys().cloned());
     if let Some(cwd) = beside.cwd {
         let message = "a worker starts in the manifest's folder, so that its files are found";
@@ -75,8 +75,8 @@ pub(in crate::manifest) fn read(
     })
 }
 
-/// The files that an argument vector names, of a script's size: larger ones are read too often for
-/// that. The program counts only with a path, for else it is looked for on PATH.
+/// The files that an argument vector names, up to the size limit of scripts, because they are read
+/// often. The program counts only if it has a path; otherwise it is looked up on PATH.
 fn files(argv: &[String], folder: &Path) -> BTreeMap<String, ScriptFile> {
     let named = argv.iter().enumerate().filter(|(at, word)| *at > 0 || word.contains('/'));
     let at_its_place = named.map(|(_, word)| (word, folder.join(word)));
@@ -87,7 +87,7 @@ fn files(argv: &[String], folder: &Path) -> BTreeMap<String, ScriptFile> {
     files.map(|(word, path)| (word.clone(), ScriptFile::read(path))).collect()
 }
 
-/// The vector, in which nothing is replaced.
+/// The argument vector, which has no references.
 fn argv(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Vec<String>> {
     let node = fields.node("worker")?;
     let argv = fields.texts("worker")?;
@@ -114,7 +114,7 @@ fn argv(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<Vec<String>>
     right.then(|| argv.iter().map(|text| text.replace("$${", "${")).collect())
 }
 
-/// A worker's answer says itself what is text and what is data.
+/// Refuses output formats, because a worker's answers separate text and data.
 pub(in crate::manifest) fn check_output(fields: &Fields<'_>, findings: &mut Findings<'_>) {
     let given = fields.node("output").map(Node::entries).unwrap_or_default();
     for entry in given.iter().filter(|entry| matches!(entry.key.as_str(), "format" | "keep")) {
@@ -126,7 +126,7 @@ pub(in crate::manifest) fn check_output(fields: &Fields<'_>, findings: &mut Find
     }
 }
 
-/// A worker outlives calls: no value of one is in its environment.
+/// Refuses values of calls in the environment, because a worker outlives calls.
 fn check_lasting(template: &Template, place: &Span, findings: &mut Findings<'_>) {
     for reference in template.references() {
         if matches!(reference, Reference::Arg(_) | Reference::Ctx(_)) {

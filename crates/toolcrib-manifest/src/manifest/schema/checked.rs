@@ -1,5 +1,5 @@
-//! Schemas that can be used, and values held against them: patterns are compiled when a value first
-//! asks for them, and most never are.
+//! Checked schemas and the validation of values. Patterns are compiled at their first use, because
+//! most are never used during loading.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -12,20 +12,20 @@ use crate::diagnostic::violation::Subject;
 use crate::diagnostic::{Findings, Severity};
 use crate::document::Node;
 
-/// A schema that can be used.
+/// A valid schema.
 #[derive(Debug)]
 pub(in crate::manifest) struct Checked {
     pub(in crate::manifest) value: Value,
-    /// Whether a text must be of the `format` that is named.
+    /// Whether `format` is asserted.
     pub(in crate::manifest) assert_formats: bool,
-    /// Tells what fits. What it says of what does not fit lacks words for patterns.
+    /// Validates quickly; its errors lack the details of patterns.
     quick: Validator,
-    /// Finds the words; made when there is something to say.
+    /// Produces detailed errors; created when needed.
     exact: OnceLock<Option<Validator>>,
 }
 
 impl Checked {
-    /// Fails with the schema and what keeps it from being used.
+    /// Fails with the schema and the error.
     pub(in crate::manifest) fn new(
         value: Value,
         assert_formats: bool,
@@ -42,7 +42,7 @@ impl Checked {
         }
     }
 
-    /// Says where a value does not fit; nothing if it fits.
+    /// Reports where a value does not match.
     pub(in crate::manifest) fn report(
         &self,
         value: &Value,
@@ -56,7 +56,7 @@ impl Checked {
         }
     }
 
-    /// As [`report`](Self::report), for what is wrong inside the value and not with it as a whole.
+    /// Like [`report`](Self::report), only for problems inside the value.
     pub(in crate::manifest) fn report_inside(
         &self,
         value: &Value,
@@ -74,22 +74,22 @@ impl Checked {
     fn exact(&self) -> &Validator {
         let compiled = || EXACT.of(self.assert_formats).build(&self.value).ok();
         let exact = self.exact.get_or_init(compiled);
-        // There is one: what is surely a pattern compiles, and nothing else is different.
+        // This cannot fail, because the patterns are known to compile.
         exact.as_ref().unwrap_or(&self.quick)
     }
 }
 
-/// Patterns run in linear time, and nothing is fetched from anywhere.
+/// Options with linear-time patterns and without fetching.
 fn options() -> ValidationOptions<'static> {
     jsonschema::options().with_pattern_options(PatternOptions::regex()).offline()
 }
 
-/// Compiles the whole of a schema, as whoever calls the tool will.
+/// Compiles a schema completely, as for a call of the tool.
 pub(in crate::manifest) fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
     EXACT.of(false).build(schema)
 }
 
-/// The same options where formats annotate, and where they assert.
+/// Options without and with asserted formats.
 struct Options {
     annotating: ValidationOptions<'static>,
     asserting: ValidationOptions<'static>,
@@ -120,7 +120,7 @@ struct LazyPattern {
 }
 
 impl LazyPattern {
-    /// Fails where only the compiler can tell whether the pattern is one.
+    /// Fails if only the compiler can decide whether the pattern is valid.
     fn keyword<'a>(
         _: &'a Map<String, Value>,
         pattern: &'a Value,

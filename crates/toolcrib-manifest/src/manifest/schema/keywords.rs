@@ -1,5 +1,5 @@
-//! The keywords of JSON Schema, those that say nothing where they stand, and words of other schema
-//! languages, which have no effect at all.
+//! The keywords of JSON Schema, keywords without effect on a type, and words of other schema
+//! languages.
 
 use crate::diagnostic::fix::rename;
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
@@ -142,8 +142,8 @@ const BOUNDS: [(&[&str], [&str; 4]); 2] = [
     ),
 ];
 
-/// The types that a keyword says something about; keywords that are not here say something about
-/// all. `format` is left out: other systems have formats of numbers.
+/// The types that a keyword affects; other keywords affect all types. `format` is not listed,
+/// because other systems have formats of numbers.
 const ABOUT: &[(&[&str], &[&str])] = &[
     (
         &["integer", "number"],
@@ -199,8 +199,7 @@ pub(super) fn holds_schema(key: &str) -> bool {
     SCHEMA_KEYWORDS.contains(&key) && !["allOf", "anyOf", "oneOf", "prefixItems"].contains(&key)
 }
 
-/// Warns of words that have no effect: a validator ignores what it does not know, and what is not
-/// about the values that the type lets through.
+/// Warns about keywords without effect: unknown ones, and those for values of another type.
 pub(super) fn check(node: &Node, findings: &mut Findings<'_>) {
     for entry in node.entries() {
         let key = entry.key.as_str();
@@ -213,7 +212,7 @@ pub(super) fn check(node: &Node, findings: &mut Findings<'_>) {
     subschemas(node, &mut |below| check(below, findings));
 }
 
-/// A word that is no keyword, if there is one that was meant.
+/// The diagnostic for an unknown keyword, if there is a suggestion.
 fn unknown(node: &Node, entry: &Entry) -> Option<Diagnostic> {
     let key = entry.key.as_str();
     let foreign = FOREIGN.iter().find(|(word, _)| *word == key).map(|(_, help)| (*help).to_owned());
@@ -224,13 +223,13 @@ fn unknown(node: &Node, entry: &Entry) -> Option<Diagnostic> {
     };
     let help = foreign.or_else(bound).or_else(|| did_you_mean(key, all()))?;
     let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
-    // A validator has ignored it so far: only another case is surely a slip.
+    // Only another case is certainly a mistake.
     let known: Vec<_> = all().filter(|name| name.eq_ignore_ascii_case(key)).collect();
     let fix = rename("a schema", entry, node.entries(), &known, |_| true);
     Some(Diagnostic::warning("unknown-keyword", &entry.key_span, message).help(help).fix(fix))
 }
 
-/// A keyword that is about values of another type than the one that is named.
+/// Warns about a keyword for values of another type.
 fn check_idle(node: &Node, entry: &Entry, findings: &mut Findings<'_>) {
     let key = entry.key.as_str();
     let Some((about, _)) = ABOUT.iter().find(|(_, keywords)| keywords.contains(&key)) else {

@@ -1,4 +1,4 @@
-//! JSON Schemas inside manifests: checked at load, with the place of what is wrong.
+//! Checks JSON Schemas in manifests, with the places of problems.
 
 pub(crate) mod checked;
 mod keywords;
@@ -57,7 +57,8 @@ pub(super) fn check_input(
     Some(checked)
 }
 
-/// What is required must be declared: where properties are closed, no call could be right.
+/// Required properties must be declared; otherwise every call would fail if other properties are
+/// refused.
 fn check_required(node: &Node, findings: &mut Findings<'_>) {
     let open = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
     if COMBINING.iter().chain(&open).any(|keyword| node.entry(keyword).is_some()) {
@@ -79,8 +80,8 @@ fn check_required(node: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// Refuses arguments that stand where keywords belong: a validator would ignore them, and the tool
-/// would take none.
+/// Refuses arguments in the place of keywords: a validator would ignore them, and the tool would
+/// have none.
 fn report_misplaced(node: &Node, findings: &mut Findings<'_>) -> bool {
     if node.entry("properties").is_some() {
         return false;
@@ -114,7 +115,7 @@ pub(super) fn check(
     checked.map_err(|(value, error)| explain(node, &value, &error, findings)).ok()
 }
 
-/// How a default that does not fit is spoken of.
+/// The code, severity and message of an invalid default.
 const BAD_DEFAULT: (&str, Severity, &str) =
     ("bad-default", Severity::Error, "the default does not fit its own schema: ");
 
@@ -130,7 +131,7 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
             }
             let raw = findings.text.get(default.node.span.clone()).unwrap_or_default();
             if default.node.style == Style::Plain && other_reading(raw).is_some() {
-                return None; // Told already: nobody knows which of its readings is meant.
+                return None; // An ambiguous value, already reported.
             }
             Some(Entry {
                 key: property.key.clone(),
@@ -150,11 +151,11 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
         span: node.span.clone(),
         style: Style::Explicit,
     };
-    // What is wrong with the object as a whole (required arguments) is no fault of a default.
+    // Problems of the whole object (required arguments) are not caused by defaults.
     checked.report_inside(&object.to_value(), &object, BAD_DEFAULT, findings);
 }
 
-/// Defaults further inside, each against the schema that it stands in.
+/// Checks nested defaults, each against its schema.
 fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
     subschemas(schema, &mut |below| check_nested(below, checked, findings));
     let Some(default) = schema.entry("default") else { return };
@@ -171,13 +172,13 @@ fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
             own.entry(shared).or_insert_with(|| value.clone());
         }
     }
-    // One that refers to elsewhere in the whole schema is left alone.
+    // Skip schemas that refer to other parts of the whole schema.
     let Ok(checked) = Checked::new(own, checked.assert_formats) else { return };
     let node = Node { span: default.node.visible_span(Some(default)), ..default.node.clone() };
     checked.report(&default.node.to_value(), &node, BAD_DEFAULT, findings);
 }
 
-/// Finds the place of what keeps a schema from being used.
+/// Reports why a schema is invalid, at its place.
 fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &mut Findings<'_>) {
     if let Ok(meta) = jsonschema::meta::validator_for(schema)
         && !meta.is_valid(schema)
@@ -206,7 +207,7 @@ fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &
     }
 }
 
-/// Looks for patterns that do not compile and references that lead nowhere.
+/// Reports invalid patterns and dangling references.
 fn explain_below(root: &Node, schema: &Value, node: &Node, findings: &mut Findings<'_>) -> bool {
     let mut found = false;
     for entry in node.entries() {
@@ -259,7 +260,7 @@ fn explain_pattern(
 
 /// The diagnostic for a regular expression that does not compile.
 pub(super) fn bad_pattern(pattern: &str, place: &crate::diagnostic::position::Span) -> Diagnostic {
-    // The last line of the compiler's text says what is wrong; the others draw the place.
+    // The last line of the compiler's text contains the problem; the others show the place.
     let reason = regex::Regex::new(pattern).err().map(|error| error.to_string());
     let reason =
         reason.as_deref().and_then(|text| text.lines().last()).unwrap_or("error: not supported");

@@ -1,4 +1,4 @@
-//! `default: null`, which catalogues write for arguments without a default.
+//! `default: null`, which generators write for arguments without a default.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use super::keywords;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
 
-/// Takes the default of null out of every schema that has no null among its values, and says so.
+/// Removes null defaults from schemas that do not allow null, with a warning.
 pub(super) fn leave_out(node: &Node, schema: &mut Value, findings: &mut Findings<'_>) {
     let root = schema.clone();
     below(node, schema, &root, findings);
 }
 
-/// Whether a default of this schema is null and stands for none.
+/// Whether this schema has a null default that means no default.
 pub(super) fn means_none(schema: &Node, root: &Value) -> bool {
     let default = schema.entry("default").map(|default| &default.node.value);
     default == Some(&NodeValue::Null) && !admits_null(&schema.to_value(), root, 0)
@@ -53,8 +53,7 @@ fn below(node: &Node, schema: &mut Value, root: &Value, findings: &mut Findings<
     }
 }
 
-/// Whether null is among the values of a schema, as far as its own keywords say; a schema that says
-/// nothing takes everything.
+/// Whether a schema allows null by its own keywords; a schema without keywords allows everything.
 fn admits_null(schema: &Value, root: &Value, depth: usize) -> bool {
     let Some(keywords) = schema.as_object() else { return schema.as_bool().unwrap_or(true) };
     if depth > 4 {

@@ -1,19 +1,19 @@
-//! Whether a regular expression can be used, found out without compiling it.
+//! Checks whether a regular expression is valid without compiling it.
 //!
-//! Compiling patterns would be most of what it costs to load a manifest, and a server with thousands
-//! of tools calls few of them. What can keep a pattern from compiling is its text, which is parsed
-//! here as the compiler does, and the size of its program, which is bounded from above. What the
-//! bound leaves open is left to the compiler.
+//! Compiling patterns would dominate the time to load a manifest, although a server with thousands
+//! of tools calls few of them. A pattern is invalid if it cannot be parsed, which is checked as the
+//! compiler does, or if its program is too large, for which there is an upper bound. Only patterns
+//! above the bound are left to the compiler.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use regex_syntax::utf8::Utf8Sequences;
 
-/// Programs of so many states compile: the compiler refuses those of more than 10 MiB, and a state
-/// takes fewer than 100 bytes.
+/// The number of states up to which a program certainly compiles: the limit is 10 MiB, and a state
+/// takes less than 100 bytes.
 const STATES_MAX: u64 = 20_000;
 
-/// Whether a pattern as JSON Schema writes them (ECMA-262) compiles. `false` means that only the
-/// compiler can tell.
+/// Whether a pattern of JSON Schema (ECMA-262) certainly compiles. `false` means that only the
+/// compiler can decide.
 pub(in crate::manifest) fn surely_compiles(pattern: &str) -> bool {
     if jsonschema_regex::analyze_pattern(pattern).is_some() {
         return true; // Matched without a program.
@@ -22,7 +22,7 @@ pub(in crate::manifest) fn surely_compiles(pattern: &str) -> bool {
     regex_syntax::parse(&translated).is_ok_and(|hir| states(&hir) <= STATES_MAX)
 }
 
-/// The most states that the program of an expression has, with all that leads from one to another.
+/// An upper bound for the states of an expression's program.
 fn states(hir: &Hir) -> u64 {
     let all = |parts: &[Hir]| {
         parts.iter().fold(2, |sum: u64, part| sum.saturating_add(states(part)).saturating_add(2))
@@ -35,7 +35,7 @@ fn states(hir: &Hir) -> u64 {
             2 + sequences.map(|sequence| count(sequence.len())).sum::<u64>()
         }
         HirKind::Class(Class::Bytes(class)) => 2 + count(class.ranges().len()),
-        // They need tables that a compiler can be built without.
+        // They need tables that are optional in the compiler.
         HirKind::Look(
             Look::WordUnicode
             | Look::WordUnicodeNegate
@@ -45,7 +45,7 @@ fn states(hir: &Hir) -> u64 {
             | Look::WordEndHalfUnicode,
         ) => u64::MAX,
         HirKind::Empty | HirKind::Look(_) => 1,
-        // A part that is repeated is compiled as often as it may be there.
+        // A repeated part is compiled for each repetition.
         HirKind::Repetition(repetition) => {
             let copies = repetition.max.unwrap_or(repetition.min).max(1);
             states(&repetition.sub)
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// What the compiler says, with half the room that it has.
+    /// Whether the pattern compiles with half of the limit.
     fn compiles_in_half(pattern: &str) -> bool {
         let translated = jsonschema_regex::to_rust_regex(pattern);
         let compile = |text: &str| RegexBuilder::new(text).size_limit(5 << 20).build().is_ok();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_as_people_write_them_need_no_compiler() {
+    fn common_patterns_need_no_compiler() {
         for pattern in [
             "",
             "^[a-z0-9][a-z0-9.-]{0,252}$",
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_without_compiling_is_left_to_the_compiler() {
+    fn undecidable_patterns_are_left_to_the_compiler() {
         for pattern in [
             "(",
             "[z-a]",
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Expressions with all that makes programs large, some of them just too large.
+    /// Expressions with everything that makes programs large, some of them just too large.
     fn expression() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             "[a-z]{1,8}",
@@ -145,7 +145,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_is_said_to_compile_compiles_with_room_to_spare(pattern in expression()) {
+        fn accepted_patterns_compile_with_half_of_the_limit(pattern in expression()) {
             if surely_compiles(&pattern) {
                 prop_assert!(compiles_in_half(&pattern), "{pattern}");
             }

@@ -1,4 +1,4 @@
-//! Frequent mistakes in schemas, which have a better text than "does not fit the metaschema".
+//! Common mistakes in schemas, with better messages than "does not fit the metaschema".
 
 use jsonschema::ValidationError;
 
@@ -20,7 +20,7 @@ const OTHER_TYPES: &[(&str, &[&str])] = &[
     ("null", &["none", "nil"]),
 ];
 
-/// Types of other languages that are texts of a format here.
+/// Types of other languages that are texts with a format in JSON Schema.
 const FORMATS: &[(&str, &[&str])] = &[
     ("date-time", &["datetime", "date-time", "date_time", "timestamp", "time_stamp"]),
     ("date", &["date"]),
@@ -46,7 +46,7 @@ fn schema_of(written: &str) -> Option<String> {
         .or_else(|| format.map(|format| format!("{{type: string, format: {format}}}")))
 }
 
-/// What is wrong, if it is a frequent mistake.
+/// The diagnostic for a common mistake.
 pub(super) fn find(root: &Node, error: &ValidationError<'_>, text: &str) -> Option<Diagnostic> {
     let pointer = error.instance_path().as_str();
     let (node, entry) = root.at_pointer(pointer);
@@ -58,7 +58,7 @@ pub(super) fn find(root: &Node, error: &ValidationError<'_>, text: &str) -> Opti
         return misplaced(node, entry, raw);
     }
     let place = node.visible_span(Some(entry));
-    // What stands under `default` or `enum` is a value, whatever its keys are called.
+    // The content of `default` and `enum` is a value, whatever its keys are.
     match (entry.key.as_str(), &node.value) {
         ("type", NodeValue::String(written)) => Some(unknown_type(node, entry, written)),
         ("required", NodeValue::Bool(_)) => {
@@ -120,7 +120,7 @@ fn of_item(node: &Node, pointer: &str) -> Option<Diagnostic> {
     })
 }
 
-/// Something among the properties that is no schema.
+/// A property that is not a schema.
 fn misplaced(node: &Node, entry: &Entry, raw: &str) -> Option<Diagnostic> {
     let key = entry.key.as_str();
     if matches!(node.value, NodeValue::Mapping(_)) {
@@ -142,7 +142,7 @@ fn misplaced(node: &Node, entry: &Entry, raw: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error("bad-schema", &place, message).help(help))
 }
 
-/// A text where a schema belongs.
+/// A text in the place of a schema.
 fn text_for_schema(key: &str, node: &Node, entry: &Entry, written: &str) -> Diagnostic {
     let place = node.visible_span(Some(entry));
     let message = format!("`{key}` expects a schema, found the text `{}`", shortened(written));
@@ -179,7 +179,7 @@ fn unknown_type(node: &Node, entry: &Entry, written: &str) -> Diagnostic {
     Diagnostic::error("bad-schema", &place, message).help(help).fix(fix)
 }
 
-/// The names of a text with commas, as the entries of a list.
+/// The names in a text with commas, as items of a list.
 fn names(written: &str) -> String {
     let names: Vec<&str> =
         written.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();

@@ -1,29 +1,29 @@
-//! What the schema of an argument says about its values: how much a model decides with one.
+//! The shapes of values that a schema allows, which decide how much a model controls with them.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 use crate::document::{Node, NodeValue};
 
-/// How much a value can be, from the tamest to anything at all.
+/// The shape of a value, from the most restricted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Shape {
-    /// A number, a boolean, or one of the values that the author lists.
+    /// A number, a boolean, or a listed value.
     Fixed,
-    /// Letters, digits, `_`, `.` and `-`, not beginning with `-`: no program or option is made of it
-    /// where the author wrote neither.
+    /// Letters, digits, `_`, `.` and `-`, not beginning with `-`: such a value cannot add a program
+    /// or an option.
     Word,
     /// Any text.
     Free,
 }
 
 impl Shape {
-    /// The shape of the values that a schema takes.
+    /// The shape of the values that a schema allows.
     pub(in crate::manifest) fn of(schema: &Node) -> Self {
         Self::below(schema, 0)
     }
 
     fn below(schema: &Node, depth: usize) -> Self {
-        // A schema may refer to itself; deeper than this nobody restricts a value.
+        // The depth is limited, because a schema may refer to itself.
         if depth > 4 {
             return Self::Free;
         }
@@ -52,7 +52,7 @@ impl Shape {
         if pattern.is_some_and(is_word) { Self::Word } else { Self::Free }
     }
 
-    /// An object is as tame as its properties, if it can have no others.
+    /// An object has the least restricted shape of its properties, if no others are allowed.
     fn of_object(schema: &Node, depth: usize) -> Self {
         let open = schema.entry("additionalProperties").map(|entry| &entry.node.value);
         if open != Some(&NodeValue::Bool(false)) || schema.entry("patternProperties").is_some() {
@@ -65,7 +65,7 @@ impl Shape {
     }
 }
 
-/// What the texts that a schema takes can begin with, as far as a program might understand it.
+/// The beginnings of texts that a schema allows, as far as they matter to programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::manifest) enum Beginning {
     /// None of the others.

@@ -1,4 +1,4 @@
-//! `tests` and `examples`: the calls an author writes down.
+//! `tests` and `examples`: example calls in the manifest.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::manifest::keys;
 use crate::manifest::schema::bad_pattern;
 use crate::manifest::schema::checked::Checked;
 
-/// Where the tests of a tool stand, and what their arguments are checked against.
+/// The file of the tests, and the schema of their arguments.
 pub(in crate::manifest) struct Surroundings<'a> {
     pub(in crate::manifest) file: &'a str,
     pub(in crate::manifest) lines: &'a Lines<'a>,
@@ -104,7 +104,7 @@ impl Surroundings<'_> {
         tests
     }
 
-    /// Reads the answer that stands for the server's.
+    /// Reads the recorded response of the server.
     fn answer(&self, test: &Fields<'_>, findings: &mut Findings<'_>) -> Option<RecordedAnswer> {
         let entry = test.entry("answer")?;
         if !self.sends {
@@ -142,7 +142,7 @@ impl Surroundings<'_> {
         Some(RecordedAnswer { status: status?, media_type, body: body.into_bytes() })
     }
 
-    /// Checks arguments as the executor will see them: empty texts that mean "absent" are gone.
+    /// Checks arguments as the executor does: empty texts that mean "absent" are removed first.
     fn check_arguments(
         &self,
         node: &Node,
@@ -187,7 +187,7 @@ fn expectation(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Expectation 
     }
 }
 
-/// The place of a span, as declarations carry it.
+/// The origin of a span, for declarations.
 pub(in crate::manifest) fn origin(file: &str, lines: &Lines<'_>, span: &Span) -> Origin {
     let (line, column) = lines.line_column(span.start);
     let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);

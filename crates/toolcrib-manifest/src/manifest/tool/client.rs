@@ -1,4 +1,4 @@
-//! Tools that the client runs: nothing happens here but checking the call and handing it on.
+//! Tools that the client runs: this server only checks calls and passes them on.
 
 use serde_json::Value;
 use toolcrib_tool::InputFormat;
@@ -9,21 +9,19 @@ use crate::document::{Entry, Node, NodeValue, Style};
 use crate::fields::Fields;
 use crate::manifest::keys;
 
-/// Keys of a tool that say how it runs here, or what the executor does when it runs it. On a client
-/// tool nobody would honour them.
+/// Keys of a tool that apply only to tools that run here.
 const OF_TOOLS_THAT_RUN_HERE: [&str; 9] =
     ["context", "cwd", "sandbox", "needs", "output", "cache", "dedupe", "retry", "resources"];
 
-/// The same of `limits`: the client keeps what it prints, how often and how many at once.
+/// Keys of `limits` that apply only to tools that run here.
 const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 5] =
     ["output", "transfer", "memory", "concurrent", "rate"];
 
-/// What a test looks for in something that ran.
+/// Expectations of a test about a run.
 const SEEN_IN_A_RUN: [&str; 7] =
     ["argv", "argv_contains", "url", "body", "text_contains", "text_matches", "data"];
 
-/// What a client tool takes, where the tool does not say it itself with `input`: none for
-/// `client: true`.
+/// The fixed input of a client tool's kind; `None` for `client: true`.
 pub(in crate::manifest) fn own_input(
     fields: &Fields<'_>,
     findings: &mut Findings<'_>,
@@ -76,7 +74,7 @@ fn is_mapping(entry: &Entry) -> bool {
     matches!(entry.node.value, NodeValue::Mapping(_))
 }
 
-/// A value as if it stood at a place of the file.
+/// A node for a value, with a place in the file.
 fn node_of(value: &Value, span: &Span) -> Node {
     let value = match value {
         Value::Null => NodeValue::Null,
@@ -98,7 +96,7 @@ fn node_of(value: &Value, span: &Span) -> Node {
     Node { value, span: span.clone(), style: Style::Explicit }
 }
 
-/// Whether the client runs the tool; says what does not go with that.
+/// Whether the client runs the tool; reports keys that do not apply then.
 pub(in crate::manifest) fn is_client(
     fields: &Fields<'_>,
     limits: Option<&Fields<'_>>,
@@ -140,7 +138,7 @@ pub(in crate::manifest) fn is_client(
     true
 }
 
-/// Nothing runs here, so that a test can only see calls refused.
+/// Tests of client tools can only expect refusals, because nothing runs here.
 fn check_test(test: &Node, findings: &mut Findings<'_>) {
     let Some(expect) = test.entry("expect") else { return };
     let mut refuse = |entry: &Entry| {

@@ -1,5 +1,5 @@
-//! Texts with values of the call in them that a program or a server takes apart: JSON whose structure a value
-//! could change, and input that an absent argument leaves empty.
+//! Checks texts with values of a call: JSON whose structure a value could change, and input that is
+//! empty without an optional argument.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::document::Node;
 use crate::manifest::schema::value_shape::can_hold;
 use crate::template::{Piece, Reference, Template};
 
-/// Characters that cannot stand as they are between the quotes of a JSON text.
+/// Characters that have to be escaped in a JSON string.
 const SPECIAL_IN_JSON: [(char, char); 3] = [('\0', '\u{1f}'), ('"', '"'), ('\\', '\\')];
 
-/// Looks at what a program gets as arguments, in variables and on standard input, and at `text` of `http`.
+/// Checks arguments, variables, standard input, and `text` of `http`.
 pub(crate) fn look_at_texts(tool: &Node, findings: &mut Findings<'_>) {
     let mut scope = Scope::default();
     if let Some(input) = tool.entry("input") {
@@ -52,7 +52,7 @@ pub(crate) fn look_at_texts(tool: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// A text that is JSON, with values between its quotes that could end them.
+/// Reports values in strings of a JSON text that could end these strings.
 fn check_json(
     node: &Node,
     tool: &Node,
@@ -76,7 +76,7 @@ fn check_json(
     findings.add(Diagnostic::warning("spliced-json", &place, message).help(help(name)));
 }
 
-/// The arguments that stand between the quotes of a JSON text; none if the text is not JSON.
+/// The arguments in strings of a JSON text; empty if the text is not JSON.
 fn quoted(template: &Template) -> Vec<&str> {
     let mut names = Vec::new();
     let mut text = String::new();
@@ -95,7 +95,7 @@ fn quoted(template: &Template) -> Vec<&str> {
                 }
             }
             Piece::Reference(reference) => {
-                // A digit is a value by itself, and a character between quotes.
+                // A digit is a valid value, and a valid character in a string.
                 text.push('0');
                 if let (Reference::Arg(name), true) = (reference, is_quoted) {
                     names.push(name.as_str());
@@ -109,7 +109,7 @@ fn quoted(template: &Template) -> Vec<&str> {
     }
 }
 
-/// An argument that a call may leave out, in a text that then is no input at all.
+/// Reports an optional argument in a text for standard input, which is empty without it.
 fn check_absent(node: &Node, scope: &Scope, findings: &mut Findings<'_>) {
     let Some(Ok(template)) = node.as_str().map(Template::parse) else { return };
     if template.pieces.len() < 2 {

@@ -1,5 +1,5 @@
-//! What a tool does in a call: it runs a program, sends a request, or is handed to the client; and
-//! what goes with one of these only.
+//! The body of a tool: a program, a request or the client; and keys that apply to only one of
+//! these.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::manifest::http;
 use crate::manifest::program::command;
 use crate::manifest::tool::references::{Scope, variable_for};
 
-/// What a tool does in a call.
+/// The body of a tool, with its limits.
 pub(in crate::manifest) struct Kind {
-    /// None if something in it is wrong.
+    /// `None` if it is invalid.
     pub(in crate::manifest) body: Option<DeclaredBody>,
-    /// How long a call may take; none without limit.
+    /// The time limit of a call; `None` means no limit.
     pub(in crate::manifest) timeout: Option<Duration>,
     /// Whether the client runs it.
     pub(in crate::manifest) is_client: bool,
@@ -58,7 +58,7 @@ pub(in crate::manifest) fn read(
     check(fields, limit_fields, findings);
     let listed = fields.node("run").and_then(|run| run.entry("argv"));
     let listed = listed.is_some_and(|argv| !argv.node.items().is_empty());
-    // A misspelt reference is told once, and not as an unused argument too.
+    // A misspelt reference is reported once, not also as an unused argument.
     if (command.is_some() || listed || request.is_some()) && !scope.unclear {
         scope.check_placeholders(findings);
         let shell = fields.node("run").filter(|run| run.entry("shell").is_some());
@@ -98,14 +98,14 @@ fn warn_of_unused(scope: &Scope, section: &str, is_shell: bool, findings: &mut F
     }
 }
 
-/// Keys of a tool that mean something to a process only.
+/// Keys that apply only to programs.
 const OF_COMMANDS: [&str; 2] = ["cwd", "sandbox"];
-/// What a test of a command looks at.
+/// Expectations that apply only to commands.
 const SEEN_IN_ARGV: [&str; 2] = ["argv", "argv_contains"];
-/// What a test of a request looks at.
+/// Expectations that apply only to requests.
 const SEEN_IN_REQUESTS: [&str; 2] = ["url", "body"];
 
-/// Says what does not go with a command or with a request. Client tools have checks of their own.
+/// Reports keys that do not apply to a command or to a request. Client tools have their own checks.
 fn check(fields: &Fields<'_>, limits: Option<&Fields<'_>>, findings: &mut Findings<'_>) {
     let (run, http) = (fields.entry("run"), fields.entry("http"));
     if let (Some(run), Some(http)) = (run, http) {

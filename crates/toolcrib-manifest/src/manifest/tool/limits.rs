@@ -1,4 +1,4 @@
-//! Limits: how long a call may take, how much it may bring, and how many calls there may be.
+//! Limits: time, output, memory, concurrency and rate.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use crate::document::Node;
 use crate::fields::Fields;
 use crate::units::{ByteSize, HumanDuration};
 
-/// The time limit of a command that names none.
+/// The default time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit of a request that names none.
+/// The default time limit of a request.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a call waits for its client, for a tool that does not say.
+/// The default time for which a call waits for its client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of each output stream kept for a tool that does not say how many.
+/// The default for how many bytes of each output stream are kept.
 const CAPTURE_BYTES: usize = 64 * 1024;
-/// The most a tool may ask for: what the process runner keeps at all.
+/// The maximum: the process runner keeps no more.
 const CAPTURE_MAX: u64 = 1024 * 1024;
-/// Bytes of an answer that are read for a tool that does not say how many.
+/// The default for the size of a response.
 const TRANSFER_BYTES: usize = 5 * 1024 * 1024;
-/// The most a tool may ask for: an answer is read whole before anything is made of it.
+/// The maximum: a response is read completely into memory.
 const TRANSFER_MAX: u64 = 64 * 1024 * 1024;
-/// The least memory a program may be given: less starts nothing.
+/// The minimum memory limit: no program starts with less.
 const MEMORY_MIN: u64 = 16 << 20;
-/// The most.
+/// The maximum memory limit.
 const MEMORY_MAX: u64 = 1 << 40;
-/// More processes of one tool than this are no limit any more.
+/// The maximum of `concurrent`.
 const CONCURRENT_MAX: i64 = 10_000;
 
-/// The limits of a tool, or those of a file's `defaults`, as far as they are given and right.
+/// The valid limits of a tool, or of a file's `defaults`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::manifest) struct Limits<'n> {
     timeout: Option<(HumanDuration, &'n Node)>,
@@ -42,7 +42,7 @@ pub(in crate::manifest) struct Limits<'n> {
 }
 
 impl<'n> Limits<'n> {
-    /// Reads what `fields` says.
+    /// Reads the limits in `fields`.
     pub(in crate::manifest) fn read(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Self {
         let timeout = fields.node("timeout").and_then(|node| {
             let timeout: HumanDuration = node.as_str()?.parse().ok()?;
@@ -68,7 +68,7 @@ impl<'n> Limits<'n> {
         }
     }
 
-    /// What holds for a tool: its own limits, and those of the file where it names none.
+    /// The limits of a tool, with those of the file as defaults.
     pub(in crate::manifest) fn or(self, shared: Self) -> Self {
         Self {
             timeout: self.timeout.or(shared.timeout),
@@ -100,7 +100,7 @@ impl<'n> Limits<'n> {
         })
     }
 
-    /// How long a call waits for its client; none for as long as it takes.
+    /// How long a call waits for its client; `None` means without limit.
     pub(in crate::manifest) fn of_client(self, findings: &mut Findings<'_>) -> Option<Duration> {
         let Some((timeout, node)) = self.timeout else { return Some(CLIENT_TIMEOUT) };
         if timeout.0.is_some_and(|timeout| timeout.is_zero()) {
@@ -111,7 +111,7 @@ impl<'n> Limits<'n> {
         timeout.0.filter(|timeout| !timeout.is_zero())
     }
 
-    /// The time limit of an upstream's calls; none where it names none.
+    /// The time limit of an upstream's calls, if it has one.
     pub(in crate::manifest) fn of_upstream(self, findings: &mut Findings<'_>) -> Option<Duration> {
         let (timeout, node) = self.timeout?;
         let timeout = timeout.0.filter(|timeout| !timeout.is_zero());
@@ -123,22 +123,22 @@ impl<'n> Limits<'n> {
         timeout
     }
 
-    /// How many calls may run at once, and how many may start in a time.
+    /// The concurrency limit and the rate limit.
     pub(in crate::manifest) fn numbers(self) -> (Option<usize>, Option<RateLimit>) {
         (self.concurrent, self.rate)
     }
 
-    /// Bytes of memory of each process; none where the profile's own limit holds.
+    /// The memory limit of each process, in bytes; `None` means the profile's limit.
     pub(in crate::manifest) fn memory(self) -> Option<u64> {
         self.memory
     }
 
-    /// For a worker, which answers one call after another unless it says more.
+    /// The limits of a worker, which by default gets one call at a time.
     pub(in crate::manifest) fn or_one_at_once(self) -> Self {
         Self { concurrent: self.concurrent.or(Some(1)), ..self }
     }
 
-    /// Puts the limits of how many calls there may be into a definition.
+    /// Adds the concurrency and rate limits to a definition.
     pub(in crate::manifest) fn apply(
         self,
         mut builder: ToolDefinitionBuilder,
@@ -152,18 +152,18 @@ impl<'n> Limits<'n> {
         builder
     }
 
-    /// Bytes of each output stream, or of an answer's result, that are kept.
+    /// How many bytes of each output stream, or of a response's result, are kept.
     pub(in crate::manifest) fn capture_bytes(self) -> usize {
         self.output.unwrap_or(CAPTURE_BYTES)
     }
 
-    /// Bytes of an answer that are read.
+    /// The maximum size of a response, in bytes.
     pub(in crate::manifest) fn transfer_bytes(self) -> usize {
         self.transfer.unwrap_or(TRANSFER_BYTES)
     }
 }
 
-/// What to write instead of a size that is not allowed: the bound that it passes.
+/// A suggestion for a size out of range: the exceeded bound.
 fn within(node: &Node, least: u64, most: u64) -> String {
     let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
     if size.is_some_and(|size| size.0 < least) {

@@ -35,7 +35,7 @@ use crate::manifest::tool::policies::Policies;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Template};
 
-/// Reads a tool; none if something in it keeps a declaration from being made.
+/// Reads a tool; `None` if it is invalid.
 pub(super) fn read(
     node: &Node,
     shared: &Shared<'_>,
@@ -63,7 +63,7 @@ pub(super) fn read(
     let policies = Policies::read(&fields, findings);
     policies.check_approval(&fields, annotations, findings);
 
-    // Before the body, which tells of arguments that nothing uses.
+    // Read before the body, which reports unused arguments.
     #[cfg(feature = "cel")]
     let constraints =
         crate::manifest::tool::constraints::read(&fields, input.as_ref(), &mut scope, findings);
@@ -145,7 +145,7 @@ pub(super) fn read(
     }
 }
 
-/// Puts into a definition what the executor enforces, as far as tools of its kind have it.
+/// Adds the policies and limits that apply to this kind of tool to a definition.
 fn governed(
     builder: ToolDefinitionBuilder,
     body: &DeclaredBody,
@@ -165,7 +165,7 @@ fn governed(
     }
 }
 
-/// Puts a tool's labels and switches into its definition.
+/// Adds a tool's labels and switches to its definition.
 fn labelled(
     builder: ToolDefinitionBuilder,
     fields: &Fields<'_>,
@@ -190,7 +190,7 @@ fn labelled(
     builder
 }
 
-/// The name models see: the namespace and the tool's own, checked together.
+/// The exposed name: the namespace and the tool's name, checked together.
 fn exposed_name(
     fields: &Fields<'_>,
     shared: &Shared<'_>,
@@ -222,7 +222,7 @@ fn exposed_name(
     Some(exposed)
 }
 
-/// The description, if there is a usable one.
+/// The description, if it is valid.
 pub(super) fn description<'n>(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Option<&'n str> {
     let (entry, text) = fields.entry("description").zip(fields.text("description"))?;
     let problem = if text.trim().is_empty() {
@@ -240,7 +240,8 @@ pub(super) fn description<'n>(fields: &Fields<'n>, findings: &mut Findings<'_>) 
     None
 }
 
-/// The checked schema of the arguments, and whether the tool gives one. A tool without takes none.
+/// The checked schema of the arguments, and whether the tool has one. A tool without a schema has
+/// no arguments.
 fn read_input(
     fields: &Fields<'_>,
     own: Option<&Node>,
@@ -256,12 +257,12 @@ fn read_input(
     let node = given.unwrap_or(&nothing);
     scope.declare(node);
     if given.is_none() {
-        // A misspelt `input` is told once, and not again at every reference.
+        // A misspelt `input` is reported once, not again at every reference.
         let meant = fields.unknown().find(|entry| is_input(&entry.key, &entry.node));
         if let Some(entry) = meant {
             scope.declare(&entry.node);
             scope.unclear = true;
-            // What depends on their types is told once the schema can be read.
+            // Checks that depend on types need a valid schema.
             for argument in scope.arguments.values_mut() {
                 argument.list = None;
             }
@@ -274,14 +275,14 @@ fn read_input(
     (checked, given.is_some())
 }
 
-/// Whether a key that tools do not have holds what was meant to be `input`.
+/// Whether an unknown key is a misspelt `input`.
 fn is_input(key: &str, node: &Node) -> bool {
     let known = ["args", "arguments", "inputSchema", "input_schema", "parameters", "params"];
     let is_schema = node.entry("properties").is_some();
     is_schema && (known.contains(&key) || did_you_mean(key, ["input"]).is_some())
 }
 
-/// `context`: values of the host, and how they are checked.
+/// `context`: context values and their checks.
 fn read_context(
     fields: &Fields<'_>,
     scope: &mut Scope,
@@ -369,7 +370,7 @@ fn injection(parameter: &ContextParameter) -> Injection {
     if parameter.required { injection } else { injection.optional() }
 }
 
-/// `empty_as_absent` names declared arguments.
+/// Checks that `empty_as_absent` names declared arguments.
 fn check_declared(fields: &Fields<'_>, scope: &Scope, findings: &mut Findings<'_>) {
     for item in fields.node("empty_as_absent").map(Node::items).unwrap_or_default() {
         let Some(name) = item.as_str() else { continue };
@@ -411,7 +412,7 @@ pub(super) fn tags(fields: &Fields<'_>, shared: &Shared<'_>) -> Vec<String> {
     tags
 }
 
-/// What `needs` names, and what the command itself shows that it needs.
+/// The needs in `needs`, and those that the command implies.
 fn needs(
     fields: &Fields<'_>,
     body: &DeclaredBody,
@@ -445,7 +446,7 @@ fn needs(
     needs
 }
 
-/// What is made of the output. A tool that says what data it has gets data from an answer.
+/// How output becomes a result. With an `output_schema`, a response has to be data.
 fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
     let given = fields.node("output").and_then(|node| Fields::read(node, &keys::OUTPUT, findings));
     let text = |key: &str| given.as_ref().and_then(|fields| fields.text(key));
@@ -478,7 +479,7 @@ fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
     }
 }
 
-/// A pattern of progress has a group for the number, and only programs print lines.
+/// Checks that `progress` patterns have a group for the number, and that the tool runs a program.
 fn check_progress(fields: &Fields<'_>, findings: &mut Findings<'_>) {
     let Some(progress) = fields.node("progress") else { return };
     let is_printed = fields

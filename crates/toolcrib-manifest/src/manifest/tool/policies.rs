@@ -1,4 +1,4 @@
-//! What the executor may do about a call: answer it from an earlier one, try it again, ask a person.
+//! Policies of the executor: caching, deduplication, retries and approval.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::fields::Fields;
 use crate::manifest::keys;
 use crate::units::HumanDuration;
 
-/// More tries than this hammer what is down.
+/// The maximum number of retries.
 const RETRIES_MAX: i64 = 10;
-/// The longest pause before the first try: the executor never waits longer between two.
+/// The maximum backoff: the executor never waits longer.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The policies of a tool, or those of a file's `defaults`, as far as they are given and right.
+/// The valid policies of a tool, or of a file's `defaults`.
 #[derive(Debug, Clone, Default)]
 pub(in crate::manifest) struct Policies {
     cache: Option<CachePolicy>,
@@ -30,7 +30,7 @@ pub(in crate::manifest) struct Policies {
 }
 
 impl Policies {
-    /// Reads what `fields` says.
+    /// Reads the policies in `fields`.
     pub(in crate::manifest) fn read(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Self {
         let mut part = |key: &str, table| {
             fields.node(key).and_then(|node| Fields::read(node, table, findings))
@@ -47,8 +47,8 @@ impl Policies {
         }
     }
 
-    /// Says where a tool's own policies contradict what it says about itself. Those of the file hold
-    /// for the tools that may have them, and contradict nothing.
+    /// Reports policies of a tool that contradict its annotations. Those of the file apply only to
+    /// tools that may have them.
     pub(in crate::manifest) fn check_repeats(
         &self,
         fields: &Fields<'_>,
@@ -83,7 +83,7 @@ impl Policies {
         }
     }
 
-    /// Says where asking for approval comes to nothing.
+    /// Reports an approval policy that never applies.
     pub(in crate::manifest) fn check_approval(
         &self,
         fields: &Fields<'_>,
@@ -100,7 +100,7 @@ impl Policies {
         }
     }
 
-    /// Puts a command's policies into its definition; `shared` are those of the file.
+    /// Adds a command's policies to its definition; `shared` are those of the file.
     pub(in crate::manifest) fn apply(
         self,
         shared: &Self,
@@ -108,7 +108,8 @@ impl Policies {
         mut builder: ToolDefinitionBuilder,
     ) -> ToolDefinitionBuilder {
         let cacheable = annotations.read_only && annotations.idempotent;
-        // A tool's own that contradict its annotations were refused; those of the file do not hold.
+        // Contradicting policies of the tool were refused; contradicting ones of the file do not
+        // apply.
         if let Some(cache) = self.cache.or(shared.cache).filter(|_| cacheable) {
             builder = builder.cache(cache);
         }
@@ -126,12 +127,12 @@ impl Policies {
         self.apply_to_any(shared, builder)
     }
 
-    /// When calls wait for a person, as the tool or else the file says.
+    /// The approval policy of the tool, or else of the file.
     pub(in crate::manifest) fn approval(&self, shared: &Self) -> Approval {
         self.approval.or(shared.approval).unwrap_or_default()
     }
 
-    /// Puts the policies that client tools have, too, into a definition.
+    /// Adds the policies that also apply to client tools to a definition.
     pub(in crate::manifest) fn apply_to_any(
         &self,
         shared: &Self,
@@ -147,8 +148,7 @@ impl Policies {
     }
 }
 
-/// Of the resources that a file names for its tools, those of this one: a read-only tool writes
-/// none.
+/// The file's resources for this tool: a read-only tool writes none.
 fn held(shared: &Resources, annotations: Annotations) -> Resources {
     if annotations.read_only {
         shared.read().iter().fold(Resources::new(), Resources::reads)
@@ -161,7 +161,7 @@ const DEDUPES: [Dedupe; 3] = [Dedupe::None, Dedupe::Batch, Dedupe::Session];
 const TASK_MODES: [TaskMode; 3] = [TaskMode::Never, TaskMode::Auto, TaskMode::Required];
 const APPROVALS: [Approval; 3] = [Approval::Never, Approval::Destructive, Approval::Always];
 
-/// The value that a key's word stands for.
+/// The value with the written name.
 fn chosen<T: Copy>(
     fields: &Fields<'_>,
     key: &str,
@@ -230,7 +230,7 @@ fn duration(node: &Node) -> Option<Duration> {
     duration.0
 }
 
-/// Says what keeps a tool's answers from being kept.
+/// The diagnostic for a tool whose results cannot be cached.
 fn uncacheable(
     fields: &Fields<'_>,
     entry: &Entry,
@@ -246,7 +246,7 @@ fn uncacheable(
     findings.add(beside_annotations(diagnostic, fields));
 }
 
-/// Says what keeps a session from being answered from its past.
+/// The diagnostic for a tool whose calls cannot be deduplicated in a session.
 fn never_repeated(
     fields: &Fields<'_>,
     entry: &Entry,
@@ -264,7 +264,7 @@ fn never_repeated(
     findings.add(beside_annotations(diagnostic, fields));
 }
 
-/// What a tool would have to be, and is not, for an answer to serve again.
+/// The annotations that a tool lacks for caching.
 fn lacking(annotations: Annotations) -> Option<&'static str> {
     match (annotations.read_only, annotations.idempotent) {
         (true, true) => None,
@@ -274,7 +274,7 @@ fn lacking(annotations: Annotations) -> Option<&'static str> {
     }
 }
 
-/// Points at what the tool says about itself, too.
+/// Adds the place of the annotations.
 fn beside_annotations(diagnostic: Diagnostic, fields: &Fields<'_>) -> Diagnostic {
     match fields.entry("annotations") {
         Some(entry) => diagnostic.also(&entry.key_span, "the tool's annotations"),

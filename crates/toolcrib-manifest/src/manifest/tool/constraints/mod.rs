@@ -1,4 +1,4 @@
-//! `constraints`: rules over arguments and context, checked as far as they can be without a call.
+//! `constraints`: rules about arguments and context values, checked at load time.
 
 mod slips;
 
@@ -14,10 +14,10 @@ use crate::manifest::keys;
 use crate::manifest::schema::checked::Checked;
 use crate::manifest::tool::references::{HOST_VALUES, Scope};
 
-/// More rules than this nobody reads, and every call has to keep all of them.
+/// The maximum number of rules of a tool: every call has to satisfy all of them.
 const CONSTRAINTS_MAX: usize = 32;
 
-/// Reads the rules of a tool, and notes which arguments they use.
+/// Reads the rules of a tool, and records which arguments they use.
 pub(in crate::manifest) fn read(
     fields: &Fields<'_>,
     input: Option<&Checked>,
@@ -54,10 +54,10 @@ pub(in crate::manifest) fn read(
                 scope.used.extend(uses.arguments);
             }
             Err(errors) => {
-                // What is misspelt is told here, and not as an unused argument too.
+                // A misspelt name is reported here, not as an unused argument.
                 scope.unclear = true;
                 let errors = match slips::find(text) {
-                    // What comes behind it is misread.
+                    // The rest of the rule would be misread.
                     Some(slip) => vec![RuleError {
                         range: slip.range,
                         message: slip.message,
@@ -78,7 +78,7 @@ pub(in crate::manifest) fn read(
     constraints
 }
 
-/// The names that rules may ask about.
+/// The names that rules may use.
 fn names(input: Option<&Value>, scope: &Scope) -> Names {
     let property = |name: &str| input?.get("properties")?.get(name);
     let required = input.and_then(|input| input.get("required")).and_then(Value::as_array);
@@ -99,7 +99,7 @@ fn names(input: Option<&Value>, scope: &Scope) -> Names {
 
 fn diagnostic(error: &RuleError, rule: &str, node: &Node, text: &str) -> Diagnostic {
     let written = text.get(node.span.clone()).unwrap_or_default();
-    // Quoting and folding move what is written; then the whole rule is the place.
+    // Quoting and folding move the text; then underline the whole rule.
     let place = match written.find(rule).filter(|_| !rule.is_empty()) {
         Some(start) => {
             let start = node.span.start + start;

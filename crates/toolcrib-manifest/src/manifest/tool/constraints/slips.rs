@@ -1,16 +1,16 @@
-//! Rules in the syntax of other languages: what to write in CEL.
+//! Recognizes syntax of other languages in rules, and suggests CEL.
 
 use std::ops::Range;
 
-/// Something of another language in a rule.
+/// Syntax of another language in a rule.
 pub(super) struct Slip {
-    /// Where it stands in the rule, in bytes.
+    /// Its byte range in the rule.
     pub(super) range: Range<usize>,
     pub(super) message: String,
     pub(super) help: String,
 }
 
-/// A word or an operator of a rule, outside of texts.
+/// A token of a rule.
 #[derive(Clone, Copy)]
 struct Token<'r> {
     text: &'r str,
@@ -23,7 +23,7 @@ impl Token<'_> {
     }
 }
 
-/// The words, operators and quoted texts of a rule.
+/// Splits a rule into words, operators and quoted texts.
 fn tokens(rule: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -48,7 +48,7 @@ fn tokens(rule: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The first thing of another language in a rule that cannot be read.
+/// The first syntax of another language in an invalid rule.
 pub(super) fn find(rule: &str) -> Option<Slip> {
     let tokens = tokens(rule);
     let after = |at: usize| tokens.get(at + 1).map_or("", |token| token.text);
@@ -94,7 +94,7 @@ fn in_parentheses(rule: &str, tokens: &[Token<'_>]) -> Option<(Range<usize>, Str
     let open = tokens.first()?;
     let close = tokens.iter().find(|token| token.text == ")")?;
     let inside = &rule[open.at + 1..close.at];
-    // One value in parentheses may be a list.
+    // A single value in parentheses need not be a list.
     inside.contains(',').then_some(())?;
     let range = open.at..close.at + 1;
     Some((range, format!("a list stands in brackets: write `in [{inside}]`")))

@@ -1,4 +1,4 @@
-//! What a tool's templates may refer to, and what they do refer to.
+//! The names to which a tool's templates may refer, and those that they use.
 
 mod placeholders;
 mod slips;
@@ -15,7 +15,7 @@ use crate::template::{Reference, Template};
 use placeholders::Placeholder;
 pub(in crate::manifest) use placeholders::{forms, variable_for};
 
-/// Values every host may attach, without a declaration in `context`.
+/// Context values that need no declaration in `context`.
 pub(in crate::manifest) const HOST_VALUES: [&str; 7] =
     ["user", "tenant", "session_id", "request_id", "call_id", "project_id", "model"];
 
@@ -24,46 +24,45 @@ pub(in crate::manifest) const HOST_VALUES: [&str; 7] =
 pub(in crate::manifest) struct Argument {
     /// The place of its name.
     pub(in crate::manifest) span: Span,
-    /// Whether its schema says that it is a list; none if the schema says nothing of its type.
+    /// Whether it is a list; `None` if the schema does not say.
     pub(in crate::manifest) list: Option<bool>,
-    /// Whether its schema says that it is a number, or one of a few.
+    /// Whether it is a number or an enumeration.
     pub(in crate::manifest) number: bool,
-    /// What its values can be.
+    /// The shape of its values.
     pub(in crate::manifest) shape: Shape,
-    /// What a text among its values can begin with.
+    /// What texts among its values can begin with.
     pub(in crate::manifest) beginning: Beginning,
-    /// The texts that its schema lists as all that it can be.
+    /// The texts that its schema lists.
     pub(in crate::manifest) listed: Vec<String>,
-    /// Whether a call can be without it: it is not required and has no default.
+    /// Whether calls can omit it: it is not required and has no default.
     pub(in crate::manifest) optional: bool,
 }
 
-/// The names of one tool.
+/// The names of a tool, and which are used.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Scope {
     pub(in crate::manifest) arguments: BTreeMap<String, Argument>,
     pub(in crate::manifest) context: BTreeSet<String>,
-    /// Arguments that something refers to.
+    /// Arguments that are used.
     pub(in crate::manifest) used: BTreeSet<String>,
-    /// Whether something refers to an argument that nobody declared, or cannot be read: then nobody
-    /// knows which arguments are used.
+    /// Whether a reference is undeclared or invalid, so that unused arguments cannot be determined.
     pub(in crate::manifest) unclear: bool,
-    /// Variables of the server that something refers to.
+    /// Variables of the server that are used.
     pub(in crate::manifest) env: BTreeSet<String>,
-    /// Secrets that something refers to.
+    /// Secrets that are used.
     pub(in crate::manifest) secrets: BTreeSet<String>,
-    /// Texts that other template languages would replace by an argument.
+    /// Texts that look like references in other template languages.
     placeholders: Vec<Placeholder>,
 }
 
 impl Scope {
-    /// Declares the properties of an object schema, those of its combinations included.
+    /// Declares the properties of an object schema, including those of combined schemas.
     pub(in crate::manifest) fn declare(&mut self, schema: &Node) {
         self.declare_below(schema, schema, 0);
     }
 
     fn declare_below(&mut self, root: &Node, schema: &Node, depth: usize) {
-        // Deeper than this nobody declares arguments, and a schema may refer to itself.
+        // The depth is limited, because a schema may refer to itself.
         if depth > 4 {
             return;
         }
@@ -117,7 +116,7 @@ impl Scope {
         self.read(node, Self::refer, findings)
     }
 
-    /// Reads a template of what is known before there is any call: variables and secrets.
+    /// Reads a template that is expanded without a call: variables and secrets.
     pub(in crate::manifest) fn standing_template(
         &mut self,
         node: &Node,
@@ -170,7 +169,7 @@ impl Scope {
         }
     }
 
-    /// Notes that an argument is used; says so if nobody declared it.
+    /// Records the use of an argument; adds a diagnostic if it is undeclared.
     pub(in crate::manifest) fn refer_argument(
         &mut self,
         name: &str,
@@ -198,7 +197,7 @@ impl Scope {
         findings.add(Diagnostic::error("undeclared-argument", span, message).help(help).fix(fix));
     }
 
-    /// The edit that makes a misspelt name in a reference that of the only argument it can mean.
+    /// The edit that corrects a misspelt argument name, if there is only one possible correction.
     fn renamed(&self, name: &str, span: &Span, text: &str) -> Option<Fix> {
         let declared: Vec<&str> = self.arguments.keys().map(String::as_str).collect();
         let meant = only_slip(name, &declared).filter(|_| !self.context.contains(name))?;
@@ -239,7 +238,7 @@ impl Scope {
     }
 }
 
-/// Whether a schema's type is a list, if it says.
+/// Whether a schema is a list; `None` if it does not say.
 fn is_list(schema: &Node) -> Option<bool> {
     match &schema.entry("type")?.node.value {
         NodeValue::String(name) => Some(name == "array"),
@@ -248,7 +247,7 @@ fn is_list(schema: &Node) -> Option<bool> {
     }
 }
 
-/// The texts among the values that a schema, or that of a list's items, names one by one.
+/// The texts that a schema, or the schema of a list's items, lists.
 fn listed(schema: &Node) -> Vec<String> {
     let schema = match schema.entry("items") {
         Some(items) if is_list(schema) == Some(true) => &items.node,
@@ -259,7 +258,7 @@ fn listed(schema: &Node) -> Vec<String> {
     values.iter().chain(only).filter_map(Node::as_str).map(str::to_owned).collect()
 }
 
-/// Whether a call can be without a property of an object schema.
+/// Whether a property of an object schema is optional.
 fn is_optional(schema: &Node, property: &Entry) -> bool {
     let required = schema.entry("required").map(|entry| entry.node.items()).unwrap_or_default();
     let default = property.node.entry("default").map(|entry| &entry.node.value);
@@ -272,9 +271,9 @@ fn is_number(schema: &Node) -> bool {
     matches!(kind, Some("integer" | "number"))
 }
 
-/// Finds pieces of a text in the source it was written in, in order.
+/// Finds pieces of a text in its source, in order.
 ///
-/// Quoting and folding move what is written; a piece that cannot be found has the node's place.
+/// Quoting and folding move the text; a piece that cannot be found has the node's place.
 pub(in crate::manifest) struct Places<'n> {
     node: &'n Node,
     from: usize,
@@ -285,8 +284,7 @@ impl<'n> Places<'n> {
         Self { node, from: node.span.start }
     }
 
-    /// The place of a piece that stands at `at` of the node's value: it is found among all that
-    /// read alike.
+    /// The place of the piece at offset `at` of the node's value, among equal pieces.
     pub(in crate::manifest) fn nth(
         node: &Node,
         piece: &str,

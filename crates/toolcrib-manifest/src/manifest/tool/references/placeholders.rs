@@ -1,5 +1,5 @@
-//! Arguments as other template languages refer to them: `{{path}}`, `<path>`, `$1`. Such a text
-//! stays as it is, so an argument that is only written this way never reaches the program.
+//! References in other template languages: `{{path}}`, `<path>`, `$1`. Such texts are not replaced,
+//! so an argument that is used only this way never reaches the program.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::template::{Piece, Template};
 
-/// The forms, each with the name of the argument as a group. The certain one comes first.
+/// The forms, each with the argument's name as a group. The unambiguous one comes first.
 static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
@@ -30,7 +30,7 @@ static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Which group of [`FORMS`] has no other meaning where an argument has the name.
+/// The group of [`FORMS`] that is unambiguous if an argument has the name.
 const CERTAIN: usize = 1;
 
 /// A text that was probably meant as a reference.
@@ -39,7 +39,7 @@ pub(super) struct Placeholder {
     named: Named,
     written: String,
     span: Span,
-    /// Whether it is told even if the argument is referred to elsewhere.
+    /// Whether it is reported even if the argument is used elsewhere.
     is_certain: bool,
 }
 
@@ -54,9 +54,8 @@ enum Named {
 }
 
 impl Scope {
-    /// Notes the placeholders of a template, which are told by
-    /// [`check_placeholders`](Self::check_placeholders) when it is known which arguments nothing
-    /// refers to.
+    /// Records the placeholders of a template. [`check_placeholders`](Self::check_placeholders)
+    /// reports them when the unused arguments are known.
     pub(super) fn note_placeholders(&mut self, template: &Template, node: &Node, source: &str) {
         if let [Piece::Literal(text)] = template.pieces.as_slice()
             && let Some(named) = positional(text)
@@ -86,8 +85,8 @@ impl Scope {
         }
     }
 
-    /// Tells of placeholders whose argument nothing refers to, and counts the argument as used:
-    /// what is wrong is told where it stands, once.
+    /// Reports placeholders of unused arguments. The arguments then count as used, so that each
+    /// problem is reported once.
     pub(in crate::manifest) fn check_placeholders(&mut self, findings: &mut Findings<'_>) {
         let mut unused: Vec<&str> = self.unused().map(|(name, _)| name.as_str()).collect();
         unused.sort_by_key(|name| self.arguments[*name].span.start);
@@ -102,7 +101,7 @@ impl Scope {
             };
             let is_unused = |name: &&str| unused.contains(name);
             let name = name.filter(|name| placeholder.is_certain || is_unused(name));
-            // Where one argument is left, a position can mean no other.
+            // If only one argument is left, a position can only mean that one.
             let name = name.or(match unused.as_slice() {
                 [only] if !matches!(placeholder.named, Named::Argument(_)) => Some(*only),
                 _ => None,
@@ -119,8 +118,8 @@ impl Scope {
         self.used.extend(meant);
     }
 
-    /// Tells of placeholders in the text of a shell, in which nothing is replaced at all: a value
-    /// gets there as a variable.
+    /// Reports placeholders in a shell text, in which nothing is replaced: values are passed as
+    /// variables.
     pub(in crate::manifest) fn check_placeholders_of_shell(
         &mut self,
         run: &Node,
@@ -136,7 +135,7 @@ impl Scope {
         };
         let mut places = Places::new(node);
         for (name, written, is_certain) in self.forms(text) {
-            // A shell has a meaning of its own for all other forms.
+            // All other forms have a meaning in a shell.
             let is_variable = written == format!("${name}") && !is_set(&name);
             if self.used.contains(&name) || !(is_certain || is_variable) {
                 continue;
@@ -153,7 +152,7 @@ impl Scope {
         }
     }
 
-    /// The arguments that nothing refers to.
+    /// The unused arguments.
     pub(in crate::manifest) fn unused(&self) -> impl Iterator<Item = (&String, &super::Argument)> {
         self.arguments.iter().filter(|(name, _)| !self.used.contains(*name))
     }
@@ -171,8 +170,8 @@ pub(in crate::manifest) fn variable_for(name: &str) -> String {
     }
 }
 
-/// The placeholders of known names in a text: the name, what is written, and whether nothing else
-/// can be meant.
+/// The placeholders of known names in a text: the name, the written text, and whether it is
+/// unambiguous.
 pub(in crate::manifest) fn forms(
     text: &str,
     is_known: impl Fn(&str) -> bool,
@@ -185,7 +184,7 @@ pub(in crate::manifest) fn forms(
         let Some((group, name)) = groups.find_map(|(at, group)| Some((at, group?))) else {
             continue;
         };
-        // `$${path}` is how a text is written that looks like a reference.
+        // `$${path}` is an escaped literal.
         if text[..whole.start()].ends_with('$') || !is_known(name.as_str()) {
             continue;
         }
@@ -195,7 +194,7 @@ pub(in crate::manifest) fn forms(
     found
 }
 
-/// What a whole text stands for as a parameter of a shell.
+/// The meaning of a text as a positional parameter of a shell.
 fn positional(text: &str) -> Option<Named> {
     let parameter = text.strip_prefix('$')?;
     let parameter = parameter

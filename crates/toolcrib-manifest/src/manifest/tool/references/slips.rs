@@ -1,4 +1,4 @@
-//! References that are written as another language writes them: what was meant.
+//! Suggestions for references in the syntax of other languages.
 
 use std::sync::LazyLock;
 
@@ -31,8 +31,7 @@ const KINDS: [(&str, &[&str]); 4] = [
     ("secret", &["secret", "secrets", "vault"]),
 ];
 
-/// A reference in the braces of other template languages, or without any. The name ends at the first
-/// character that cannot be in one.
+/// A reference with the braces of other template languages, or without braces.
 static FOREIGN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?:\{\{-?\s*|\$\(|\$|%\{|#\{|\{|<)(args?|arguments|params|ctx|context|secrets?)\.([A-Za-z_][A-Za-z0-9_-]*)(?:\s*-?\}\}|\}|\)|>)?",
@@ -46,7 +45,7 @@ fn kind(word: &str) -> Option<&'static str> {
 }
 
 impl Scope {
-    /// What to write instead of something in `${…}` that is not a reference.
+    /// A suggestion for an invalid reference in `${…}`.
     pub(super) fn reference_meant(&self, written: &str) -> String {
         const LITERAL: &str = "a literal `${` is written `$${`";
         let inside = written.strip_prefix("${").unwrap_or(written);
@@ -92,7 +91,7 @@ impl Scope {
         format!("write ${{{kind}.{name}}}; {LITERAL}")
     }
 
-    /// Notes texts that look like references of other template languages, and are none.
+    /// Reports texts that look like references of other template languages.
     pub(super) fn note_slips(
         &mut self,
         template: &Template,
@@ -109,7 +108,7 @@ impl Scope {
                 else {
                     continue;
                 };
-                // `$${args.x}` is how a text is written that looks like a reference.
+                // `$${args.x}` is an escaped literal.
                 if text[..whole.start()].ends_with('$') {
                     continue;
                 }

@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// What was accepted of a name.
+/// The accepted declaration of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Locked {
     /// The owner of the name.
@@ -132,7 +132,7 @@ impl Lock {
         Self { entries: BTreeMap::new(), folder: std::path::absolute(folder).ok() }
     }
 
-    /// What was accepted of a name.
+    /// The accepted declaration of a name.
     pub fn get(&self, kind: Kind, name: &str) -> Option<&Locked> {
         self.entries.get(&(kind, name.to_owned()))
     }

@@ -122,7 +122,7 @@ fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combina
     all
 }
 
-/// The words of a vector under a combination.
+/// The words of the vector for a combination of choices.
 fn variant<'n>(
     all: &[Entry<'_, 'n>],
     scope: &Scope,

@@ -202,7 +202,7 @@ impl RunningWorker {
         drop(tokio::spawn(find_out));
     }
 
-    /// Takes the process; the first caller to get it ends it.
+    /// Takes the process, unless another caller has taken it. The caller that gets it ends it.
     fn take_process(&self) -> Option<KeptProcess> {
         self.waiting().ending = true;
         self.process().take()

@@ -14,7 +14,7 @@ pub(crate) use renames::{only_slip, rename};
 
 /// The maximum number of rounds: an edit may make another one provable.
 const ROUNDS_MAX: usize = 8;
-/// How many edits of a file are tried one by one, if they are not correct together.
+/// How many edits of a file are tried one by one, after the proof of all edits together has failed.
 const TRIES_MAX: usize = 100;
 
 /// An unambiguous fix of a problem: a range of the text and its replacement.

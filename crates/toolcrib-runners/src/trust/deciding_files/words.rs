@@ -42,7 +42,7 @@ pub(super) fn words_of(entry: &ArgvEntry) -> Vec<ArgumentText> {
     }
 }
 
-/// A template as far as it is known before a call.
+/// The part of a template that is known before a call.
 pub(super) fn argument_text(template: &Template) -> ArgumentText {
     let mut text = String::new();
     for piece in &template.pieces {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_the_reader_stumble() {
+    fn the_reader_accepts_any_text() {
         for text in
             ["$", "${", "$(", "`", "\\", "<<", "<<E\n", ">", "'", "\"", "é$é(", "2>", ">&", "<<<é"]
         {

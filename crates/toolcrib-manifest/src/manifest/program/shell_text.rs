@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn safe_and_unsafe_uses_of_variables_are_distinguished() {
+    fn values_that_stay_values_are_told_from_those_that_do_not() {
         use Danger::{Arithmetic, Code, Unquoted};
         for (text, expected) in [
             (r#"kubectl logs "$POD""#, &[("$POD", None)] as &[_]),

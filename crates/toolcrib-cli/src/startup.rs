@@ -49,7 +49,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
             tracing::warn!(%error, "other programs of this user can read the server's memory");
         }
         closed => {
-            closed.context("this process cannot be protected from other programs of its user")?
+            closed.context("this process cannot be protected from other programs of its user")?;
         }
     }
     // Kept for reloads, including the variables that are removed from the environment below.
@@ -71,7 +71,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     // Without a state folder, what clients are asked is kept in memory.
     let open = ToolcribBuilder::resources;
     prepare(&loaded)?;
-    let started = build_of(loaded.clone(), secrets, open)?;
+    let started = build_of(&loaded, secrets, open)?;
     started.crib.follow_config(loaded.config(), move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
         Ok(loaded.into_config())
@@ -215,7 +215,7 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     }
     prepare(&loaded)?;
     // This process ends before anybody could answer.
-    let started = build_of(loaded, Secrets::read, |builder, config| {
+    let started = build_of(&loaded, Secrets::read, |builder, config| {
         Ok(builder.resources(config)?.without_suspensions())
     })?;
     screen::broken_files(started.manifests.files());
@@ -278,9 +278,9 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
     }
     if mock {
         // Checking argument vectors needs neither the programs, nor the secrets, nor the trust.
-        return build_over(loaded, Secrets::look, RunnerHost::for_plans, |builder, _| Ok(builder));
+        return build_over(&loaded, Secrets::look, RunnerHost::for_plans, |builder, _| Ok(builder));
     }
-    build_of(loaded, Secrets::read, |builder, _| Ok(builder))
+    build_of(&loaded, Secrets::read, |builder, _| Ok(builder))
 }
 
 /// Builds the crib for inspection: nothing is opened or created, and no command is run to get a
@@ -307,12 +307,12 @@ pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
 /// Like [`quietly`], for a command that shows errors of the config itself: fails without a message.
 pub(crate) fn silently(options: &Options) -> anyhow::Result<Started> {
     let loaded = layers(options)?.load()?;
-    build_of(loaded, Secrets::look, |builder, config| Ok(pins(builder, config)))
+    build_of(&loaded, Secrets::look, |builder, config| Ok(pins(builder, config)))
 }
 
 /// Like [`quietly`], without reading the state folder.
 pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
-    build_of(config(options)?, Secrets::look, |builder, _| Ok(builder))
+    build_of(&config(options)?, Secrets::look, |builder, _| Ok(builder))
 }
 
 /// Reads pins of other MCP servers' tools, if there is a state folder. An unusable one does not
@@ -340,7 +340,7 @@ pub(crate) fn declared(options: &Options, asks_servers: bool) -> anyhow::Result<
     let build = |secrets: fn(SecretSources) -> Secrets| {
         let mut loaded = config(options)?;
         loaded.config_mut().registry.lock = LockMode::Off;
-        build_of(loaded, secrets, |builder, _| Ok(builder))
+        build_of(&loaded, secrets, |builder, _| Ok(builder))
     };
     let started = build(Secrets::look)?;
     if asks_servers && started.manifests.files().upstreams().any(needs_secrets) {
@@ -354,11 +354,11 @@ fn build(
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    build_of(config(options)?, secrets, open)
+    build_of(&config(options)?, secrets, open)
 }
 
 fn build_of(
-    loaded: LoadedConfig,
+    loaded: &LoadedConfig,
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
@@ -367,12 +367,12 @@ fn build_of(
 
 /// Like [`build_of`], with another host for the tools of manifests.
 fn build_over(
-    loaded: LoadedConfig,
+    loaded: &LoadedConfig,
     secrets: impl FnOnce(SecretSources) -> Secrets,
     host: impl FnOnce(RunnerHost) -> RunnerHost,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    let control = ControlPlace::of(&loaded);
+    let control = ControlPlace::of(loaded);
     let mut config = loaded.config().clone();
     // At the next start they are loaded from here, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
@@ -382,7 +382,7 @@ fn build_over(
     if config.manifests.may_be_missing {
         manifests = manifests.without_missing();
     }
-    let manifests = manifests.located(&loaded);
+    let manifests = manifests.located(loaded);
     let builder = Toolcrib::builder().settings(&config).native_tools().manifests(&manifests);
     let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
     Ok(Started { crib, config, manifests, control })

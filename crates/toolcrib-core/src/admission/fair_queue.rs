@@ -183,17 +183,15 @@ mod tests {
 
     struct Queue(FairQueue<&'static str>);
 
+    const LIMIT: usize = 2;
+
     impl Queue {
         fn wait(&mut self, identity: &str, call: &'static str) {
             let ticket = self.0.ticket();
             self.0.push(
                 &identity.into(),
-                Waiter { ticket, limit: self.limit(), is_back: false, grant: call },
+                Waiter { ticket, limit: LIMIT, is_back: false, grant: call },
             );
-        }
-
-        fn limit(&self) -> usize {
-            2
         }
 
         fn advance(&mut self) -> Vec<&'static str> {

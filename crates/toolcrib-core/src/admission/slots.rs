@@ -63,9 +63,8 @@ impl Gate {
         self: &Arc<Self>,
         mut queue: MutexGuard<'_, FairQueue<Grant>>,
         identity: &Arc<str>,
-        place: Place,
+        Place { ticket, limit, is_back }: Place,
     ) -> Admittance {
-        let Place { ticket, limit, is_back } = place;
         let (grant, granted) = oneshot::channel();
         queue.push(identity, Waiter { ticket, limit, is_back, grant });
         let started = queue.advance();

@@ -294,7 +294,7 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
     for moment in &story.moments {
         match &moment.seen {
             Seen::Approved { call, observed, remembered } => {
-                approved.push((call, observed, *remembered))
+                approved.push((call, observed, *remembered));
             }
             Seen::Began { call, observed, tool: "subject", .. } if call != "holder" => {
                 let fits = |(of, shown, remembered): &(&str, &ObservedCall, bool)| {

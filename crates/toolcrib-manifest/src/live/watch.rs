@@ -237,7 +237,7 @@ impl WatchThread {
             }
             // The file is being written again; an event will follow when it is closed.
             FileChange::Created | FileChange::Written => {
-                pending.places.retain(|key| !keys.contains(key))
+                pending.places.retain(|key| !keys.contains(key));
             }
             FileChange::Permitted => {
                 let Some(manifests) = self.manifests.upgrade() else { return };
@@ -311,7 +311,7 @@ fn record_auxiliary_event(manifests: &LiveManifests, path: &Path, file_change: F
         }
         FileChange::Created if is_link(path) => auxiliary.schedule_check(Duration::ZERO),
         FileChange::Created | FileChange::Written if !REPORTS_CLOSE => {
-            auxiliary.schedule_check(QUIET)
+            auxiliary.schedule_check(QUIET);
         }
         FileChange::Created | FileChange::Written => {}
     }

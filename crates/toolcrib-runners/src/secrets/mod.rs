@@ -219,7 +219,7 @@ impl Secrets {
         }
     }
 
-    /// The name of the secret in this variable of the server's environment. ProgramLookups get such a variable only as that
+    /// The name of the secret in this variable of the server's environment. Programs get such a variable only as that
     /// secret.
     pub fn held_in_variable(&self, variable: &str) -> Option<String> {
         let held =

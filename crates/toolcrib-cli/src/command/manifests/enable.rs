@@ -332,21 +332,20 @@ pub(in crate::command) fn disable(options: &Options, own: &DisableOptions) -> an
     let mut removed = Vec::new();
     for name in &own.names {
         // The catalogue may have lost the manifest since.
-        let place = match dangling(&config, name) {
-            Some(place) => place,
-            None => {
-                let entry = find(&entries, name)?;
-                match entry.state() {
-                    State::Disabled => {
-                        screen::note(format!("`{}` is not enabled", entry.name));
-                        continue;
-                    }
-                    State::Edited => bail!(
-                        "{} differs from the manifest of the catalogue, so it is left for you to remove",
-                        entry.place.display()
-                    ),
-                    State::Linked | State::Copied => entry.place.clone(),
+        let place = if let Some(place) = dangling(&config, name) {
+            place
+        } else {
+            let entry = find(&entries, name)?;
+            match entry.state() {
+                State::Disabled => {
+                    screen::note(format!("`{}` is not enabled", entry.name));
+                    continue;
                 }
+                State::Edited => bail!(
+                    "{} differs from the manifest of the catalogue, so it is left for you to remove",
+                    entry.place.display()
+                ),
+                State::Linked | State::Copied => entry.place.clone(),
             }
         };
         match fs::remove_file(&place) {

@@ -37,7 +37,7 @@ const READ: [&str; 17] = [
 /// Options whose value is a file that any program writes.
 const WRITE: [&str; 5] = ["--output", "--output-file", "--outfile", "-out", "of"];
 
-/// ProgramLookups that write the value of `-o`.
+/// Programs that write the value of `-o`.
 const WRITE_O: [&str; 14] = [
     "sort", "shuf", "cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "rustc", "curl", "pandoc",
     "dot", "gpg",
@@ -52,7 +52,7 @@ const PLAIN_BUILT_IN: [&str; 15] = [
     "true", "umask", "wait",
 ];
 
-/// ProgramLookups that run a file or program named in their arguments, but not their input.
+/// Programs that run a file or program named in their arguments, but not their input.
 const INPUT_IS_DATA: [&str; 13] = [
     "awk", "gawk", "mawk", "sed", "make", "gmake", "nice", "timeout", "nohup", "setsid", "stdbuf",
     "time", "env",

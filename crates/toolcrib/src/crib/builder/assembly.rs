@@ -54,15 +54,8 @@ impl ToolcribBuilder {
         let offered = OfferedBuiltins { builtins: builtins.clone(), native: self.native };
         if self.native {
             #[cfg(feature = "builtins")]
-            {
-                let enabled = self.enabled_builtins.as_deref();
-                entries.extend(offered.entries(enabled)?);
-                add_native(&mut entries, |tool, entry| {
-                    (tool.krate != Builtins::CRATE).then_some(entry)
-                })?;
-            }
-            #[cfg(not(feature = "builtins"))]
-            add_native(&mut entries, |_, entry| Some(entry))?;
+            entries.extend(offered.entries(self.enabled_builtins.as_deref())?);
+            add_linked_in(&mut entries)?;
         }
         entries.extend(self.entries);
         #[cfg(feature = "manifests")]
@@ -146,6 +139,14 @@ impl ToolcribBuilder {
             audit_file: self.audit_file,
         })
     }
+}
+
+/// Adds the linked-in tools, but for the built-in ones where these are added by themselves.
+fn add_linked_in(entries: &mut Vec<ToolEntry>) -> Result<(), BuildError> {
+    #[cfg(feature = "builtins")]
+    return add_native(entries, |tool, entry| (tool.krate != Builtins::CRATE).then_some(entry));
+    #[cfg(not(feature = "builtins"))]
+    add_native(entries, |_, entry| Some(entry))
 }
 
 /// The tools that come with the core: the reader of cut outputs, and the meta-tools.

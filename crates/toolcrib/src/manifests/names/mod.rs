@@ -150,12 +150,12 @@ impl Names {
                 match &one.what {
                     // One that is blocked says so.
                     DeclarationTarget::Upstream(upstream) => {
-                        upstreams.push(Upstream::clone(upstream))
+                        upstreams.push(Upstream::clone(upstream));
                     }
                     _ if one.blocked.is_some() => {}
                     DeclarationTarget::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
                     DeclarationTarget::Resource(resource) => {
-                        resources.push(Resource::clone(resource))
+                        resources.push(Resource::clone(resource));
                     }
                 }
             }

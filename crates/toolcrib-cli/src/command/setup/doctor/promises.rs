@@ -198,7 +198,7 @@ fn hiding(config: &Config, promise: &mut Promise) {
         ),
         Ok(_) => {}
         Err(error) => {
-            promise.downgrade_to(PromiseState::DoesNotHold, format!("{error}, so nothing starts"))
+            promise.downgrade_to(PromiseState::DoesNotHold, format!("{error}, so nothing starts"));
         }
     }
 }

@@ -219,8 +219,8 @@ impl Secrets {
         }
     }
 
-    /// The name of the secret in this variable of the server's environment. Programs get such a variable only as that
-    /// secret.
+    /// The name of the secret that is read from this variable of the server's environment. Programs
+    /// get such a variable only as that secret.
     pub fn held_in_variable(&self, variable: &str) -> Option<String> {
         let held =
             |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);

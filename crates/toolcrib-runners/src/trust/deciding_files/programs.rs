@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Programs that run a file, or another program, that their arguments name. A version may follow: `python3.12`.
+/// Programs that run a file, or another program, that their arguments name. A version may follow:
+/// `python3.12`.
 pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "sh",
     "bash",
@@ -58,9 +59,9 @@ pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "watch",
 ];
 
-/// Programs that never run a file from their working directory because an argument is its bare name. For them a word
-/// without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A program that is not in this list may
-/// run such a file.
+/// Programs that never run a file from their working directory because an argument is its bare name.
+/// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A
+/// program that is not in this list may run such a file.
 const RUN_NO_FILE: [&str; 100] = [
     "arch",
     "base32",

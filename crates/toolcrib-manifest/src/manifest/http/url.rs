@@ -49,13 +49,12 @@ fn origin(
         let message = "a value must not choose the scheme, the host or the port";
         let help = match reference {
             Reference::Secret(_) => format!(
-                "write them out, and keep only what follows the first `/` in the secret: \
-                 https://host/{reference}"
+                "write scheme, host and port as literals, and keep only the part after the first \
+                 `/` in the secret: https://host/{reference}"
             ),
-            _ => {
-                "write them out, up to the first `/`; for several servers declare one tool for each"
-                    .to_owned()
-            }
+            _ => "write scheme, host and port as literals; for several servers, declare one tool \
+                  for each"
+                .to_owned(),
         };
         let place = place_of(reference, node, findings);
         findings.add(Diagnostic::error("value-chosen-host", &place, message).help(help));

@@ -57,7 +57,7 @@ fn the_catalogue_is_checked_with_its_directory() {
 }
 
 #[test]
-fn sixteen_shipped_tools_need_no_operators_word() {
+fn sixteen_shipped_tools_need_no_operators_trust() {
     let (manifests, host) = (shipped(), RunnerHost::new(folder("")));
     let tools: Vec<_> = manifests.files().declarations().collect();
     for tool in &tools {

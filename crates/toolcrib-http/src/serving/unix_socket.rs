@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_of_its_user_or_root_and_nobody_else_writes_to_it() {
+    fn a_socket_directory_must_belong_to_the_user_or_root_and_be_writable_by_nobody_else() {
         for (mode, owner) in [(0o700, 7), (0o755, 7), (0o755, 0), (0o2750, 7)] {
             assert_eq!(weakness(0o40_000 | mode, owner, 7), None);
         }

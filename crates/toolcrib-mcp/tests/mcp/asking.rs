@@ -192,7 +192,7 @@ async fn missing_answers_are_asked_for_again_and_invalid_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn an_approver_over_mcp_is_shown_long_arguments_in_whole() {
+async fn an_approver_over_mcp_sees_long_arguments_in_full() {
     let mut client = Stateless::new(json!({"elicitation": {"form": {}}}));
     let path = format!("{}; rm -rf /srv", "a".repeat(20_000));
     let asked = client.call("remove", json!({"arguments": {"path": path}})).await;

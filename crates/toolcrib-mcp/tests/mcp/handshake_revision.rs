@@ -175,7 +175,7 @@ async fn a_tool_that_finds_nothing_or_cannot_run_is_not_an_unknown_name() {
 }
 
 #[tokio::test]
-async fn the_host_s_values_reach_the_tool_and_no_client_can_set_them() {
+async fn host_values_reach_the_tool_and_clients_cannot_set_them() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
     let params = json!({"name": "tenant", "arguments": {}, "_meta": {"tenant": "evil"}});
     let answer = wire.request("tools/call", params).await;

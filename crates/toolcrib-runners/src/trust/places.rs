@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn write_grants_in_system_folders_need_the_operators_word() {
+    fn write_grants_in_system_folders_need_the_operators_trust() {
         let (_folder, host) = host();
         for path in [
             "/",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn read_grants_that_expose_other_users_or_processes_need_the_operators_word() {
+    fn read_grants_that_expose_other_users_or_processes_need_the_operators_trust() {
         let (_folder, host) = host();
         for path in [
             "/etc",

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operators_word_reaches_what_works_in_the_workspace_and_not_what_computes() {
+    fn an_operators_trust_reaches_what_works_in_the_workspace_and_not_what_computes() {
         let defaults = ConfinementDefaults::default().require(Require::BestEffort).memory(5);
         for profile in Profile::ALL {
             let confinement = Confinement::new(profile).defaults(defaults);

@@ -171,7 +171,7 @@ fn trusted_tools_become_live_in_a_running_server() {
 }
 
 #[test]
-fn an_enforced_lock_is_the_operators_word() {
+fn an_enforced_lock_is_the_operators_trust() {
     let crib = crib();
     crib.config("registry: {lock: enforce}\nstate: {dir: state}\n");
     assert_eq!(crib.run(&["lock"]).code, Some(0));
@@ -207,7 +207,7 @@ fn trust_covers_the_bytes_of_scripts() {
 }
 
 #[test]
-fn a_trusted_server_is_not_started_without_the_operators_word() {
+fn a_trusted_server_is_not_started_without_the_operators_trust() {
     let crib = Crib::new(&[]);
     let mark = crib.path().join("started");
     crib.write(
@@ -234,7 +234,7 @@ fn a_trusted_server_is_not_started_without_the_operators_word() {
 }
 
 #[test]
-fn grants_that_reach_the_home_folder_need_the_word() {
+fn grants_that_reach_the_home_folder_need_the_operators_trust() {
     let crib = crib();
     let home = crib.home().to_owned();
     fs::create_dir_all(home.join(".ssh")).expect("a folder");
@@ -306,7 +306,7 @@ fn whoever_trusts_a_tool_is_shown_variables_grants_the_script_and_what_changed()
 }
 
 #[test]
-fn read_grants_that_expose_the_system_need_the_word() {
+fn read_grants_that_expose_the_system_need_the_operators_trust() {
     let crib = crib();
     for grant in ["/etc", "/proc", "/run", "/var/run", "/root", "/run/docker.sock"] {
         let text = TRUSTED.replace("{profile: trusted}", &format!("{{read: ['{grant}']}}"));
@@ -364,7 +364,7 @@ fn a_change_beyond_what_is_shown_of_a_long_script_is_shown() {
 }
 
 #[test]
-fn without_an_argument_it_lists_what_waits_for_the_operators_word() {
+fn without_an_argument_it_lists_what_waits_for_the_operators_trust() {
     let crib = crib();
     let run = crib.run(&["trust"]);
     assert_eq!(run.code, Some(0), "{run:?}");

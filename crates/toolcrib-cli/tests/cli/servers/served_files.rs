@@ -58,7 +58,7 @@ fn read(crib: &Crib, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_resource_outside_of_its_manifests_folder_and_the_workspace_needs_the_operators_word() {
+fn a_resource_outside_of_its_manifests_folder_and_the_workspace_needs_the_operators_trust() {
     let files = ["../outside.txt", "/etc/hostname", "own.txt", "../workspace/notes.txt"];
     let crib = crib(&files);
     assert_eq!(read(&crib, 4), ["-32002", "-32002", "own [masked]", "notes"]);
@@ -84,7 +84,7 @@ fn a_resource_outside_of_its_manifests_folder_and_the_workspace_needs_the_operat
 }
 
 #[test]
-fn no_word_makes_a_resource_of_what_only_the_server_may_know() {
+fn trust_never_exposes_files_of_the_server() {
     let files = ["../config.yml", "../deploy.secret", "../state/notes.json", "/proc/self/environ"];
     let crib = crib(&files);
     crib.config(&format!("{CONFIG}manifests: {{trusted: [tools.d/res.yaml]}}\n"));
@@ -107,7 +107,7 @@ fn a_link_that_replaces_a_resources_file_does_not_lead_out() {
 }
 
 #[test]
-fn the_file_of_a_prompt_needs_the_operators_word_likewise() {
+fn the_file_of_a_prompt_needs_the_operators_trust_likewise() {
     let crib = crib(&["own.txt"]);
     let prompt = "toolcrib: 1\nprompts:\n  - name: leak\n    description: Show a file.\n    messages: \
                   [{role: user, file: ../outside.txt, mime_type: text/plain}]\n";

@@ -70,7 +70,7 @@ async fn a_failure_is_stored_and_a_key_that_cannot_be_stored_is_refused() {
 }
 
 #[tokio::test]
-async fn what_may_have_happened_is_kept_under_its_key_and_never_done_again() {
+async fn an_unknown_outcome_is_stored_and_never_repeated() {
     let server = start(config()).await;
     let ask = Ask::api(server.address, "POST /v1/tools/fail/call")
         .json(&json!({"arguments": {"lose": true}}))

@@ -165,7 +165,7 @@ async fn a_call_through_tool_call_waits_once_and_is_answered_as_its_result() {
 }
 
 #[tokio::test]
-async fn who_may_call_may_not_approve_and_nobody_sees_anothers_runs() {
+async fn callers_cannot_approve_and_runs_are_private() {
     let with = |rights: &[Right], user: &str| {
         let (rights, user) = (rights.to_vec(), json!(user));
         move |client: &mut toolcrib_http::ClientConfig| {
@@ -224,7 +224,7 @@ async fn a_run_that_is_cancelled_answers_every_call() {
 }
 
 #[tokio::test]
-async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_the_answer() {
+async fn approvers_decide_on_calls_of_others_and_the_caller_gets_the_answer() {
     let with = |rights: &[Right], tenant: &str| {
         let (rights, tenant) = (rights.to_vec(), json!(tenant));
         move |client: &mut toolcrib_http::ClientConfig| {

@@ -11,7 +11,7 @@ fn list() -> Value {
 }
 
 #[tokio::test]
-async fn the_right_token_is_let_in_and_every_other_is_not() {
+async fn only_the_right_token_is_accepted() {
     let server = start(config()).await;
     let ask = Ask::mcp(server.address, list());
     assert_eq!(ask.clone().send().await.status, 200);
@@ -40,7 +40,7 @@ async fn the_right_token_is_let_in_and_every_other_is_not() {
 }
 
 #[tokio::test]
-async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
+async fn a_foreign_host_is_refused_before_the_token_is_checked() {
     let server = start(config()).await;
     let port = server.address.port();
     for host in ["evil.example".to_owned(), format!("evil.example:{port}"), "127.0.0.1:1".into()] {
@@ -108,7 +108,7 @@ async fn a_request_needs_one_unambiguous_host() {
 }
 
 #[tokio::test]
-async fn a_page_is_refused_unless_its_origin_is_listed_even_with_the_right_token() {
+async fn an_unlisted_origin_is_refused_even_with_the_right_token() {
     let page = "https://app.example".to_owned();
     let server = start(ServerConfig { allowed_origins: vec![page], ..config() }).await;
     let own = format!("http://{}", server.address);
@@ -137,7 +137,7 @@ async fn a_listed_host_is_served() {
 }
 
 #[tokio::test]
-async fn health_needs_no_token_and_tells_numbers_only() {
+async fn health_needs_no_token_and_shows_numbers_only() {
     let server = start(config()).await;
     let health = Ask::new(server.address, "GET /health").send().await;
     let body = health.json();

@@ -51,7 +51,7 @@ async fn each_token_has_its_own_rights_tools_rules_and_identity() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_or_too_much_at_once_is_told_when_to_come_back() {
+async fn a_client_over_its_limits_learns_when_to_retry() {
     let tokens = [
         client("hasty", |hasty| hasty.rate = Some("2/h".parse().unwrap())),
         client("broad", |broad| broad.concurrent = Some(1)),
@@ -89,7 +89,7 @@ async fn who_asks_too_often_or_too_much_at_once_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn work_that_goes_on_without_its_client_counts_until_it_is_done() {
+async fn work_that_continues_without_its_client_counts_until_it_is_done() {
     let tokens = [client("broad", |broad| broad.concurrent = Some(1))];
     let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
     let mut left = tokio::net::TcpStream::connect(server.address).await.unwrap();
@@ -112,7 +112,7 @@ async fn work_that_goes_on_without_its_client_counts_until_it_is_done() {
 }
 
 #[tokio::test]
-async fn without_authentication_one_may_call_and_look_but_not_decide_or_operate() {
+async fn without_authentication_clients_may_call_and_observe_only() {
     let server = start(ServerConfig { token: None, no_auth: true, ..config() }).await;
     let ask = |line: &str| Ask::new(server.address, line).send();
     assert_eq!(ask("POST /v1/tools/echo/call").await.status, 200);

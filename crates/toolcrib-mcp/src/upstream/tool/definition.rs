@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_words_replace_the_servers_and_change_no_fingerprint() {
+    fn the_operators_trusts_replace_the_servers_and_change_no_fingerprint() {
         let reads = AnnotationOverrides { read_only: Some(true), ..AnnotationOverrides::default() };
         let with = ToolOverride::new()
             .name("issue")
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_show_is_refused_wherever_it_stands() {
+    fn hidden_characters_are_refused_anywhere() {
         let mut inside = tool("Get one.");
         inside["inputSchema"]["properties"]["id"]["description"] = json!("The id\u{e0041}.");
         let mut key = tool("Get one.");

@@ -77,7 +77,7 @@ async fn a_hanging_server_is_restarted() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
+async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
     let server = Scripted::new(&["crash", "other"]);
     let upstream = server.upstream("my").reconnect(Duration::from_secs(1), Duration::from_secs(1));
     let room = Room::with([upstream]).await;

@@ -62,7 +62,7 @@ impl Review for Accepts {
 }
 
 #[tokio::test]
-async fn where_a_definition_was_reviewed_the_review_counts_and_no_pin() {
+async fn a_review_takes_precedence_over_pins() {
     let server = Scripted::new(&[]);
     server.says(&json!({"tools": [described("get", "One."), tool("other"), tool("reload")]}));
     let accepts = Arc::new(Accepts::default());
@@ -95,7 +95,7 @@ async fn where_a_definition_was_reviewed_the_review_counts_and_no_pin() {
 }
 
 #[tokio::test]
-async fn a_definition_that_changes_over_a_restart_of_the_server_is_disabled_too() {
+async fn a_definition_that_changes_across_a_restart_is_disabled() {
     let server = Scripted::new(&["get", "crash"]);
     let room = Room::with([server.upstream("my")]).await;
     server.says(&json!({"tools": [described("get", "Other."), tool("crash"), tool("new")]}));
@@ -176,7 +176,7 @@ async fn without_its_pins_no_tool_can_be_called() {
 }
 
 #[tokio::test]
-async fn two_names_that_become_equal_are_a_conflict_and_the_first_stays() {
+async fn equal_names_are_a_conflict_that_the_first_wins() {
     let server = Scripted::new(&["a_b", "a.b", "reload"]);
     let room = Room::with([server.upstream("my")]).await;
     assert_eq!(room.listed(), ["my_a_b", "my_reload"]);
@@ -195,7 +195,7 @@ async fn two_names_that_become_equal_are_a_conflict_and_the_first_stays() {
 }
 
 #[tokio::test]
-async fn texts_with_characters_that_do_not_show_are_refused_and_say_nothing() {
+async fn descriptions_with_hidden_characters_are_refused_and_not_shown() {
     let server = Scripted::new(&[]);
     server.says(&json!({"tools": [
         described("plain", "Reads a file."),

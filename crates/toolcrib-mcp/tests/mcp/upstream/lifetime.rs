@@ -65,7 +65,7 @@ async fn the_reason_for_a_failed_server_is_shown_to_people_but_not_to_models() {
 }
 
 #[tokio::test]
-async fn a_crash_keeps_what_the_server_said_from_models() {
+async fn the_output_of_a_crashed_server_is_not_shown_to_models() {
     let server = Scripted::new(&["crash"]);
     let stdio = server.server().env("TOKEN", "hunter22");
     let slow = Duration::from_secs(20);
@@ -121,7 +121,7 @@ async fn another_order_or_origin_causes_no_reconnect() {
 }
 
 #[tokio::test]
-async fn other_limits_labels_and_choices_hold_without_another_connection() {
+async fn changed_limits_labels_and_filters_apply_without_a_reconnect() {
     let server = Scripted::new(&["a", "b", "slow"]);
     let room = Room::with([server.upstream("my").exclude(["b"])]).await;
     assert_eq!(room.listed(), ["my_a", "my_slow"]);
@@ -194,7 +194,7 @@ async fn after_a_shutdown_nothing_is_started() {
 }
 
 #[tokio::test]
-async fn of_two_with_one_name_the_first_counts() {
+async fn the_first_of_two_upstreams_with_the_same_name_is_used() {
     let (one, two) = (Scripted::new(&["a"]), Scripted::new(&["b"]));
     let room = Room::with([one.upstream("my"), two.upstream("my")]).await;
     assert_eq!(room.listed(), ["my_a"]);
@@ -230,7 +230,7 @@ async fn a_shutdown_ends_every_server_within_a_second() {
 }
 
 #[tokio::test]
-async fn servers_go_with_the_last_handle() {
+async fn dropping_the_last_handle_ends_the_servers() {
     let server = Scripted::new(&["a"]);
     let room = Room::with([server.upstream("my")]).await;
     assert!(runs(&server));

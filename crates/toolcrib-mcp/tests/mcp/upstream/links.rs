@@ -27,7 +27,7 @@ async fn read(wire: &mut Wire, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_link_is_followed_by_the_client_that_was_given_it_and_by_nobody_else() {
+async fn a_link_can_be_read_only_by_the_client_that_was_given_it() {
     let scripted = Scripted::new(&["links"]);
     let (server, upstreams) = served([scripted.upstream("notes")]).await;
     let (mut wire, hello) = Wire::initialized(server.for_client(TurnOptions::default())).await;
@@ -89,7 +89,7 @@ async fn a_link_is_read_from_the_server_whose_tool_gave_it_first() {
 }
 
 #[tokio::test]
-async fn who_may_not_call_a_tool_any_more_follows_none_of_its_links() {
+async fn a_client_that_loses_a_tool_cannot_read_its_links() {
     let scripted = Scripted::new(&["links"]);
     let (server, upstreams) = served([scripted.upstream("notes")]).await;
     let toolset = Toolset::new().exclude(ToolFilter::new().name("notes_links"));

@@ -81,7 +81,10 @@ dimension! {
 
 dimension! {
     /// How many calls of the tool may start.
-    Rate { Unlimited = "no rate", Enough = "rate enough", Exhausted = "rate exhausted" }
+    Rate {
+        Unlimited = "no rate", Enough = "rate enough", Exhausted = "rate exhausted",
+        TakenByAnother = "rate taken by zoe",
+    }
 }
 
 dimension! {

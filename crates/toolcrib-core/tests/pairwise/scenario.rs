@@ -22,7 +22,7 @@ use crate::factors::{
     Second, Secret, Sent, Servers, Slots, Twin,
 };
 use crate::resume::Parked;
-use crate::setup::{Records, Setup, THINKING};
+use crate::setup::{Records, SHARED_CALLS, Setup, THINKING};
 use crate::witness::{Moment, Seen, lock};
 
 /// Milliseconds of a step.
@@ -237,6 +237,13 @@ impl Stage {
         }
         if hangs == 0 && row.rate == Rate::Exhausted && row.slots == Slots::Unlimited {
             self.earlier(Caller { user: "zoe", ..ADA }, json!({"mode": "quick", "n": 0})).await;
+        }
+        if row.rate == Rate::TakenByAnother {
+            self.earlier(ADA, json!({"mode": "quick", "n": 0})).await;
+            let zoe = Caller { user: "zoe", ..ADA };
+            for number in 1..=SHARED_CALLS {
+                self.earlier(zoe, json!({"mode": "quick", "n": number})).await;
+            }
         }
         // Bodies that were told to end have ended.
         for _ in 0..8 {

@@ -55,6 +55,9 @@ pub(crate) struct Setup {
     subject: ToolEntry,
 }
 
+/// Calls that may start of a tool of which another takes all it can get.
+pub(crate) const SHARED_CALLS: u32 = 40;
+
 /// The unit that declares the tool.
 fn unit() -> SourceUnit {
     SourceUnit::new(Layer::Manifest, "subject.yaml")
@@ -233,6 +236,7 @@ fn definition(row: &Row, version: u32, earlier: u32) -> ToolDefinitionBuilder {
     let calls = match row.rate {
         Rate::Unlimited => return definition,
         Rate::Enough => 1_000,
+        Rate::TakenByAnother => SHARED_CALLS,
         Rate::Exhausted => earlier,
     };
     // So long that none comes back during a row.

@@ -61,7 +61,6 @@ fn every_example_in_the_shipped_config_is_right() {
             "toolsets",
             "projects",
             "paths",
-            "builtins",
             "server"
         ]
     );

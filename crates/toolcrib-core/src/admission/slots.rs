@@ -53,7 +53,7 @@ impl Gate {
                 return Admittance::Full;
             }
         }
-        let entry = self.wait(queue, identity, Place { ticket, limit, is_back: false });
+        let entry = self.wait(queue, identity, QueueRequest { ticket, limit, is_back: false });
         drop(removed);
         entry
     }
@@ -63,7 +63,7 @@ impl Gate {
         self: &Arc<Self>,
         mut queue: MutexGuard<'_, FairQueue<Grant>>,
         identity: &Arc<str>,
-        Place { ticket, limit, is_back }: Place,
+        QueueRequest { ticket, limit, is_back }: QueueRequest,
     ) -> Admittance {
         let (grant, granted) = oneshot::channel();
         queue.push(identity, Waiter { ticket, limit, is_back, grant });
@@ -108,8 +108,8 @@ impl Gate {
     }
 }
 
-/// Where a call waits.
-struct Place {
+/// What a call that has to wait asks the queue for.
+struct QueueRequest {
     ticket: u64,
     limit: usize,
     is_back: bool,
@@ -150,8 +150,8 @@ impl ConcurrencySlot {
     /// later, or the slot of another call that becomes it; `None` if it is not lent.
     pub(super) fn ask_back(&self, limit: usize) -> Option<Admittance> {
         self.is_lent.load(Ordering::Acquire).then(|| {
-            let place = Place { ticket: self.ticket, limit, is_back: true };
-            self.gate.wait(self.gate.lock(), &self.identity, place)
+            let request = QueueRequest { ticket: self.ticket, limit, is_back: true };
+            self.gate.wait(self.gate.lock(), &self.identity, request)
         })
     }
 

@@ -108,22 +108,25 @@ impl LoadedConfig {
         }
     }
 
-    /// A problem at its place, and the file, variable or flag of that place.
-    fn place(&self, path: &[String], problem: Diagnostic) -> (Place, Diagnostic) {
+    /// A problem at its position, and the file, variable or flag that it is in.
+    fn place(&self, path: &[String], problem: Diagnostic) -> (ConfigSource, Diagnostic) {
         let found = self.problem_at(path, problem);
         let path = match (found.origin, self.file()) {
             (Some(origin), _) => {
-                return (Place { path: origin.into(), text: String::new() }, found.diagnostic);
+                return (
+                    ConfigSource { path: origin.into(), text: String::new() },
+                    found.diagnostic,
+                );
             }
             (None, Some(file)) => file.to_owned(),
             (None, None) => PathBuf::from("config"),
         };
-        (Place { path, text: self.text().to_owned() }, found.diagnostic)
+        (ConfigSource { path, text: self.text().to_owned() }, found.diagnostic)
     }
 }
 
-/// Where something of a config is from.
-struct Place {
+/// The file, variable or flag that a value of a config is from.
+struct ConfigSource {
     path: PathBuf,
     /// The text of a file; empty for a variable or a flag.
     text: String,

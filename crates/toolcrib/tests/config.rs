@@ -61,6 +61,7 @@ fn every_example_in_the_shipped_config_is_right() {
             "toolsets",
             "projects",
             "paths",
+            "builtins",
             "server"
         ]
     );

@@ -3,7 +3,9 @@
 #![cfg(all(feature = "manifests", unix))]
 
 use std::fs;
+#[cfg(feature = "http-tools")]
 use std::io::{Read as _, Write as _};
+#[cfg(feature = "http-tools")]
 use std::net::TcpListener;
 
 use proptest::prelude::*;
@@ -192,6 +194,7 @@ async fn a_line_that_was_cut_is_not_shown_where_patterns_hide_something() {
 }
 
 /// Answers one request with this text, and gives the address to ask.
+#[cfg(feature = "http-tools")]
 fn answering(text: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -205,6 +208,7 @@ fn answering(text: String) -> String {
     address
 }
 
+#[cfg(feature = "http-tools")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_a_server_is_masked_before_it_is_cut() {
     let crib = Crib::new();

@@ -6,10 +6,9 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use toolcrib_core::Executor;
 
-/// The task that asks tools for their definitions whenever their period is over
-/// ([`Refresher::run`](toolcrib_core::lifecycle::Refresher::run)).
-///
-/// A crib may be built outside a runtime; then the task starts with the first turn.
+/// The task that asks tools for their definitions at the end of each period
+/// ([`Refresher::run`](toolcrib_core::Refresher::run)). If a crib is built outside a runtime, the task
+/// starts with the first turn.
 #[derive(Debug, Default)]
 pub(super) struct Refreshing(Mutex<TaskState>);
 

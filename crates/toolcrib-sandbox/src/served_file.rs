@@ -84,6 +84,7 @@ impl ServedFile {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
         let place = place_of(&held, &self.path)?;
+        self.plane.refresh();
         let places = self.plane.places();
         // A file may have several names.
         let is_same = |hidden: &PathBuf| {

@@ -1,10 +1,10 @@
 //! The control plane: everything that determines what a server runs, as one value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -16,6 +16,9 @@ pub(crate) use taken::WithheldFromGrants;
 
 /// How often to check whether a withheld file of a long-running program was replaced.
 const REPLACED_PERIOD: Duration = Duration::from_secs(1);
+
+/// How long file operations rely on a look for new links.
+const REFRESH_PERIOD: Duration = Duration::from_millis(20);
 
 /// How many links are followed on the way to a place, as in Linux.
 const MAX_LINKS: usize = 40;
@@ -82,6 +85,21 @@ impl Places {
         self
     }
 
+    /// Whether there is a symbolic link on the way to one of the places that was none when they were
+    /// resolved.
+    fn has_new_links(&self) -> bool {
+        let withheld = || self.hidden.iter().chain(&self.read_only);
+        let is_new = |link: &Path| {
+            self.links.binary_search_by(|known| known.as_path().cmp(link)).is_err()
+                && !withheld().any(|place| link != place && link.starts_with(place))
+        };
+        let mut looked_at = HashSet::new();
+        withheld().chain(&self.guarded).any(|place| {
+            let ways = place.ancestors().take_while(|way| looked_at.insert(*way));
+            ways.into_iter().any(|way| way.is_symlink() && is_new(way))
+        })
+    }
+
     /// Whether a program that was started under `before` could access a place that was added since.
     /// Such a program has to be restarted.
     pub fn adds_for(&self, before: &Self, confinement: &Confinement) -> bool {
@@ -142,6 +160,8 @@ pub struct ControlPlane(Arc<SharedPlaces>);
 struct SharedPlaces {
     places: watch::Sender<Arc<Places>>,
     exposed: Mutex<BTreeSet<PathBuf>>,
+    /// When file operations last looked for new links.
+    refreshed: Mutex<Option<Instant>>,
 }
 
 /// Two are equal if they share their places.
@@ -173,6 +193,38 @@ impl ControlPlane {
             }
             changed
         })
+    }
+
+    /// Resolves the places again if somebody has put a symbolic link in the place of one of them, or
+    /// of a folder on the way. Its target is then withheld too, and whoever could replace the link
+    /// is [refused](Places::objection).
+    pub fn refresh(&self) {
+        let seen = self.places();
+        if !seen.has_new_links() {
+            return;
+        }
+        let resolved = Places::resolve(&seen.hidden, &seen.read_only).guarded(&seen.guarded);
+        self.0.places.send_if_modified(|now| {
+            // Places that were set meanwhile are newer.
+            let is_current = Arc::ptr_eq(now, &seen);
+            if is_current {
+                *now = Arc::new(resolved);
+            }
+            is_current
+        });
+    }
+
+    /// [Refreshes](Self::refresh) the places unless that was done in the last 20 ms: for file
+    /// operations, of which a search does thousands.
+    pub(crate) fn refresh_now_and_then(&self) {
+        {
+            let mut last = self.0.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_some_and(|last| last.elapsed() < REFRESH_PERIOD) {
+                return;
+            }
+            *last = Some(Instant::now());
+        }
+        self.refresh();
     }
 
     /// Completes once a program with these grants, which was started under `before`, could access a

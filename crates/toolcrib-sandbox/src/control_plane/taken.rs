@@ -24,6 +24,7 @@ impl Confinement {
     /// mounted over others, by their paths without links, and of the read-only ones those it could
     /// change.
     pub(crate) fn take_out(&mut self, plane: &ControlPlane) {
+        plane.refresh();
         let places = plane.places();
         let written = ReachablePaths::written(self);
         let hidden = places.hidden.iter().filter(|place| is_plain(place));
@@ -36,9 +37,16 @@ impl Confinement {
     }
 
     /// Records which places the program could create or change when it starts. Fails if one of them
-    /// is guarded.
+    /// is guarded, or if a link has come since the places were [taken out](Self::take_out).
     pub(crate) fn expose(&self) -> Result<(), String> {
         let Some(WithheldFromGrants { plane, places }) = &self.taken else { return Ok(()) };
+        if places.has_new_links() {
+            return Err(
+                "a symbolic link was put on the way to a protected file while the program \
+                        started: call again"
+                    .to_owned(),
+            );
+        }
         let written = ReachablePaths::written(self);
         // In a folder that is withheld as a whole, nothing can be created. What is there under another
         // path is withheld by that.
@@ -72,7 +80,7 @@ impl Confinement {
         loop {
             match self.expose() {
                 Err(_) if began.elapsed() < WAIT => {}
-                done => return done,
+                done => return self.objection.clone().map_or(done, Err),
             }
             std::thread::sleep(BETWEEN_LOOKS);
             self.take_out_again();

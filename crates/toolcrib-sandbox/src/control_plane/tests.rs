@@ -118,6 +118,51 @@ fn a_place_that_goes_while_a_program_starts_is_left_out_and_what_was_asked_for_s
 }
 
 #[test]
+fn a_link_in_the_place_of_a_protected_file_keeps_programs_that_could_replace_it_from_starting() {
+    let (_dir, top) = folder();
+    let [config, target] = ["config.yml", "saved.yml"].map(|name| top.join("srv").join(name));
+    for folder in ["srv", "elsewhere"] {
+        std::fs::create_dir(top.join(folder)).unwrap();
+    }
+    std::fs::write(&config, "").unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([&config], [""; 0]).guarded([&config]));
+    let program = Confinement::new(Profile::Workspace).workspace(top.join("srv"));
+    let before = program.clone().control_plane(&plane);
+    std::fs::rename(&config, &target).unwrap();
+    symlink("saved.yml", &config).unwrap();
+
+    // The one that was about to start, and those that start later.
+    assert!(before.expose().unwrap_err().contains("symbolic link"));
+    assert!(before.clone().expose_when_guarded_places_are_there().is_err());
+    let why = program.control_plane(&plane).check().unwrap_err();
+    assert!(why.contains("config.yml` leads to what decides"), "{why}");
+    assert!(plane.places().hidden.contains(&target));
+
+    // Where a program cannot replace the link, its target is withheld.
+    let other = Confinement::new(Profile::Workspace).workspace(top.join("elsewhere"));
+    let other = other.read(top.join("srv")).control_plane(&plane);
+    other.expose().unwrap();
+    assert!(other.hidden.contains(&target), "{:?}", other.hidden);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_on_the_way_is_seen() {
+    let (_dir, top) = folder();
+    std::fs::create_dir(top.join("state")).unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([top.join("state/toolcrib.db")], [""; 0]));
+    assert!(!plane.places().has_new_links());
+    std::fs::rename(top.join("state"), top.join("moved")).unwrap();
+    symlink("moved", top.join("state")).unwrap();
+    assert!(plane.places().has_new_links());
+    plane.refresh();
+    assert!(!plane.places().has_new_links());
+    assert!(plane.places().hidden.contains(&top.join("moved/toolcrib.db")));
+    assert_eq!(plane.places().links, [top.join("state")]);
+}
+
+#[test]
 fn what_comes_after_the_places_were_taken_out_of_the_grants_is_exposed() {
     let (_dir, top) = folder();
     let script = top.join("run.sh");

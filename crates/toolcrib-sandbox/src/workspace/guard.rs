@@ -74,6 +74,7 @@ impl PathGuard {
 
     /// The places that the control plane currently refuses.
     fn planned(&self) -> Arc<RefusedPlaces> {
+        self.plane.refresh_now_and_then();
         let places = self.plane.places();
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);

@@ -42,7 +42,7 @@ use crate::upstream::connection::long_lines::LongLines;
 use crate::upstream::connection::subscriptions::{listen, needs_subscription};
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::tool::progress::{OrderedProgress, Progress};
-use crate::upstream::tool::questions::QuestionRouter;
+use crate::upstream::tool::questions::{QuestionRouter, Reference};
 
 /// How long a program may take to exit after its input is closed, before it gets SIGTERM. With the
 /// grace period after that, a server is gone within a second.
@@ -313,9 +313,9 @@ impl ClientHandler for SessionClient {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let token = context.meta.get_progress_token();
+        let reference = Reference::of(&context.meta.0.0);
         tokio::select! {
-            answer = self.questions.ask(&request, token) => Ok(answer),
+            answer = self.questions.ask(&request, &reference) => Ok(answer),
             () = context.ct.cancelled() => {
                 Err(ErrorData::internal_error("the question was withdrawn", None))
             }

@@ -76,10 +76,15 @@ async fn asked(link: &Arc<Link>, uri: &str) -> Result<Vec<Content>, UnreadResour
     let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
+    // A question during the read must not reach the client of another call.
+    let mut questions = live.questions.begin_read();
     let mut pending = PendingRequest::ask(link, &live, request)
         .await
         .map_err(|error| failed(upstream, &error))?;
-    match pending.answer().await.map_err(|error| failed(upstream, &error))? {
+    questions.sent(pending.progress_token());
+    let answer = pending.answer().await;
+    questions.answered();
+    match answer.map_err(|error| failed(upstream, &error))? {
         ServerResult::ReadResourceResult(read) => {
             let parts: Vec<_> = read.contents.into_iter().map(|one| file(upstream, one)).collect();
             if parts.iter().map(bytes).sum::<usize>() > BYTES_MAX {

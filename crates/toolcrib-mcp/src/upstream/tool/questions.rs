@@ -2,16 +2,19 @@
 //! and the calls that wait for an answer.
 //!
 //! The protocol does not name the call that a question is about. A question is passed on only where there is no
-//! doubt: if it carries the progress token of a call, or if only one call runs on the connection and no call of
-//! another client was given up there. Every other question is cancelled.
+//! doubt: if it carries the progress token of a running call, or if it refers to nothing, only one request runs on
+//! the connection, and no request of another client was given up there. Every other question is cancelled. A
+//! reference that names no running call is never replaced by a guess.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ProgressToken};
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, JsonObject, ProgressToken,
+};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use toolcrib_core::events::{EventBus, Payload, Subscription};
@@ -27,7 +30,7 @@ use crate::upstream::connection::pending::PendingRequest;
 const MESSAGE_MAX: usize = 2_000;
 /// The longest schema of an answer, in bytes of JSON text.
 const SCHEMA_MAX: usize = 16 * 1024;
-/// How many callers whose calls were given up are remembered. With more, no question is passed on.
+/// How many callers whose calls were given up are remembered. With more, only questions with a token are passed on.
 const GIVEN_UP_MAX: usize = 64;
 /// How long a call waits for an answer at most.
 const WAIT_MAX: Duration = Duration::from_secs(600);
@@ -62,21 +65,56 @@ pub(crate) fn form(params: &ElicitRequestParams) -> Option<(String, Value)> {
     is_sound.then(|| (message.clone(), schema))
 }
 
-/// The calls of one connection.
+/// What a question refers to in its `_meta`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Reference {
+    /// Nothing.
+    Absent,
+    /// The request with this progress token.
+    Token(ProgressToken),
+    /// Something that no call has: a task, since calls are not sent as tasks, or a malformed token.
+    Unknown,
+}
+
+impl Reference {
+    /// The reference in the `_meta` of a question.
+    pub(crate) fn of(meta: &JsonObject) -> Self {
+        let mut reference = Self::Absent;
+        for (key, value) in meta.iter().filter(|(_, value)| !value.is_null()) {
+            let name = key.rsplit('/').next().unwrap_or(key);
+            if name.starts_with("related") {
+                return Self::Unknown;
+            }
+            if key == "progressToken" {
+                let token = serde_json::from_value(value.clone());
+                reference = token.map_or(Self::Unknown, Self::Token);
+            }
+        }
+        reference
+    }
+}
+
+/// The requests of one connection that clients wait for.
 #[derive(Debug, Default)]
-pub(crate) struct QuestionRouter(Mutex<Calls>);
+pub(crate) struct QuestionRouter {
+    requests: Mutex<Requests>,
+    /// Notified when the token of a request is known, and when a request ends.
+    changed: Notify,
+}
 
 #[derive(Debug, Default)]
-struct Calls {
+struct Requests {
     next: u64,
-    running: HashMap<u64, RunningCall>,
-    /// Whose calls were given up. The server may still work on them.
-    given_up: Vec<Owner>,
+    running: HashMap<u64, RunningRequest>,
+    /// Whose requests were given up. The server may still work on them.
+    given_up: Vec<Option<Owner>>,
 }
 
 #[derive(Debug)]
-struct RunningCall {
-    owner: Owner,
+struct RunningRequest {
+    /// Whose call it is; `None` for a read of a resource.
+    owner: Option<Owner>,
+    /// `None` until it has been sent.
     token: Option<ProgressToken>,
     questions: mpsc::UnboundedSender<Question>,
 }
@@ -84,13 +122,22 @@ struct RunningCall {
 impl QuestionRouter {
     /// Registers a call that is about to be sent.
     pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> CallQuestions {
+        self.register(Some(Owner::of_call(cx)))
+    }
+
+    /// Registers a read of a resource that is about to be sent. The server may ask during it, but there is
+    /// no call whose client could answer.
+    pub(crate) fn begin_read(self: &Arc<Self>) -> CallQuestions {
+        self.register(None)
+    }
+
+    fn register(self: &Arc<Self>, owner: Option<Owner>) -> CallQuestions {
         let (sender, questions) = mpsc::unbounded_channel();
-        let mut calls = self.calls();
-        let id = calls.next;
-        calls.next += 1;
-        let call = RunningCall { owner: Owner::of_call(cx), token: None, questions: sender };
-        calls.running.insert(id, call);
-        drop(calls);
+        let mut requests = self.requests();
+        let id = requests.next;
+        requests.next += 1;
+        requests.running.insert(id, RunningRequest { owner, token: None, questions: sender });
+        drop(requests);
         CallQuestions { router: Arc::clone(self), id, questions, is_answered: false }
     }
 
@@ -98,55 +145,85 @@ impl QuestionRouter {
     pub(crate) async fn ask(
         &self,
         params: &ElicitRequestParams,
-        token: Option<ProgressToken>,
+        reference: &Reference,
     ) -> ElicitResult {
         let cancelled = || ElicitResult::new(ElicitationAction::Cancel);
         let Some((message, schema)) = form(params) else {
             return ElicitResult::new(ElicitationAction::Decline);
         };
+        if let Reference::Token(token) = reference {
+            self.sent_before(token).await;
+        }
         let (reply, answer) = oneshot::channel();
         let question = Question { message, schema, reply };
-        if let Err(reason) = self.calls().deliver(question, token.as_ref()) {
+        if let Err(reason) = self.requests().deliver(question, reference) {
             tracing::info!(reason, "a question of an MCP server was cancelled");
             return cancelled();
         }
         answer.await.unwrap_or_else(|_| cancelled())
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the tokens of all requests that are being sent now are known, or one has this token. A server
+    /// can be so fast that it asks before the sender of the call has noted the token.
+    async fn sent_before(&self, token: &ProgressToken) {
+        let now = self.requests().next;
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.requests().is_settled(token, now) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Calls {
-    fn deliver(
-        &self,
-        question: Question,
-        token: Option<&ProgressToken>,
-    ) -> Result<(), &'static str> {
-        let named = token.and_then(|token| {
-            self.running.values().find(|call| call.token.as_ref() == Some(token))
-        });
-        let call = match named {
-            Some(call) => call,
-            None => self.only_call()?,
-        };
-        call.questions.send(question).map_err(|_| "its call has ended")
+impl Requests {
+    fn with_token(&self, token: &ProgressToken) -> Option<&RunningRequest> {
+        self.running.values().find(|request| request.token.as_ref() == Some(token))
     }
 
-    /// The call that a question without a token is about, if it can be no other's.
-    fn only_call(&self) -> Result<&RunningCall, &'static str> {
+    /// Whether it is known which of the requests before the given id has this token, if any.
+    fn is_settled(&self, token: &ProgressToken, before: u64) -> bool {
+        let mut earlier = self.running.iter().filter(|(id, _)| **id < before);
+        self.with_token(token).is_some() || earlier.all(|(_, request)| request.token.is_some())
+    }
+
+    fn deliver(&self, question: Question, reference: &Reference) -> Result<(), &'static str> {
+        let request = match reference {
+            Reference::Token(token) => self.with_token(token),
+            Reference::Unknown => None,
+            Reference::Absent => Some(self.only_request()?),
+        };
+        let request = request.ok_or("it refers to no call that is running")?;
+        if request.owner.is_none() {
+            return Err("it belongs to a read of a resource, whose client cannot be asked");
+        }
+        request.questions.send(question).map_err(|_| "its call has ended")
+    }
+
+    /// The request that a question without a reference is about, if it can be no other's.
+    fn only_request(&self) -> Result<&RunningRequest, &'static str> {
         let mut running = self.running.values();
-        let (Some(call), None) = (running.next(), running.next()) else {
+        let (Some(request), None) = (running.next(), running.next()) else {
             return Err("it is not known which call it belongs to");
         };
         let is_clear = self.given_up.len() < GIVEN_UP_MAX
-            && self.given_up.iter().all(|owner| *owner == call.owner);
-        if is_clear { Ok(call) } else { Err("it may belong to a call that another client gave up") }
+            && self.given_up.iter().all(|owner| *owner == request.owner);
+        if is_clear {
+            Ok(request)
+        } else {
+            Err("it may belong to a call that another client gave up")
+        }
     }
 }
 
-/// The questions of one call. Dropping it before the call is answered marks the call as given up.
+/// The questions of one request. Dropping it before the request is answered marks the request as given up.
 #[derive(Debug)]
 pub(crate) struct CallQuestions {
     router: Arc<QuestionRouter>,
@@ -158,12 +235,13 @@ pub(crate) struct CallQuestions {
 impl CallQuestions {
     /// Notes the progress token of the request.
     pub(crate) fn sent(&self, token: ProgressToken) {
-        if let Some(call) = self.router.calls().running.get_mut(&self.id) {
-            call.token = Some(token);
+        if let Some(request) = self.router.requests().running.get_mut(&self.id) {
+            request.token = Some(token);
         }
+        self.router.changed.notify_waiters();
     }
 
-    /// Notes that the server has answered the call.
+    /// Notes that the server has answered the request.
     pub(crate) fn answered(&mut self) {
         self.is_answered = true;
     }
@@ -179,12 +257,14 @@ impl CallQuestions {
 
 impl Drop for CallQuestions {
     fn drop(&mut self) {
-        let mut calls = self.router.calls();
-        let Some(call) = calls.running.remove(&self.id) else { return };
-        let is_new = !calls.given_up.contains(&call.owner);
-        if !self.is_answered && is_new && calls.given_up.len() < GIVEN_UP_MAX {
-            calls.given_up.push(call.owner);
+        let mut requests = self.router.requests();
+        let Some(request) = requests.running.remove(&self.id) else { return };
+        let is_new = !requests.given_up.contains(&request.owner);
+        if !self.is_answered && is_new && requests.given_up.len() < GIVEN_UP_MAX {
+            requests.given_up.push(request.owner);
         }
+        drop(requests);
+        self.router.changed.notify_waiters();
     }
 }
 

@@ -24,7 +24,7 @@ async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
     let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
     upstreams.set([scripted.upstream("my")]).await;
     assert!(upstreams.settled(PATIENCE).await);
-    (McpServer::new(executor, McpOptions::default()), upstreams)
+    (McpServer::new(executor, McpOptions::default().linked(upstreams.linked())), upstreams)
 }
 
 /// A client of this user, with these capabilities.
@@ -43,7 +43,11 @@ async fn client(server: &McpServer, user: &str, capabilities: Value) -> Wire {
 }
 
 fn call(id: u64, name: &str) -> Value {
-    let params = json!({"name": name, "arguments": {}});
+    call_with(id, name, &json!({}))
+}
+
+fn call_with(id: u64, name: &str, arguments: &Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
@@ -125,5 +129,73 @@ async fn a_question_that_could_be_another_clients_is_cancelled_and_nobody_is_ask
     let result = ada.receive().await;
     assert!(result["id"] == 8 && result.to_string().contains("cancel"), "{result}");
     assert!(scripted.answers().iter().all(|answer| answer["action"] == "cancel"));
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_question_that_refers_to_no_running_call_is_cancelled_and_nobody_is_asked() {
+    let scripted = Scripted::new(&["plain", "ask"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    let mut bob = client(&server, "bob", forms()).await;
+    ada.send(&call(7, "my_plain")).await;
+    assert_eq!(ada.receive().await["id"], 7);
+    let ended = scripted.heard("tools/call")[0]["params"]["_meta"]["progressToken"].clone();
+    assert!(!ended.is_null());
+    let task = json!({"taskId": "1"});
+    for (n, refers) in (8..).zip([
+        json!({"progressToken": ended}),
+        json!({"progressToken": "nobody's"}),
+        json!({"progressToken": {"of": "another kind"}}),
+        json!({"io.modelcontextprotocol/related-task": task}),
+    ]) {
+        bob.send(&call_with(n, "my_ask", &json!({"refers": refers}))).await;
+        let result = bob.receive().await;
+        assert!(result["id"] == n && result.to_string().contains("cancel"), "{refers}: {result}");
+    }
+    let answers = scripted.answers();
+    assert_eq!(answers.len(), 4);
+    assert!(answers.iter().all(|answer| answer["action"] == "cancel"), "{answers:?}");
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_question_with_the_token_of_its_call_reaches_its_client_while_others_call() {
+    let scripted = Scripted::new(&["ask", "hang"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    let mut bob = client(&server, "bob", forms()).await;
+    bob.send(&call(7, "my_hang")).await;
+    until("it is called", || scripted.heard("tools/call").len() == 1).await;
+    for id in 1..20 {
+        ada.send(&call_with(id, "my_ask", &json!({"refers": "own"}))).await;
+        let asked = ada.receive().await;
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let answer = json!({"action": "accept", "content": {"town": "Bern"}});
+        ada.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer})).await;
+        let result = ada.receive().await;
+        assert!(result["id"] == id && result.to_string().contains("Bern"), "{result}");
+    }
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_question_that_could_belong_to_another_clients_read_is_cancelled() {
+    let scripted = Scripted::new(&["ask", "links"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    let mut bob = client(&server, "bob", forms()).await;
+    ada.send(&call_with(7, "my_links", &json!({"uris": ["hang://1"]}))).await;
+    assert_eq!(ada.receive().await["id"], 7);
+    let params = json!({"uri": "hang://1"});
+    ada.send(&json!({"jsonrpc": "2.0", "id": 8, "method": "resources/read", "params": params}))
+        .await;
+    until("it reads", || !scripted.heard("resources/read").is_empty()).await;
+    let token = scripted.heard("resources/read")[0]["params"]["_meta"]["progressToken"].clone();
+    for (n, refers) in (9..).zip([json!({}), json!({"progressToken": token})]) {
+        bob.send(&call_with(n, "my_ask", &json!({"refers": refers}))).await;
+        let result = bob.receive().await;
+        assert!(result["id"] == n && result.to_string().contains("cancel"), "{refers}: {result}");
+    }
     upstreams.shutdown().await;
 }

@@ -64,8 +64,11 @@ def call(request, name, arguments, meta):
         send(method="notifications/tools/list_changed")
     if name == "ask":
         properties = {"town": {"type": "string", "title": "Town"}}
+        refers = arguments.get("refers", {})
+        if refers == "own":
+            refers = {"progressToken": token}
         send(id=f"ask-{request}", method="elicitation/create", params={
-            "mode": "form", "message": "Which town?",
+            "mode": "form", "message": "Which town?", **({"_meta": refers} if refers else {}),
             "requestedSchema": {"type": "object", "properties": properties, "required": ["town"]}})
         asking[f"ask-{request}"] = request
         return  # goes on with the answer
@@ -89,6 +92,8 @@ def call(request, name, arguments, meta):
 
 def read(request, uri):
     kind = uri.split("://")[0]
+    if kind == "hang":
+        return  # it is never answered
     if kind == "gone":
         return send(id=request, error={"code": -32002, "message": "no such note"})
     if kind == "closed":

@@ -8,6 +8,7 @@ mod script;
 mod upstream;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub struct CommandSpec {
     pub files: BTreeMap<String, NamedFile>,
     /// The program's standard input; empty if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stdin: Option<Template>,
+    pub stdin: Option<StandardInput>,
     /// Variables set for the program.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Template>,
@@ -147,7 +148,46 @@ impl CommandSpec {
             ArgvEntry::If { then, .. } => then,
             ArgvEntry::Each { .. } => &[],
         });
-        argv.chain(&self.stdin).chain(self.env.values()).flat_map(Template::references)
+        let stdin = self.stdin.iter().filter_map(StandardInput::template);
+        argv.chain(stdin).chain(self.env.values()).flat_map(Template::references)
+    }
+}
+
+/// The declared standard input of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandardInput {
+    /// A text with references.
+    Text(Template),
+    /// All arguments of the call as one JSON object.
+    Arguments,
+}
+
+impl StandardInput {
+    /// How manifests write [`Arguments`](Self::Arguments): the whole value of `stdin`.
+    pub const ALL_ARGUMENTS: &str = "${args}";
+
+    /// The text with references, if it is one.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Self::Text(template) => Some(template),
+            Self::Arguments => None,
+        }
+    }
+}
+
+/// The text in the notation of manifests.
+impl fmt::Display for StandardInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(template) => template.fmt(f),
+            Self::Arguments => f.write_str(Self::ALL_ARGUMENTS),
+        }
+    }
+}
+
+impl Serialize for StandardInput {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
-use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
+use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep, StandardInput};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
@@ -230,6 +230,7 @@ impl Tool for CommandRunner {
             argv: invocation.argv().map(str::to_owned).collect(),
             env: invocation.env.into_iter().map(|(name, _)| name).collect(),
             pass_env: invocation.pass_env,
+            stdin_arguments: self.compiled()?.spec.stdin == Some(StandardInput::Arguments),
             stdin_bytes: invocation.stdin.map_or(0, |text| text.len()),
             cwd: cwd.to_string_lossy().into_owned(),
             output_bytes: self.compiled()?.spec.capture_bytes,

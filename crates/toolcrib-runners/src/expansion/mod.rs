@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolcrib_json::Kind;
-use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
+use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration, StandardInput};
 use toolcrib_manifest::is_dangerous_env;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::{Arguments, CallContext, ToolError};
 
 use crate::RunnerHost;
 use crate::command::script::OWN_PATH;
-use crate::expansion::text::{Destination, text_of};
+use crate::expansion::text::{Destination, json_of, text_of};
 use crate::expansion::values::{CallValues, unavailable};
 
 /// The kernel's limit for one argument or variable, including the final NUL.
@@ -153,7 +153,9 @@ pub fn expand(
     let expansion = Expansion { command, values };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
-        Some(template) => {
+        // JSON escapes control characters, so that no value can end or split the text.
+        Some(StandardInput::Arguments) => Some(json_of(values.arguments)),
+        Some(StandardInput::Text(template)) => {
             expansion.template(template, Destination::Stream)?.map(|filled| filled.text)
         }
         None => None,

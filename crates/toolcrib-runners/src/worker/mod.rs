@@ -157,6 +157,7 @@ impl WorkerRunner {
             env: worker.env.keys().cloned().collect(),
             pass_env: worker.pass_env.clone(),
             stdin_bytes: line.len(),
+            stdin_arguments: false,
             cwd: folder.to_string_lossy().into_owned(),
             output_bytes: worker.line_bytes,
             sandbox: self.declaration.sandbox.profile.as_str().to_owned(),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_manifest::declaration::{ArgvEntry, ContextParameter, Declaration};
+use toolcrib_manifest::declaration::{ArgvEntry, ContextParameter, Declaration, StandardInput};
 use toolcrib_runners::{Invocation, SecretString, ServerValues, expand};
 use toolcrib_tool::{ErrorKind, ToolError};
 
@@ -212,18 +212,35 @@ fn nul_is_refused_everywhere() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgs);
     }
     let mut declaration = command([one("prog")]);
-    spec(&mut declaration).stdin = Some(template("${args.raw}"));
+    spec(&mut declaration).stdin = Some(StandardInput::Text(template("${args.raw}")));
     assert_eq!(expanded(&declaration, &arguments).unwrap_err().kind(), ErrorKind::InvalidArgs);
 }
 
 #[test]
 fn standard_input_takes_lines_but_no_other_control_characters() {
     let mut declaration = command([one("prog")]);
-    spec(&mut declaration).stdin = Some(template("<${args.s}>"));
+    spec(&mut declaration).stdin = Some(StandardInput::Text(template("<${args.s}>")));
     let stdin = |text: &str| expanded(&declaration, &json!({"s": text})).map(|found| found.stdin);
     assert_eq!(stdin("-a\n\tb\r\n").unwrap().as_deref(), Some("<-a\n\tb\r\n>"));
     assert_eq!(stdin("\u{1b}").unwrap_err().kind(), ErrorKind::InvalidArgs);
     assert_eq!(expanded(&declaration, &json!({})).unwrap().stdin, None);
+}
+
+#[test]
+fn all_arguments_become_one_json_object_on_standard_input() {
+    let mut declaration = command([one("prog")]);
+    spec(&mut declaration).stdin = Some(StandardInput::Arguments);
+    let stdin = |arguments: &Value| expanded(&declaration, arguments).unwrap().stdin.unwrap();
+    let value = "\"}\n${secret.key}\u{1b}";
+    let arguments = json!({"s": value, "n": 3, "list": [true, null]});
+    let sent = stdin(&arguments);
+    assert_eq!(
+        serde_json::from_str::<Value>(&sent).unwrap(),
+        arguments,
+        "no context value is in it"
+    );
+    assert!(!sent.contains(['\n', '\u{1b}']), "{sent}");
+    assert_eq!(stdin(&json!({})), "{}");
 }
 
 #[test]
@@ -383,7 +400,7 @@ proptest! {
 async fn variables_and_input_reach_the_program_unchanged() {
     let mut declaration = command([one("sh"), one("-c"), one(r#"printf '%s|' "$POD"; cat"#)]);
     spec(&mut declaration).env.insert("POD".to_owned(), template("${args.s}"));
-    spec(&mut declaration).stdin = Some(template("${args.text}\n"));
+    spec(&mut declaration).stdin = Some(StandardInput::Text(template("${args.text}\n")));
     let arguments = json!({"s": "$(id) '\"", "text": "one\n${ctx.user}"});
     let cx = context(&declaration, [("user", json!("ada"))]);
     let output = call_with(&declaration, arguments, &cx).await.unwrap();

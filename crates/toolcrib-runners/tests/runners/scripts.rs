@@ -123,6 +123,14 @@ async fn shell_text_gets_values_as_variables_without_substitution() {
 }
 
 #[tokio::test]
+async fn a_program_reads_all_arguments_as_one_json_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = "shell: sh\ntext: cat\nstdin: '${args}'";
+    let text = call(folder.path(), run, &json!({"b": "two\nlines", "a": 1})).await.unwrap();
+    assert_eq!(text, r#"{"a":1,"b":"two\nlines"}"#);
+}
+
+#[tokio::test]
 async fn script_exit_codes_work_like_those_of_commands() {
     let folder = tempfile::tempdir().unwrap();
     let run = |code: u8| format!("shell: sh\ntext: exit {code}\nok_exit: [0, 1]");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcrib_manifest::declaration::Declaration;
+use toolcrib_manifest::declaration::{Declaration, StandardInput};
 use toolcrib_runners::{
     CommandRunner, ExposeSecret, RunnerHost, SecretSource, SecretSources, Secrets, entry,
 };
@@ -209,7 +209,7 @@ fn a_command_is_ended_at_its_limit_and_sees_only_what_is_passed() {
 async fn a_tool_gets_a_secret_in_its_environment_and_on_standard_input() {
     let mut declaration = sh("printf '%s|' \"$TOKEN\"; cat");
     spec(&mut declaration).env.insert("TOKEN".into(), template("Bearer ${secret.token}"));
-    spec(&mut declaration).stdin = Some(template("pw: ${secret.password}"));
+    spec(&mut declaration).stdin = Some(StandardInput::Text(template("pw: ${secret.password}")));
     let secrets = Secrets::from_values([("token", "two\nlines"), ("password", "hunter2-secret")]);
     assert_eq!(
         answer(&declaration, &secrets).await.unwrap(),
@@ -230,7 +230,7 @@ fn debug_output_around_a_secret_never_contains_its_value() {
     let host = RunnerHost::new("/").with_secrets(secrets.clone());
     let mut declaration = sh("true");
     spec(&mut declaration).env.insert("TOKEN".into(), template("${secret.token}"));
-    spec(&mut declaration).stdin = Some(template("${secret.token}"));
+    spec(&mut declaration).stdin = Some(StandardInput::Text(template("${secret.token}")));
     let runner = CommandRunner::new(&declaration, &host);
     let invocation =
         runner.invocation(&crate::declare::given(&json!({})), &context(&declaration, [])).unwrap();

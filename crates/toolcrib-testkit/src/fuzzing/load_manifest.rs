@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use jsonschema::PatternOptions;
-use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody, HttpAuth, HttpSpec};
+use serde_json::Value;
+use toolcrib_manifest::declaration::{
+    ArgvEntry, Declaration, DeclaredBody, HttpAuth, HttpSpec, StandardInput,
+};
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_manifest::{Diagnostic, Loaded, load_str};
 
@@ -131,7 +134,13 @@ fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
     arguments
         .extend(declaration.http().into_iter().flat_map(HttpSpec::references).filter_map(name_of));
     let Some(command) = declaration.command() else { return arguments };
-    let mut templates: Vec<&Template> = command.env.values().chain(&command.stdin).collect();
+    if command.stdin == Some(StandardInput::Arguments) {
+        let properties = declaration.definition.input_schema().get("properties");
+        let names = properties.and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
+        arguments.extend(names.map(String::as_str));
+    }
+    let stdin = command.stdin.iter().filter_map(StandardInput::template);
+    let mut templates: Vec<&Template> = command.env.values().chain(stdin).collect();
     for entry in &command.argv {
         match entry {
             ArgvEntry::One(template) => templates.push(template),

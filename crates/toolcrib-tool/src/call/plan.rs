@@ -29,6 +29,8 @@ pub struct CommandPlan {
     pub pass_env: Vec<String>,
     /// How many bytes it reads on standard input.
     pub stdin_bytes: usize,
+    /// Whether it reads all arguments of the call as one JSON object on standard input.
+    pub stdin_arguments: bool,
     /// Its working directory; empty for a temporary one.
     pub cwd: String,
     /// How many bytes of each output stream are kept.
@@ -116,6 +118,7 @@ impl Plan {
                 "env": plan.env,
                 "pass_env": plan.pass_env,
                 "stdin_bytes": plan.stdin_bytes,
+                "stdin_arguments": plan.stdin_arguments,
                 "sandbox": plan.sandbox,
                 "cwd": plan.cwd,
                 "output_bytes": plan.output_bytes,

@@ -110,7 +110,7 @@ fn the_json_form_contains_the_same() {
         json["plan"],
         json!({
             "kind": "command", "argv": ["date", "+%A"], "cwd": "/usr", "env": [], "pass_env": [],
-            "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
+            "stdin_bytes": 0, "stdin_arguments": false, "output_bytes": 1024, "sandbox": "workspace",
             "limits": {"memory_bytes": 2_147_483_648_u64, "open_files": 1024, "processes": 1024},
             "worker": false,
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{argv, worker};
-use crate::declaration::{CommandSpec, DeclaredBody};
+use crate::declaration::{CommandSpec, DeclaredBody, StandardInput};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 use crate::environment::is_dangerous_env;
@@ -72,6 +72,16 @@ pub(in crate::manifest) fn read(
         }
     };
     let stdin = fields.node("stdin").and_then(|node| {
+        if node.as_str() == Some(StandardInput::ALL_ARGUMENTS) {
+            scope.used.extend(scope.arguments.keys().cloned());
+            let written = StandardInput::ALL_ARGUMENTS;
+            if program_from_stdin {
+                unsafe_values.push(interpreters::spliced(&written, &node.span));
+            } else if let Some(reason) = &input_run {
+                unsafe_values.push(input::run_from_input(reason, &written, node));
+            }
+            return Some(StandardInput::Arguments);
+        }
         let template = scope.template(node, findings)?;
         if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
             unsafe_values.push(interpreters::spliced(reference, &node.span));
@@ -80,7 +90,7 @@ pub(in crate::manifest) fn read(
         {
             unsafe_values.push(input::run_from_input(reason, reference, node));
         }
-        Some(template)
+        Some(StandardInput::Text(template))
     });
     let unsafe_argv = insisted(&fields, unsafe_values, findings);
     let mut env = environment(&fields, scope, findings);

@@ -1,6 +1,8 @@
 //! What programs run of what they did not get as arguments: values that they read on standard input,
 //! and files that the same text has written.
 
+use std::fmt::Display;
+
 use super::argv::Word;
 use super::commands::{self, Command, literal};
 use super::{interpreters, known};
@@ -37,7 +39,7 @@ pub(in crate::manifest) fn text_runs_input(
 /// The error about a value on standard input that is run.
 pub(in crate::manifest) fn run_from_input(
     reason: &str,
-    reference: &Reference,
+    reference: &impl Display,
     node: &Node,
 ) -> Diagnostic {
     let message = format!("{reference} stands on standard input, and may be run as code: {reason}");

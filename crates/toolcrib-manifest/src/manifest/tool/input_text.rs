@@ -22,8 +22,8 @@ pub(crate) fn look_at_texts(tool: &Node, findings: &mut Findings<'_>) {
     let help = |name: &str| {
         format!(
             "declare one argument of `type: object` that holds `{name}` and write \"${{args.NAME}}\" for the \
-             whole text, which is passed on as JSON; or write `worker` instead of `argv`: its program reads \
-             all arguments as one line of JSON"
+             whole text, which is passed on as JSON; or write `stdin: \"${{args}}\"`, which hands over all \
+             arguments as one JSON object"
         )
     };
     for entry in text("run", "argv").map(|argv| argv.node.items()).unwrap_or_default() {

@@ -422,6 +422,30 @@ fn no_value_on_standard_input_is_run() {
 }
 
 #[test]
+fn all_arguments_on_standard_input_are_a_whole_value_and_count_as_used() {
+    for run in ["{argv: [jq, .a], stdin: Y}", "{shell: sh, text: 'jq .', stdin: Y}"] {
+        let run = run.replace('Y', "\"${args}\"");
+        assert_eq!(run_errors(&run), Vec::<String>::new(), "{run}");
+    }
+    let tool = "toolcrib: 1\ntools:\n  - name: t\n    description: Count the words of a text. Read-only.\n    \
+                annotations: {read_only: true, idempotent: true, open_world: false}\n    \
+                input: {properties: {x: {type: string, maxLength: 9}, y: {type: integer}}, required: [x]}\n    \
+                run: {argv: [jq, length], stdin: \"${args}\"}\n";
+    let loaded = load_str("t.yaml", tool);
+    let unused = loaded.diagnostics.iter().find(|found| found.code == "unused-argument");
+    assert!(unused.is_none(), "{unused:?}");
+    for (run, code) in [
+        ("{argv: [cat], stdin: \"all: ${args}\"}", "bad-reference"),
+        ("{argv: [cat, \"${args}\"]}", "bad-reference"),
+        ("{argv: [cat], env: {ALL: \"${args}\"}}", "bad-reference"),
+        ("{argv: [sh], stdin: \"${args}\"}", "spliced-script"),
+        ("{shell: sh, text: 'cat | sh', stdin: \"${args}\"}", "spliced-script"),
+    ] {
+        assert_eq!(run_errors(run), [code], "{run}");
+    }
+}
+
+#[test]
 fn programs_that_take_their_input_for_data_get_values_on_it() {
     for run in [
         "{argv: [cat], stdin: X}",

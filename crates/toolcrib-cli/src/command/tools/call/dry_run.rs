@@ -89,6 +89,8 @@ fn command(plan: &CommandPlan, text: &mut String) {
     if plan.worker {
         row(text, "as", "a worker that keeps running; it is started unless it already runs");
         row(text, "is sent", &format!("the call, a line of {sent}"));
+    } else if plan.stdin_arguments {
+        row(text, "stdin", &format!("all arguments as one JSON object, {sent}"));
     } else {
         row(text, "stdin", &sent);
     }

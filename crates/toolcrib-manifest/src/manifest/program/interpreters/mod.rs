@@ -3,6 +3,8 @@
 mod evaluated;
 mod passed;
 
+use std::fmt::Display;
+
 use super::argv::Word;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::Span;
@@ -174,7 +176,7 @@ pub(in crate::manifest) fn text_run<'w, 'n>(
 }
 
 /// The diagnostic for a value inside a program's text.
-pub(in crate::manifest) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
+pub(in crate::manifest) fn spliced(reference: &impl Display, place: &Span) -> Diagnostic {
     let message = format!(
         "{reference} is inside a program's text: values are never inserted into the text of a \
          program"

@@ -54,9 +54,8 @@ impl Scope {
             return format!("write ${{args.{inside}}} for the argument; {LITERAL}");
         }
         if inside == "args" {
-            return "write ${args.name} for one argument; a program that wants all of them as one \
-             line of \
-                    JSON is a worker: `run: {worker: [program]}`"
+            return "write ${args.name} for one argument; `stdin: \"${args}\"` of `run`, with nothing \
+                    else in the text, hands over all of them as one JSON object"
                 .to_owned();
         }
         let plain = |c: char| c.is_alphanumeric() || "_-".contains(c);

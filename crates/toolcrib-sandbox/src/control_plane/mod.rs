@@ -86,18 +86,30 @@ impl Places {
     }
 
     /// Whether there is a symbolic link on the way to one of the places that was none when they were
-    /// resolved.
+    /// resolved, or that leads elsewhere now.
     fn has_new_links(&self) -> bool {
         let withheld = || self.hidden.iter().chain(&self.read_only);
-        let is_new = |link: &Path| {
-            self.links.binary_search_by(|known| known.as_path().cmp(link)).is_err()
-                && !withheld().any(|place| link != place && link.starts_with(place))
-        };
-        let mut looked_at = HashSet::new();
-        withheld().chain(&self.guarded).any(|place| {
-            let ways = place.ancestors().take_while(|way| looked_at.insert(*way));
-            ways.into_iter().any(|way| way.is_symlink() && is_new(way))
+        let mut seen = HashSet::new();
+        // Of the places behind one link, the first is enough: it leads elsewhere if the link does.
+        let mut through_links = withheld().filter(|place| {
+            let mut ways = place.ancestors().take_while(|way| seen.insert(*way));
+            ways.any(Path::is_symlink)
+        });
+        through_links.any(|place| {
+            let (mut found, mut links) = (Vec::new(), Vec::new());
+            follow(place, &mut found, &mut links);
+            let is_known = |link: &PathBuf| {
+                self.links.binary_search(link).is_ok() || self.withholds_folder_of(link)
+            };
+            let is_withheld = |found: &PathBuf| withheld().any(|place| found.starts_with(place));
+            !links.iter().all(is_known) || !found.iter().all(is_withheld)
         })
+    }
+
+    /// Whether the link is below a withheld place, and is withheld with it.
+    fn withholds_folder_of(&self, link: &Path) -> bool {
+        let mut all = self.hidden.iter().chain(&self.read_only);
+        all.any(|place| link != place && link.starts_with(place))
     }
 
     /// Whether a program that was started under `before` could access a place that was added since.

@@ -147,6 +147,33 @@ fn a_link_in_the_place_of_a_protected_file_keeps_programs_that_could_replace_it_
 }
 
 #[test]
+fn a_link_in_the_place_of_a_file_of_a_protected_folder_has_its_target_withheld() {
+    let (_dir, top) = folder();
+    let [manifests, work] = ["tools.d", "work"].map(|name| top.join(name));
+    for folder in [&manifests, &work] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let [manifest, target] = [manifests.join("a.yaml"), work.join("a.yaml")];
+    std::fs::write(&manifest, "").unwrap();
+    std::fs::write(&target, "").unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&manifests, &manifest]));
+    std::fs::remove_file(&manifest).unwrap();
+    symlink(&target, &manifest).unwrap();
+    let program = Confinement::new(Profile::Workspace).workspace(&work).control_plane(&plane);
+    program.expose().unwrap();
+    assert!(program.read_only.contains(&target), "{:?}", program.read_only);
+    assert!(!plane.places().has_new_links());
+
+    // A link that leads elsewhere later is followed again; its target may be missing.
+    std::fs::remove_file(&manifest).unwrap();
+    symlink(work.join("later.yaml"), &manifest).unwrap();
+    let program = Confinement::new(Profile::Workspace).workspace(&work).control_plane(&plane);
+    program.expose().unwrap();
+    assert_eq!(plane.exposed([&manifest]), Some(manifest));
+}
+
+#[test]
 fn a_link_in_the_place_of_a_folder_on_the_way_is_seen() {
     let (_dir, top) = folder();
     std::fs::create_dir(top.join("state")).unwrap();

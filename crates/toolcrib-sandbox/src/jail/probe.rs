@@ -1,5 +1,6 @@
 //! Checks before a start whether this machine can start a confined program.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ const PROBE_LIMIT: Duration = Duration::from_millis(500);
 
 /// After a helper that did not answer in time, how long no other is asked.
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often missing files of the control plane are looked for again where they come and go.
+const MOST_LOOKS: u32 = 100;
 
 /// See [`Confinement::check`].
 pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
@@ -45,19 +49,19 @@ fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
         let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
         Withheld { hidden: &hidden, read_only: &read_only }.mounts(&grants)
     };
-    let mut found = mounts(confinement);
-    if let Err(NotWithheld::Missing(_)) = found {
-        // A place has gone since it was looked for.
-        let mut confinement = confinement.clone();
-        confinement.leave_out_missing();
-        found = mounts(&confinement);
+    let mut confinement = Cow::Borrowed(confinement);
+    for _ in 1..MOST_LOOKS {
+        match mounts(&confinement) {
+            // A place of the control plane has gone since it was looked for, or is back.
+            Err(NotWithheld::Missing(_)) if confinement.taken.is_some() => {
+                confinement.to_mut().leave_out_missing();
+            }
+            found => {
+                return found.map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason);
+            }
+        }
     }
-    match found {
-        Ok(mounts) => Ok(!mounts.is_empty()),
-        // It comes and goes: whether the program starts is found out when it does.
-        Err(NotWithheld::Missing(_)) => Ok(true),
-        Err(error) => Err(error.into_reason()),
-    }
+    mounts(&confinement).map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason)
 }
 
 /// What is known of the helper.

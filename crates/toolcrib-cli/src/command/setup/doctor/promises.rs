@@ -120,8 +120,8 @@ pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promis
         }
         fairness.downgrade_to(
             PromiseState::InPart,
-            "refusing very large wrong arguments takes more time than their size warrants, and clients share \
-             the bounds of stored runs, answers and outputs",
+            "while many clients are at their bounds of stored runs, answers and outputs, a new client gets a \
+             tenth of its share",
         );
         if !machine.closes_to_others {
             secrets.downgrade_to(

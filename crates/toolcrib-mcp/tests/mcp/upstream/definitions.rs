@@ -355,6 +355,8 @@ async fn without_a_prefix_names_are_the_servers_and_those_of_earlier_layers_win(
     let (one, other) = (Scripted::new(&["get", "put"]), Scripted::new(&["get"]));
     let bare = |server: &Scripted, name: &str| server.upstream(name).prefix("");
     let room = Room::with([bare(&one, "one")]).await;
+    // A server that could not be started at once would have no names yet.
+    until("it is connected", || room.listed() == ["get", "put"]).await;
     room.upstreams.set([bare(&one, "one"), bare(&other, "other")]).await;
     assert!(room.upstreams.settled(PATIENCE).await);
     assert_eq!(room.listed(), ["get", "put"]);

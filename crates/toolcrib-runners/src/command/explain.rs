@@ -1,7 +1,7 @@
 //! Explains from its output why a confined program failed: what its profile did not grant, and the manifest key that
 //! grants it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 
@@ -41,6 +41,20 @@ const NO_NETWORK: [&str; 19] = [
     "could not connect to server",
     "curl: (7)",
     "curl: (28)",
+];
+
+/// Messages about a service that did not answer, whatever the arguments were.
+const UNREACHABLE: [&str; 10] = [
+    "connection refused",
+    "connection timed out",
+    "connection reset",
+    "network is unreachable",
+    "no route to host",
+    "temporary failure in name resolution",
+    "couldn't connect to server",
+    "could not connect to server",
+    "unable to connect to the server",
+    "was refused - did you specify the right host",
 ];
 
 /// The exit codes of curl for a name it could not resolve, a failed connection and a timeout. With `-s` it prints no
@@ -114,16 +128,19 @@ pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String
                 .to_owned(),
         );
     }
-    if let Some((path, writes)) = refused_path(printed, confined) {
-        let key = if writes { "write" } else { "read" };
-        lacks.push(format!(
-            "`{path}` is not granted to it: `sandbox: {{{key}: [\"{path}\"]}}` grants it"
-        ));
+    if let Some(refused) = refused_path(printed, confined) {
+        lacks.push(refused.advice());
     }
     // A program that fails for another reason gets no advice about the network.
     (!lacks.is_empty()).then(|| {
         format!("For the tool's maintainer: it ran confined. {}.", capitalized(&lacks.join("; ")))
     })
+}
+
+/// Whether the output shows that a service did not answer.
+pub(crate) fn shows_unreachable_service(printed: &str) -> bool {
+    let lower = printed.to_lowercase();
+    UNREACHABLE.iter().any(|sign| lower.contains(sign))
 }
 
 /// Whether a line reports a missing file in the scratch folder, to which `~` and `$HOME` lead.
@@ -141,27 +158,71 @@ fn capitalized(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The first absolute path outside the workspace in a line about a missing permission, and whether the program wanted
-/// to write to it.
-fn refused_path(printed: &str, confined: ConfinedRun<'_>) -> Option<(String, bool)> {
+/// A path that a program could not use.
+struct RefusedPath {
+    path: String,
+    /// Whether the program wanted to write to it.
+    writes: bool,
+}
+
+impl RefusedPath {
+    /// What the declaration lacks. A grant of a missing path has no effect, so the advice for one names the folder
+    /// above it.
+    fn advice(&self) -> String {
+        let path = &self.path;
+        if !self.writes {
+            return format!(
+                "`{path}` is not granted to it: `sandbox: {{read: [\"{path}\"]}}` grants it"
+            );
+        }
+        let folder = Path::new(path).ancestors().find(|folder| folder.exists());
+        match folder.map(Path::to_string_lossy).as_deref() {
+            Some(folder) if folder == path => format!(
+                "`{path}` is not granted to it: `sandbox: {{write: [\"{path}\"]}}` grants it"
+            ),
+            // Advice must not open the whole file system.
+            None | Some("/") => format!(
+                "`{path}` is not granted to it and does not exist, and only an existing path can be granted: create \
+                 a folder for its files and grant that with `write` in `sandbox`"
+            ),
+            Some(folder) => format!(
+                "`{path}` is not granted to it and does not exist, and only an existing path can be granted: \
+                 `sandbox: {{write: [\"{folder}\"]}}` grants the folder above it"
+            ),
+        }
+    }
+}
+
+/// The first absolute path outside the workspace in a line about a missing permission.
+fn refused_path(printed: &str, confined: ConfinedRun<'_>) -> Option<RefusedPath> {
     printed.lines().find_map(|line| {
         let lower = line.to_lowercase();
         if !NOT_GRANTED.iter().any(|sign| lower.contains(sign)) {
             return None;
         }
+        // A grant of a path that did not exist had no effect.
+        let is_granted = |path: &Path, grants: &[PathBuf]| {
+            grants.iter().any(|grant| path.starts_with(grant) && grant.exists())
+        };
         let words = line.split([' ', '\'', '"', '`', '(', ')', '\u{2018}', '\u{2019}']);
         let words = words.map(|word| word.trim_end_matches([':', ',', ';', '.']));
-        let path = words.filter(|word| is_path(word)).find(|word| {
+        let mut paths = words.filter(|word| {
             let path = Path::new(word);
-            let granted = confined.sandbox.write.iter().any(|grant| path.starts_with(grant));
-            !granted && !path.starts_with(confined.workspace)
-        })?;
-        let read = confined.sandbox.read.iter().any(|grant| Path::new(path).starts_with(grant));
-        let writes = read
+            is_path(word)
+                && *word != confined.program
+                && !is_granted(path, &confined.sandbox.write)
+                && !path.starts_with(confined.workspace)
+        });
+        let first = paths.next()?;
+        // Programs begin their messages with their own path: `/usr/bin/python3: can't open file '/srv/a.py'`.
+        let is_speaker = line.trim_start().strip_prefix(first).is_some_and(|rest| rest.starts_with(": "));
+        let path = if is_speaker { paths.next().unwrap_or(first) } else { first };
+        let writes = is_granted(Path::new(path), &confined.sandbox.read)
+            || !Path::new(path).exists()
             || ["create", "write", "mkdir", "read-only", "remove", "save", "open for"]
                 .iter()
                 .any(|sign| lower.contains(sign));
-        Some((path.to_owned(), writes))
+        Some(RefusedPath { path: path.to_owned(), writes })
     })
 }
 
@@ -191,15 +252,9 @@ mod tests {
             ("psql: error: could not translate host name \"db\" to address", "workspace+net"),
             ("The connection to the server localhost:8080 was refused", "pass_env: [HOME]"),
             ("Unable to locate credentials. You can configure", "pass_env: [HOME]"),
-            ("cat: /var/lib/app/key: Permission denied", "read: [\"/var/lib/app/key\"]"),
-            (
-                "mkdir: cannot create directory '/opt/out': Permission denied",
-                "write: [\"/opt/out\"]",
-            ),
-            (
-                "npm error EACCES: permission denied, mkdir '/home/ada/.npm'",
-                "write: [\"/home/ada/.npm\"]",
-            ),
+            ("cat: /etc/passwd: Permission denied", "read: [\"/etc/passwd\"]"),
+            ("mkdir: cannot create directory '/usr/bin': Permission denied", "write: [\"/usr/bin\"]"),
+            ("npm error EACCES: permission denied, mkdir '/usr/lib'", "write: [\"/usr/lib\"]"),
             (
                 "curl: (7) Failed to connect to 127.0.0.1 port 7791 after 0 ms: Couldn't connect to server",
                 "profile: workspace+net",
@@ -217,6 +272,56 @@ mod tests {
             let explanation = explanation(SandboxProfile::Workspace, false, printed);
             assert!(explanation.contains(key), "{printed}: {explanation}");
         }
+    }
+
+    #[test]
+    fn the_denied_file_is_named_and_not_the_program_that_reports_it() {
+        let told = |program: &str, printed: &str| {
+            let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
+            let workspace = Path::new("/srv/work");
+            let confined =
+                ConfinedRun { sandbox: &sandbox, workspace, program, exit: Some(2), own_home: false };
+            explain(confined, printed).unwrap_or_default()
+        };
+        let python =
+            "/usr/bin/python3: can't open file '/etc/passwd': [Errno 13] Permission denied";
+        for program in ["/usr/bin/python3", "python3", ""] {
+            let told = told(program, python);
+            assert!(told.contains("read: [\"/etc/passwd\"]"), "{program}: {told}");
+            assert!(!told.contains("/usr/bin/python3"), "{program}: {told}");
+        }
+        let alone = told("/usr/bin/git", "/usr/bin/git: Permission denied");
+        assert_eq!(alone, "", "the program itself has been started");
+        let shell = told("/bin/sh", "/bin/sh: 1: /etc/hosts: Permission denied");
+        assert!(shell.contains("read: [\"/etc/hosts\"]"), "{shell}");
+    }
+
+    #[test]
+    fn a_write_grant_is_suggested_only_for_a_path_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().to_string_lossy().into_owned();
+        let missing = format!("{there}/a/zz");
+        let printed = format!("touch: cannot touch '{missing}': Permission denied");
+        let told = |sandbox: &SandboxSpec, printed: &str| {
+            let workspace = Path::new("/srv/work");
+            let confined =
+                ConfinedRun { sandbox, workspace, program: "touch", exit: Some(1), own_home: false };
+            explain(confined, printed).unwrap_or_default()
+        };
+        let mut sandbox = SandboxSpec::of(SandboxProfile::Workspace);
+        let first = told(&sandbox, &printed);
+        assert!(first.contains(&format!("write: [\"{there}\"]")), "{first}");
+        assert!(first.contains("does not exist"), "{first}");
+        sandbox.write.push(missing.into());
+        assert_eq!(told(&sandbox, &printed), first, "the grant had no effect");
+        sandbox.write.push(there.into());
+        assert_eq!(told(&sandbox, &printed), "");
+        let top = explanation(
+            SandboxProfile::Workspace,
+            false,
+            "mkdir: cannot create directory '/nosuch-toolcrib/x': Permission denied",
+        );
+        assert!(top.contains("does not exist") && !top.contains("[\"/\"]"), "{top}");
     }
 
     #[test]

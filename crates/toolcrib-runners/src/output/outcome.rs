@@ -4,7 +4,7 @@ use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, visible};
 
-use crate::command::explain::{ConfinedRun, explain};
+use crate::command::explain::{ConfinedRun, explain, shows_unreachable_service};
 use crate::confinement::facts;
 use crate::output::masked_json::from_masked_slice;
 use crate::output::redact::Redaction;
@@ -38,8 +38,13 @@ pub(crate) fn outcome(
         _ => format!("{program} ended in a way that could not be observed"),
     };
     let retryable = finished.status.code().is_some_and(|code| spec.retry_exit.contains(&code));
+    let printed = [&finished.stderr, &finished.stdout].map(|stream| shown(stream, redaction));
+    let printed = printed.join("\n");
     let hint = if retryable {
         "The same call may succeed a little later."
+    } else if shows_unreachable_service(&printed) {
+        "A service that the program needs did not answer: other arguments help only if they name the service. \
+         Otherwise tell the user."
     } else if finished.status.code().is_some() {
         "Read what the program printed, if anything, and correct the arguments: the same call is likely to \
          fail again."
@@ -47,8 +52,7 @@ pub(crate) fn outcome(
         "The program did not end by itself: ask for less, or tell the user."
     };
     // If the program lacked a permission, other arguments do not help.
-    let printed = [&finished.stderr, &finished.stdout].map(|stream| shown(stream, redaction));
-    let hint = explain(confined, &printed.join("\n")).unwrap_or_else(|| hint.to_owned());
+    let hint = explain(confined, &printed).unwrap_or_else(|| hint.to_owned());
     Err(ToolError::execution(end)
         .with_retryable(retryable)
         .with_hint(hint)

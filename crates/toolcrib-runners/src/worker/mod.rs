@@ -32,6 +32,11 @@ use crate::trust::TrustRenewal;
 use crate::{DecidingFiles, RunnerHost};
 use toolcrib_tool::visible;
 
+/// What a worker must do, for one that has never written a line of the protocol.
+const NEVER_ANSWERED: &str = "This worker has never answered: it must read one line from standard input for each call, without waiting \
+     for its end, and write one JSON line with the call's `id` to standard output, such as `{\"id\": 1, \"output\": \"…\"}`, \
+     and flush it.";
+
 /// Sends the calls of a declaration to its own worker.
 ///
 /// The program starts with the first call, in its own session. It is ended, with everything it started, when it has
@@ -132,12 +137,20 @@ impl WorkerRunner {
                 };
                 Err(ToolError::execution(message).with_retryable(retryable).with_hint(hint))
             }
-            Some(Err(gone)) => Err(self.failed(&gone, redaction)),
+            Some(Err(gone)) => {
+                let error = self.failed(&gone, redaction);
+                let never = exchange.worker_has_never_answered();
+                Err(if never { error.with_hint(NEVER_ANSWERED) } else { error })
+            }
             None => {
+                let never = exchange.worker_has_never_answered();
                 exchange.cancel().await;
                 let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
                 let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
-                Err(ToolError::new(kind, "the worker did not answer in time"))
+                let error = ToolError::new(kind, "the worker did not answer in time");
+                // As output, which the host shows with its own message about the time limit.
+                let told = late && never;
+                Err(if told { error.with_partial(ToolOutput::from(NEVER_ANSWERED)) } else { error })
             }
         }
     }

@@ -342,6 +342,11 @@ impl Exchange {
         &self.live.sandbox
     }
 
+    /// Whether the worker has not written a valid line since it was started.
+    pub(super) fn worker_has_never_answered(&self) -> bool {
+        self.live.delivered() == 0
+    }
+
     /// Collects there what the worker reports before its answer.
     pub(super) fn watch(&self, tap: WorkerTap) {
         if let Some(call) = self.live.waiting().calls.get_mut(&self.id) {

@@ -1,7 +1,7 @@
 //! A program's output, as the model and programs see it.
 
 use serde_json::json;
-use toolcrib_manifest::declaration::{Declaration, Keep, OutputFormat};
+use toolcrib_manifest::declaration::{Declaration, Keep, OutputFormat, SandboxProfile, SandboxSpec};
 use toolcrib_tool::ErrorKind;
 
 use crate::declare::{call, sh, spec};
@@ -129,6 +129,16 @@ async fn a_failure_contains_the_exit_code_and_both_streams() {
     let killed = call(&sh("kill -SEGV $$"), json!({})).await.unwrap_err();
     assert_eq!(killed.message(), "sh was killed by SIGSEGV (signal 11)");
     assert_eq!(killed.partial().unwrap().meta()["signal"], 11);
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_is_not_blamed_on_the_arguments() {
+    let mut trusted = sh("echo 'connect to db port 5432: Connection refused' >&2; exit 2");
+    trusted.sandbox = SandboxSpec::of(SandboxProfile::Trusted);
+    let error = call(&trusted, json!({})).await.unwrap_err();
+    let hints = error.hints().join(" ");
+    assert!(hints.contains("service that the program needs did not answer"), "{hints}");
+    assert!(!hints.contains("correct the arguments"), "{hints}");
 }
 
 #[tokio::test]

@@ -355,6 +355,39 @@ async fn a_dropped_tool_takes_its_worker_with_it() {
 }
 
 #[tokio::test]
+async fn a_worker_that_has_never_answered_is_told_what_an_answer_is() {
+    let rows = [
+        ("import sys\nsys.stdin.readline()\n", "exited with code 0"),
+        ("import sys\nsys.stdin.readline()\nprint('hello', flush=True)\n", "it is not JSON"),
+    ];
+    for (script, reason) in rows {
+        let fixture = Fixture::new(PLAIN);
+        fs::write(fixture.folder.path().join("work.py"), script).unwrap();
+        let error = fixture.ask("pid").await.unwrap_err();
+        assert!(error.message().contains(reason), "{error}");
+        let hints = error.hints().join(" ");
+        assert!(hints.contains("one JSON line with the call's `id`"), "{hints}");
+    }
+    let fixture = Fixture::new(PLAIN);
+    fixture.ask("pid").await.unwrap();
+    let error = fixture.ask("exit").await.unwrap_err();
+    assert!(!error.hints().join(" ").contains("never answered"), "{error}");
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_for_the_end_of_its_input_is_told_to_read_lines() {
+    let fixture = Fixture::new(PLAIN);
+    fs::write(fixture.folder.path().join("work.py"), "import sys\nsys.stdin.read()\n").unwrap();
+    let at = Instant::now() + Duration::from_millis(700);
+    let cx = CallContext::builder("call_1", Arc::clone(&fixture.declaration.definition));
+    let cx = cx.host(Arc::new(Cancelling(at))).deadline(at).build();
+    let error = run(&fixture.runner, &json!({"do": "hang"}), &cx).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let told = error.partial().map(|partial| partial.text().into_owned()).unwrap_or_default();
+    assert!(told.contains("has never answered") && told.contains("flush"), "{told}");
+}
+
+#[tokio::test]
 async fn a_worker_that_fails_to_start_is_retried_with_backoff() {
     let fixture = Fixture::new("    run: {worker: [sh, start.sh]}\n");
     let start = |text: &str| fs::write(fixture.folder.path().join("start.sh"), text).unwrap();

@@ -108,6 +108,15 @@ impl<'t> Findings<'t> {
         self.hints = Tally::default();
     }
 
+    /// Whether an error is listed at a place within the span, of this code if one is given.
+    pub(crate) fn has_error_within(&self, span: &Span, code: Option<&str>) -> bool {
+        self.list.iter().any(|found| {
+            found.severity == Severity::Error
+                && span.contains(&found.span.start)
+                && code.is_none_or(|code| found.code == code)
+        })
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.errors.listed > 0
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::diagnostic::position::Span;
@@ -73,16 +73,17 @@ impl Known {
         if let Some(longest) = self.max_timeout {
             check_timeout(root.entry("defaults"), longest, findings);
         }
-        let servers = root.entry("upstream").map(|servers| servers.node.items());
-        for cwd in servers.unwrap_or_default().iter().filter_map(|server| server.entry("cwd")) {
-            if let (Some(workspace), Some(written)) = (&self.workspace, cwd.node.as_str()) {
-                check_cwd(&cwd.node, &workspace.join(written), findings);
+        let manifests = Path::new(file).parent().unwrap_or(Path::new(""));
+        if let Some(workspace) = &self.workspace {
+            let servers = root.entry("upstream").map(|servers| servers.node.items());
+            for server in servers.unwrap_or_default() {
+                check_upstream(server, workspace, manifests, findings);
             }
         }
         // Cached, because many tools run the same programs, and a lookup searches all folders of
         // `PATH`.
         let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        let folder = manifests;
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
             if let Some(longest) = self.max_timeout
                 && tool.entry("client").is_none()
@@ -248,6 +249,57 @@ fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
             check_file(&written, &place, folder, findings);
         }
     }
+}
+
+/// Checks the working directory of an MCP server's program, and the files that an interpreter in `command` runs.
+fn check_upstream(server: &Node, workspace: &Path, manifests: &Path, findings: &mut Findings<'_>) {
+    let cwd = server.entry("cwd");
+    let profile = server.entry("sandbox").and_then(|sandbox| sandbox.node.entry("profile"));
+    let is_trusted = profile.and_then(|profile| profile.node.as_str()) == Some("trusted");
+    let written = cwd.and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
+    let folder =
+        if is_trusted && cwd.is_none() { manifests.to_owned() } else { workspace.join(written) };
+    if let Some(cwd) = cwd {
+        check_cwd(&cwd.node, &folder, findings);
+    }
+    let Some(command) = server.entry("command") else { return };
+    for (written, place) in
+        started(&command.node, findings).into_iter().filter_map(|program| program.file)
+    {
+        let ending = Path::new(&written).extension().and_then(|ending| ending.to_str());
+        let is_file =
+            written.contains('/') || ending.is_some_and(|ending| SCRIPTS.contains(&ending));
+        let path = folder.join(&written);
+        if !is_file || written.contains("${") || path.exists() {
+            continue;
+        }
+        let beside = manifests.join(&written);
+        let help = if beside.exists() {
+            let from = cwd_for(manifests, workspace);
+            format!("`{}` exists: write `cwd: {}`", beside.display(), from.display())
+        } else {
+            "put it there, or correct the path: it is relative to `cwd`, and that to the workspace"
+                .to_owned()
+        };
+        let message = format!(
+            "the file `{written}` does not exist, so the server cannot start: it would be `{}`",
+            path.components().collect::<PathBuf>().display()
+        );
+        findings.add(Diagnostic::warning("missing-script", &place, message).help(help));
+    }
+}
+
+/// The folder as a `cwd`: relative to the workspace, if both can be found.
+fn cwd_for(folder: &Path, workspace: &Path) -> PathBuf {
+    let absolute = Path::new(".").join(folder).canonicalize();
+    let (Ok(folder), Ok(workspace)) = (absolute, workspace.canonicalize()) else {
+        return folder.to_owned();
+    };
+    let shared = folder.components().zip(workspace.components());
+    let shared = shared.take_while(|(one, other)| one == other).count();
+    let up = workspace.components().skip(shared).map(|_| Component::ParentDir);
+    let relative: PathBuf = up.chain(folder.components().skip(shared)).collect();
+    if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
 }
 
 /// How many bytes of a script are read to distinguish a text from a binary program.

@@ -215,7 +215,8 @@ fn refused_path(printed: &str, confined: ConfinedRun<'_>) -> Option<RefusedPath>
         });
         let first = paths.next()?;
         // Programs begin their messages with their own path: `/usr/bin/python3: can't open file '/srv/a.py'`.
-        let is_speaker = line.trim_start().strip_prefix(first).is_some_and(|rest| rest.starts_with(": "));
+        let is_speaker =
+            line.trim_start().strip_prefix(first).is_some_and(|rest| rest.starts_with(": "));
         let path = if is_speaker { paths.next().unwrap_or(first) } else { first };
         let writes = is_granted(Path::new(path), &confined.sandbox.read)
             || !Path::new(path).exists()
@@ -253,7 +254,10 @@ mod tests {
             ("The connection to the server localhost:8080 was refused", "pass_env: [HOME]"),
             ("Unable to locate credentials. You can configure", "pass_env: [HOME]"),
             ("cat: /etc/passwd: Permission denied", "read: [\"/etc/passwd\"]"),
-            ("mkdir: cannot create directory '/usr/bin': Permission denied", "write: [\"/usr/bin\"]"),
+            (
+                "mkdir: cannot create directory '/usr/bin': Permission denied",
+                "write: [\"/usr/bin\"]",
+            ),
             ("npm error EACCES: permission denied, mkdir '/usr/lib'", "write: [\"/usr/lib\"]"),
             (
                 "curl: (7) Failed to connect to 127.0.0.1 port 7791 after 0 ms: Couldn't connect to server",
@@ -279,8 +283,13 @@ mod tests {
         let told = |program: &str, printed: &str| {
             let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
             let workspace = Path::new("/srv/work");
-            let confined =
-                ConfinedRun { sandbox: &sandbox, workspace, program, exit: Some(2), own_home: false };
+            let confined = ConfinedRun {
+                sandbox: &sandbox,
+                workspace,
+                program,
+                exit: Some(2),
+                own_home: false,
+            };
             explain(confined, printed).unwrap_or_default()
         };
         let python =
@@ -304,8 +313,13 @@ mod tests {
         let printed = format!("touch: cannot touch '{missing}': Permission denied");
         let told = |sandbox: &SandboxSpec, printed: &str| {
             let workspace = Path::new("/srv/work");
-            let confined =
-                ConfinedRun { sandbox, workspace, program: "touch", exit: Some(1), own_home: false };
+            let confined = ConfinedRun {
+                sandbox,
+                workspace,
+                program: "touch",
+                exit: Some(1),
+                own_home: false,
+            };
             explain(confined, printed).unwrap_or_default()
         };
         let mut sandbox = SandboxSpec::of(SandboxProfile::Workspace);

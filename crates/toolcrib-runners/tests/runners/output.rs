@@ -1,7 +1,9 @@
 //! A program's output, as the model and programs see it.
 
 use serde_json::json;
-use toolcrib_manifest::declaration::{Declaration, Keep, OutputFormat, SandboxProfile, SandboxSpec};
+use toolcrib_manifest::declaration::{
+    Declaration, Keep, OutputFormat, SandboxProfile, SandboxSpec,
+};
 use toolcrib_tool::ErrorKind;
 
 use crate::declare::{call, sh, spec};

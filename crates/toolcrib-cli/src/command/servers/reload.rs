@@ -1,5 +1,6 @@
 //! `toolcrib reload`: makes running servers reload the config and the manifests.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 use clap::Args;
@@ -18,7 +19,7 @@ const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `secre
      `executor.max_concurrency`, `manifests.trusted`, and the tokens, `toolset`, `rate` and `concurrent` of \
      `server`; a revoked token's requests and sessions end. Calls that run keep what they began with. \
      Changed settings that need a restart are listed with their places. An invalid config changes nothing. SIGHUP does the \
-     same.";
+     same. If a manifest is stale or broken, the exit code is 1.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{RELOADED}\n\n{WHICH}"))]
@@ -28,12 +29,24 @@ pub(crate) struct ReloadOptions {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
-    each(
-        options,
-        own.output,
-        &async |server: &OwnerClient| server.post("/v1/reload", None).await,
-        reload_page,
-    )
+    let found_unusable = Cell::new(false);
+    let reload = async |server: &OwnerClient| {
+        let answer = server.post("/v1/reload", None).await?;
+        if !unusable_files(&answer).is_empty() {
+            found_unusable.set(true);
+        }
+        Ok(answer)
+    };
+    let exit = each(options, own.output, &reload, reload_page)?;
+    Ok(if found_unusable.get() { Exit::Failure } else { exit })
+}
+
+/// How many files are in each state in which their present text is not in effect.
+fn unusable_files(answer: &Value) -> Vec<(usize, &'static str)> {
+    let files = list(answer, "files");
+    let number = |state| files.iter().filter(|file| file["state"] == state).count();
+    let states = ["stale", "broken"].map(|state| (number(state), state));
+    states.into_iter().filter(|(number, _)| *number > 0).collect()
 }
 
 fn reload_page(answer: &Value) -> String {
@@ -56,5 +69,9 @@ fn reload_page(answer: &Value) -> String {
     }
     page += &files_page(answer, false);
     page += &upstreams_page(answer, false);
-    page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])
+    let mut read = format!("{} read", count(files, "file"));
+    for (number, state) in unusable_files(answer) {
+        let _ = write!(read, ", {number} {state}");
+    }
+    page + &format!("  {read}; generation {}\n", answer["generation"])
 }

@@ -88,10 +88,15 @@ fn a_reload_reports_new_tools_and_broken_files() {
     crib.write("ping.yaml", &GREET.replace("greet", "ping"));
     crib.write("bad.yaml", "toolcrib: 1\ntoolz: []\n");
     let run = crib.run(&["reload"]);
-    assert_eq!(run.code, Some(0));
+    assert_eq!(run.code, Some(1), "a broken file is a failure");
     assert!(run.stdout.contains("new ping"), "{run:?}");
     assert!(run.stdout.contains("did you mean `tools`?"), "{run:?}");
-    assert!(run.stdout.contains("3 files read"), "{run:?}");
+    assert!(run.stdout.contains("3 files read, 1 broken"), "{run:?}");
+    crib.write("ping.yaml", "toolcrib: 1\ntoolz: []\n");
+    let stale = crib.run(&["reload"]);
+    assert_eq!(stale.code, Some(1));
+    assert!(stale.stdout.contains("3 files read, 1 stale, 1 broken"), "{stale:?}");
+    crib.write("ping.yaml", &GREET.replace("greet", "ping"));
     let again = crib.run(&["reload"]);
     assert!(again.stdout.contains("did you mean `tools`?"), "asked again, told again: {again:?}");
     // What SIGHUP does to a server without a state directory.

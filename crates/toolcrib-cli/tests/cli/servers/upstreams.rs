@@ -43,6 +43,24 @@ pub(crate) fn say(crib: &Crib, description: &str) {
 }
 
 #[test]
+fn a_check_counts_servers_and_shows_why_one_cannot_be_checked() {
+    let crib = Crib::new(&[]);
+    crib.write(
+        "servers.yaml",
+        "toolcrib: 1\nupstream:\n  - name: tix\n    command: [sh, -c, 'echo no such ticket store >&2; exit 2']\n",
+    );
+    let check = crib.run(&["check"]);
+    assert!(check.stdout.contains("0 tools and 1 MCP server in 1 file: 0 errors"), "{check:?}");
+    assert_eq!(crib.run(&["check", "--json"]).json()["servers"], 1);
+    let connected = crib.run(&["check", "--connect"]);
+    assert!(connected.stderr.contains("it is not checked, because"), "{connected:?}");
+    assert!(connected.stderr.contains("no such ticket store"), "{connected:?}");
+    let one = crib.run(&["check", "--connect", "tools.d/servers.yaml"]);
+    assert_ne!(one.code, Some(0), "{one:?}");
+    assert!(one.stderr.contains("takes no paths"), "{one:?}");
+}
+
+#[test]
 fn a_listing_includes_tools_of_servers_and_reports_missing_servers() {
     let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
     let run = crib.run(&["list", "--connect"]);

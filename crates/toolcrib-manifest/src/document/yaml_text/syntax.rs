@@ -6,6 +6,11 @@ use crate::diagnostic::Diagnostic;
 
 /// The diagnostic for a parser's error at a byte offset.
 pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
+    if let Some((key, line)) = unindented_block(text, at) {
+        let message = format!("the text of `{key}` is not indented");
+        let help = format!("indent each line of the text deeper than `{key}`");
+        return Diagnostic::error("syntax", &(line..line + 1), message).help(help);
+    }
     let (message, help) = wording(error.kind());
     let at = if is_about_a_tab(error.kind()) { tab(text, at).unwrap_or(at) } else { at };
     let static_message = message.map(str::to_owned);
@@ -16,6 +21,35 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
         text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
     diagnostic.expects(static_message).maybe_help(help.map(str::to_owned))
+}
+
+/// A key with `|` or `>` at most two lines above the place whose text is not indented deeper than the key, and where
+/// that text begins.
+fn unindented_block(text: &str, at: usize) -> Option<(&str, usize)> {
+    let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    let lines = text[..end].rsplit('\n').filter(|line| !line.trim().is_empty()).take(3);
+    let mut below: Option<&str> = None;
+    for line in lines {
+        let header = line.trim_end().trim_end_matches(['-', '+']);
+        let key = header.strip_suffix(['|', '>']).and_then(|key| key.trim_end().strip_suffix(':'));
+        if let (Some(key), Some(below)) = (key, below) {
+            let name = key.trim_start_matches([' ', '-']);
+            let below_text = below.trim_start();
+            let is_shallow = below.len() - below_text.len() <= key.len() - name.len();
+            // A key or an entry of a list there would be the next one after an empty text.
+            let is_text = !below_text.starts_with("- ")
+                && !below_text.contains(": ")
+                && !below_text.trim_end().ends_with(':');
+            return (is_shallow && is_text).then(|| (name, offset(text, below_text)));
+        }
+        below = Some(line);
+    }
+    None
+}
+
+/// Where a part of the text begins in it.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr().addr() - text.as_ptr().addr()
 }
 
 const fn is_about_a_tab(kind: &ErrorKind) -> bool {

@@ -30,9 +30,9 @@ pub(in crate::manifest) const ANSWER: Keys = table(
 );
 
 /// What a test expects.
-pub(in crate::manifest) const EXPECT: Keys = table(
-    "`expect`",
-    &[
+pub(in crate::manifest) const EXPECT: Keys = Keys {
+    what: "`expect`",
+    table: &[
         optional("error", Choice(&ERROR_KINDS)),
         optional("argv", Texts),
         optional("argv_contains", Texts),
@@ -42,7 +42,11 @@ pub(in crate::manifest) const EXPECT: Keys = table(
         optional("text_matches", Text),
         optional("data", Any),
     ],
-);
+    instead: &[
+        ("text", "write the texts that the result must contain: `text_contains: [x]`"),
+        ("exit_code", "remove it: `expect: {}` is success, and `error: execution` is a failure"),
+    ],
+};
 
 /// The strings of all kinds of error.
 const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {

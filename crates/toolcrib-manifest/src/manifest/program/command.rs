@@ -183,10 +183,11 @@ fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Optio
             .collect();
         let message =
             format!("`{}` goes with {}, and here `{way}` runs", other.key, ways.join(" or "));
-        findings.add(
-            Diagnostic::error("not-for-this-run", &other.key_span, message)
-                .help("remove it: it would have no effect here"),
-        );
+        let help = match (*way, other.key.as_str()) {
+            ("argv", "args") => "move its entries to the end of `argv`, and remove it",
+            _ => "remove it: it would have no effect here",
+        };
+        findings.add(Diagnostic::error("not-for-this-run", &other.key_span, message).help(help));
     }
     Some(way)
 }

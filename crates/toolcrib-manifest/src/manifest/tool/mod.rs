@@ -80,10 +80,15 @@ pub(super) fn read(
         policies.check_repeats(&fields, annotations, findings);
     }
 
+    let input_is_faulty = match fields.node("input") {
+        Some(input) => findings.has_error_within(&input.span, None),
+        None => findings.has_error_within(&fields.span, Some("unknown-key")),
+    };
     let surroundings = Surroundings {
         file: shared.file,
         lines: &shared.lines,
-        input: input.as_ref(),
+        // Arguments cannot be checked against an input that is wrong or has an unknown key.
+        input: input.as_ref().filter(|_| !input_is_faulty),
         empty_as_absent: &empty_as_absent,
         sends: fields.has("http"),
     };

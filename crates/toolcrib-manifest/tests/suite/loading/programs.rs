@@ -317,6 +317,42 @@ fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
 }
 
 #[test]
+fn a_missing_program_file_of_an_upstream_is_reported_with_the_place_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    let manifests = folder.path().join("tools.d");
+    std::fs::create_dir_all(&workspace).unwrap();
+    std::fs::create_dir_all(&manifests).unwrap();
+    std::fs::write(manifests.join("tickets.py"), "").unwrap();
+    let file = manifests.join("t.yaml").display().to_string();
+    let known = Known::default().workspace(&workspace);
+    let found = |lines: &str| {
+        let text = format!("toolcrib: 1\nupstream:\n  - name: tix\n{lines}");
+        lint_with(&file, &text, &known, &|_| Vec::new()).diagnostics
+    };
+    let beside = found("    command: [python3, tickets.py]\n");
+    assert_eq!(beside.len(), 1, "{beside:?}");
+    assert_eq!(beside[0].code, "missing-script");
+    assert!(beside[0].message.contains("workspace/tickets.py"), "{beside:?}");
+    let help = beside[0].help.as_deref().unwrap_or_default();
+    assert!(
+        help.contains("tools.d/tickets.py` exists") && help.contains("cwd: ../tools.d"),
+        "{help}"
+    );
+    for fine in [
+        "    command: [python3, tickets.py]\n    cwd: ../tools.d\n",
+        "    command: [python3, tickets.py]\n    sandbox: {profile: trusted}\n",
+        "    command: [python3, -m, tickets]\n",
+    ] {
+        let found = found(fine);
+        assert!(found.iter().all(|found| found.code != "missing-script"), "{fine}: {found:?}");
+    }
+    let nowhere = found("    command: [python3, ./nope/tickets.py]\n");
+    assert_eq!(nowhere.len(), 1, "{nowhere:?}");
+    assert!(nowhere[0].help.as_deref().unwrap_or_default().contains("relative to `cwd`"));
+}
+
+#[test]
 fn what_makes_a_tool_unavailable_on_this_machine_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("sub")).unwrap();

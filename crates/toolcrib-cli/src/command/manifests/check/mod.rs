@@ -7,6 +7,7 @@ mod sarif;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use toolcrib::lint;
 use toolcrib::mcp::upstream::UpstreamState;
@@ -56,8 +57,8 @@ pub(crate) struct CheckOptions {
     #[arg(short, long)]
     quiet: bool,
     /// Also start or connect to the config's MCP servers, and check the filters and overrides of their
-    /// tools against what they offer
-    #[arg(long, conflicts_with = "paths")]
+    /// tools against what they offer. They are those of the config's directories, so it takes no paths
+    #[arg(long)]
     connect: bool,
 }
 
@@ -72,6 +73,12 @@ enum Format {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
+    if own.connect && !own.paths.is_empty() {
+        bail!(
+            "`--connect` asks the MCP servers that the config's manifest directories declare, so it takes no \
+             paths: run `toolcrib check --connect`, and `toolcrib check PATH` for the files of a path"
+        );
+    }
     let loaded = startup::config(options)?;
     let looked_for =
         lint::CheckOptions { restated: own.providers, config_loaded: loaded.file().is_some() };
@@ -123,8 +130,12 @@ fn connected(options: &Options) -> anyhow::Result<Vec<String>> {
     runtime::block_on(async {
         upstream_wait::connect(&started).await?;
         let down = started.crib.upstreams().status().into_iter().filter_map(|status| {
-            let UpstreamState::Down { reason, .. } = &status.state else { return None };
-            Some(format!("upstream {}: it is not checked, because {reason}", status.name))
+            let UpstreamState::Down { reason, detail, said, .. } = &status.state else {
+                return None;
+            };
+            let shown = detail.as_ref().or(said.last());
+            let shown = shown.map(|line| format!(" ({line})")).unwrap_or_default();
+            Some(format!("upstream {}: it is not checked, because {reason}{shown}", status.name))
         });
         let found = down.chain(upstream_wait::unmatched(&started.crib)).collect();
         started.crib.shutdown(Duration::ZERO).await;

@@ -156,6 +156,7 @@ impl<'c> Report<'c> {
             "ok": !self.failed,
             "files": self.files.files.len(),
             "tools": self.files.declarations().count(),
+            "servers": self.files.upstreams().count(),
             "errors": self.count(Severity::Error),
             "warnings": self.warnings(),
             "config": self.about_config(),
@@ -252,8 +253,12 @@ impl<'c> Report<'c> {
             (true, _) | (_, 0) => String::new(),
             (_, hints) => format!(", {}", count(hints, "hint")),
         };
+        let servers = match self.files.upstreams().count() {
+            0 => String::new(),
+            some => format!(" and {}", count(some, "MCP server")),
+        };
         screen::out(format!(
-            "{STRONG}{} in {}{STRONG:#}: {}, {}{hints}",
+            "{STRONG}{}{servers} in {}{STRONG:#}: {}, {}{hints}",
             count(self.files.declarations().count(), "tool"),
             count(self.files.files.len(), "file"),
             count(self.count(Severity::Error), "error"),

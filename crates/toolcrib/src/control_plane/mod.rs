@@ -240,9 +240,9 @@ fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> UnitPlaces {
     let mut places = UnitPlaces { read_only: vec![PathBuf::from(name)], guarded: Vec::new() };
     let mut add = |found: DecidingFiles, sandbox: Option<&SandboxSpec>| {
         if sandbox.is_some_and(|sandbox| sandbox.profile == SandboxProfile::Trusted) {
-            places.guarded.extend(found.missing);
+            places.guarded.extend(found.missing.iter().cloned());
         }
-        places.read_only.extend(found.places);
+        places.read_only.extend(found.protected());
     };
     for declaration in &loaded.declarations {
         add(DecidingFiles::of_tool(declaration, host), Some(&declaration.sandbox));

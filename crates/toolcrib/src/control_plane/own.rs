@@ -96,7 +96,7 @@ impl Config {
         }
         own.read_only.push(self.registry.lock_file.clone());
         for (argv, cwd) in self.secrets.values().filter_map(|source| source.command()) {
-            own.read_only.extend(DecidingFiles::of_command(argv, cwd).places);
+            own.read_only.extend(DecidingFiles::of_command(argv, cwd).protected());
         }
         own
     }

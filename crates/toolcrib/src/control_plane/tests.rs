@@ -430,3 +430,122 @@ fn a_config_is_to_come_in_each_folder_where_one_is_looked_for_and_none_is() {
     place.write("ws/config.toml", "");
     assert!(config.configs_to_come().is_empty());
 }
+
+#[test]
+fn a_missing_file_that_an_argument_vector_runs_is_read_only_and_its_tool_waits_for_a_reload() {
+    let place = TestWorkspace::new();
+    fs::create_dir(place.top.join("ws/sub")).unwrap();
+    for (tool, run, file) in [
+        ("makefile", "{argv: [make, -f, build.mk]}", "ws/build.mk"),
+        ("glued", "{argv: [make, -fglued.mk, all]}", "ws/glued.mk"),
+        ("long", "{argv: [make, --makefile=long.mk]}", "ws/long.mk"),
+        ("moved", "{argv: [make, -C, sub, -f, moved.mk]}", "ws/sub/moved.mk"),
+        ("playbook", "{argv: [ansible-playbook, site2.yml]}", "ws/site2.yml"),
+        ("python", "{argv: [python3, nightly.py]}", "ws/nightly.py"),
+        ("bare", "{argv: [timeout, '9', sh, nightly]}", "ws/nightly"),
+        ("filter", "{argv: [awk, -f, rules.txt, in.txt]}", "ws/rules.txt"),
+    ] {
+        place.tool(tool, run);
+        let crib = place.crib();
+        assert!(place.read_only(&crib, file), "{tool}: {:?}", crib.control_plane().places());
+        let why = unavailable(&crib, tool).unwrap_or_default();
+        assert!(why.contains(&format!("{file}`, which does not exist")), "{tool}: {why}");
+        place.write(file, "");
+        assert!(unavailable(&crib, tool).is_some(), "{tool}");
+        crib.manifests().unwrap().reload();
+        let why = unavailable(&crib, tool).unwrap_or_default();
+        assert!(!why.contains("does not exist"), "{tool}: {why}");
+    }
+}
+
+#[test]
+fn a_missing_file_that_a_program_may_run_is_read_only_and_its_tool_is_available() {
+    let place = TestWorkspace::new();
+    place.tool("after_options", "{argv: [python3, -W, ignore, nightly]}");
+    place.tool("in_a_command", "{argv: [sh, -c, 'test -e x && ./d.sh; . settings']}");
+    place.tool("behind_env", "{argv: [env, -u, A, ./e.sh]}");
+    place.tool("as_an_option", "{argv: [printer, --config=e.conf]}");
+    let crib = place.crib();
+    for name in ["ws/nightly", "ws/d.sh", "ws/settings", "ws/e.sh", "ws/e.conf"] {
+        assert!(place.read_only(&crib, name), "{name}: {:?}", crib.control_plane().places());
+    }
+    for tool in ["after_options", "in_a_command", "behind_env"] {
+        assert_eq!(unavailable(&crib, tool), None, "{tool}");
+    }
+}
+
+#[test]
+fn a_missing_file_that_is_a_programs_data_stays_open_to_tools() {
+    let place = TestWorkspace::new();
+    place.tool("target", "{argv: [make, app]}");
+    place.tool("filter", "{argv: [sed, -n, 1p, notes.txt]}");
+    place.tool("one_liner", "{argv: [perl, -ne, 'print', lines.txt]}");
+    place.tool("script", "{argv: [sh, -c, 'cat in.txt > out.sh']}");
+    place.tool("sorted", "{argv: [timeout, '9', sort, -o, sorted.sh, words]}");
+    place.tool("printed", "{argv: [sh, -c, 'printf hello; echo $1', sh, '${args.x}']}");
+    let crib = place.crib();
+    for name in ["app", "notes.txt", "lines.txt", "in.txt", "out.sh", "sorted.sh", "words"] {
+        let name = format!("ws/{name}");
+        assert!(!place.read_only(&crib, &name), "{name}: {:?}", crib.control_plane().places());
+    }
+}
+
+#[test]
+fn a_script_is_the_one_in_the_working_directory_and_not_beside_the_manifest() {
+    let place = TestWorkspace::new();
+    place.tool("a", "{argv: [python3, abs2.py]}");
+    place.write("tools.d/abs2.py", "");
+    let crib = place.crib();
+    assert!(place.read_only(&crib, "ws/abs2.py"));
+    let why = unavailable(&crib, "a").unwrap();
+    assert!(why.contains("ws/abs2.py`, which does not exist"), "{why}");
+}
+
+#[cfg(feature = "builtins")]
+#[tokio::test]
+async fn file_tools_do_not_create_a_file_that_a_manifest_runs() {
+    let place = TestWorkspace::new();
+    place.tool("build", "{argv: [make, -f, build.mk]}");
+    place.tool("site", "{argv: [ansible-playbook, site2.yml]}");
+    place.tool("beside", "{argv: [python3, abs2.py]}");
+    place.tool("command", "{argv: [sh, -c, 'test ! -e d.sh || ./d.sh']}");
+    place.write("tools.d/abs2.py", "");
+    let crib = place.crib();
+    for path in ["build.mk", "site2.yml", "abs2.py", "d.sh"] {
+        let arguments = format!(r#"{{"path":"{path}","content":"x"}}"#);
+        let said = call(&crib, "file_write", &arguments).await;
+        assert!(said.contains("protected against changes"), "{path}: {said}");
+        assert!(!place.top.join("ws").join(path).exists(), "{path}");
+    }
+    for tool in ["build", "site", "beside"] {
+        let said = call(&crib, tool, "{}").await;
+        assert!(said.contains("which does not exist"), "{tool}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_a_program_created_and_a_command_would_run_is_not_run_before_a_reload() {
+    let place = TestWorkspace::new();
+    place.tool("command", "{argv: [sh, -c, 'test ! -e d.sh || sh ./d.sh; echo done']}");
+    place.tool("other", "{argv: [touch, d.sh]}");
+    let crib = place.crib();
+    assert!(call(&crib, "command", "{}").await.contains("done"));
+    call(&crib, "other", "{}").await;
+    assert!(place.top.join("ws/d.sh").exists());
+    let said = call(&crib, "command", "{}").await;
+    assert!(said.contains("could create it"), "{said}");
+    crib.manifests().unwrap().reload();
+    assert!(call(&crib, "command", "{}").await.contains("done"));
+}
+
+#[test]
+fn a_tool_whose_missing_script_would_be_behind_a_link_is_unavailable() {
+    let place = TestWorkspace::new();
+    symlink("made-later.mk", place.top.join("ws/build.mk")).unwrap();
+    place.tool("build", "{argv: [make, -f, build.mk]}");
+    place.tool("other", "{argv: [uname]}");
+    let crib = place.crib();
+    let why = unavailable(&crib, "build").unwrap();
+    assert!(why.contains("symbolic link in the workspace"), "{why}");
+    assert_eq!(unavailable(&crib, "other"), None);
+}

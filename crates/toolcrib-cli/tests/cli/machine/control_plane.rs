@@ -221,3 +221,31 @@ fn a_tool_works_again_once_the_link_that_it_names_is_gone_and_what_is_to_be_done
     let works = call(&mut server, 16, "show", nothing());
     assert!(!works.contains("link"), "{works}");
 }
+
+#[test]
+fn a_model_cannot_create_a_file_that_a_manifest_runs() {
+    let manifest = "
+toolcrib: 1
+tools:
+  - name: build
+    description: Build.
+    run: {argv: [make, -f, build.mk]}
+  - name: deploy
+    description: Deploy.
+    run: {argv: [sh, beside]}
+";
+    let crib = Crib::new(&[("build.yaml", manifest)]);
+    crib.config(IN_THE_FOLDER_ITSELF);
+    fs::write(crib.path().join("tools.d/beside"), "echo beside\n").expect("writable");
+    for (tool, path) in [("build", "build.mk"), ("deploy", "beside")] {
+        let content = "all:\n\techo chosen-by-model\n";
+        let arguments = serde_json::json!({"path": path, "content": content});
+        let ran = file(&crib, "file_write", &arguments);
+        assert!(ran.stdout.contains("protected against changes"), "{path}: {ran:?}");
+        assert!(!crib.path().join(path).exists(), "{path}");
+        let ran = crib.call(tool, "{}".to_owned(), &[]);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("which does not exist"), "{tool}: {ran:?}");
+        assert!(!said.contains("chosen-by-model"), "{tool}: {ran:?}");
+    }
+}

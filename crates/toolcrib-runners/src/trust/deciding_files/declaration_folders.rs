@@ -58,6 +58,12 @@ impl<'a> DeclarationFolders<'a> {
             && place.canonicalize().is_ok_and(|place| self.outputs.contains(&place))
     }
 
+    /// Whether a file that does not exist would be the program's data: the vector names it for writing, or the
+    /// declaration grants it for writing and it does not look like code.
+    pub(super) fn is_written_or_data(&self, place: &Path) -> bool {
+        self.outputs.iter().any(|output| output == place) || self.is_plain_data(place)
+    }
+
     /// Whether a file that the declaration grants for writing is data even for a program that runs files: the grant
     /// names exactly this file, or the file does not look like code.
     pub(super) fn is_plain_data(&self, place: &Path) -> bool {

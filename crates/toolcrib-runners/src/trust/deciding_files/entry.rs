@@ -84,7 +84,8 @@ pub(super) fn outputs(words: &[ArgumentText], around: &DeclarationFolders<'_>) -
         let in_text = is_shell_text.then(|| roles::in_shell_text(text)).into_iter().flatten();
         let in_text = in_text.filter(|(_, role)| *role == WordRole::Output).map(|(part, _)| part);
         for part in written.chain(in_text).filter(|part| !part.is_empty() && part.len() <= 4096) {
-            outputs.extend(around.cwd.join(part).canonicalize());
+            let place = around.cwd.join(part);
+            outputs.push(place.canonicalize().unwrap_or_else(|_| place.components().collect()));
         }
     }
     outputs

@@ -17,6 +17,7 @@ use toolcrib_tool::ToolError;
 
 use crate::RunnerHost;
 
+mod absent;
 mod declaration_folders;
 mod entry;
 mod options;
@@ -25,12 +26,12 @@ mod roles;
 mod system;
 mod words;
 
+use self::absent::AbsentEntry;
 use self::declaration_folders::DeclarationFolders;
 pub(crate) use self::declaration_folders::is_behind_a_link;
 use self::entry::{VectorEntry, is_inline, outputs};
 use self::programs::{
-    CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, looks_like_a_file,
-    runs_its_arguments, runs_no_file,
+    CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, runs_its_arguments, runs_no_file,
 };
 use self::roles::WordRole;
 use self::words::{ArgumentText, argument_text, words_of};
@@ -43,6 +44,9 @@ pub struct DecidingFiles {
     pub places: Vec<PathBuf>,
     /// Required programs and scripts that do not exist.
     pub missing: Vec<PathBuf>,
+    /// Paths that do not exist, but that a program may run if they did. Nobody but the operator may create them. They
+    /// are not among the places, because the declaration also works without them.
+    pub absent: Vec<PathBuf>,
     /// The files that the argument vector names, in order. Their contents are pinned. They are among the places.
     pub named: Vec<ReferencedFile>,
     /// Named files that are reached through a symbolic link in the workspace, which programs could replace. Clear
@@ -180,6 +184,11 @@ impl DecidingFiles {
         Self { places, ..Self::default() }
     }
 
+    /// What no tool may change or create: the places, and the absent paths.
+    pub fn protected(self) -> impl Iterator<Item = PathBuf> {
+        self.places.into_iter().chain(self.absent)
+    }
+
     /// The places, and the files behind links.
     pub(crate) fn all(&self) -> Vec<PathBuf> {
         self.places.iter().chain(&self.linked).cloned().collect()
@@ -236,12 +245,12 @@ impl DecidingFiles {
                 bare_is_no_file,
             };
             let found = self.existing_as(entry, text, around, runs);
-            code_is_next &= !found;
+            let is_code_next = code_is_next && !found;
+            let is_missing =
+                self.absent(words, at, AbsentEntry { entry, is_script, is_code_next }, around);
+            code_is_next = is_code_next && !is_missing;
             if is_script {
                 script_is_next = false;
-                if !found && looks_like_a_file(text) {
-                    self.missing.push(around.cwd.join(text));
-                }
                 let script = self.named.iter_mut().find(|named| named.written == *written);
                 if let Some(script) = script.filter(|_| is_shell) {
                     script.script_at = Some(at - 1);
@@ -273,8 +282,22 @@ impl DecidingFiles {
             if part.is_empty() || part.len() > 4096 {
                 continue;
             }
-            for place in [around.cwd.join(part), absolute(&around.beside.join(part))] {
+            for (place, is_opened) in [
+                (around.cwd.join(part), true),
+                (absolute(&around.beside.join(part)), around.cwd == absolute(around.beside)),
+            ] {
                 let Ok(found) = place.metadata() else { continue };
+                // The program opens files in its working directory. A file of that name beside the manifest is only
+                // protected.
+                if !is_opened {
+                    if found.is_file()
+                        && !around.is_data(&place)
+                        && !around.is_behind_a_link(&place)
+                    {
+                        self.places.push(place.components().collect());
+                    }
+                    continue;
+                }
                 if found.is_file() {
                     if role != WordRole::Code && !runs && around.is_data(&place) {
                         continue;
@@ -409,7 +432,7 @@ impl DecidingFiles {
     }
 
     fn sorted(mut self) -> Self {
-        for list in [&mut self.places, &mut self.missing, &mut self.linked] {
+        for list in [&mut self.places, &mut self.missing, &mut self.absent, &mut self.linked] {
             list.sort();
             list.dedup();
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Programs that run a file, or another program, that their arguments name. A version may follow:
 /// `python3.12`.
-pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
+pub(super) const RUN_THEIR_ARGUMENTS: [&str; 51] = [
     "sh",
     "bash",
     "dash",
@@ -57,7 +57,74 @@ pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "parallel",
     "time",
     "watch",
+    "ansible-playbook",
 ];
+
+/// Programs of [`RUN_THEIR_ARGUMENTS`] that run the first argument which is not an option.
+const INTERPRETERS: [&str; 20] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "fish",
+    "python",
+    "pypy",
+    "node",
+    "nodejs",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "luajit",
+    "Rscript",
+    "tclsh",
+    "osascript",
+    "ansible-playbook",
+];
+
+/// Options whose value is a file that the program runs, and without which it fails.
+const RUN_OPTIONS: [(&[&str], &[&str]); 5] = [
+    (&["make", "gmake"], &["-f", "--file", "--makefile"]),
+    (&["awk", "gawk", "mawk", "sed", "php"], &["-f", "--file"]),
+    (&["just"], &["-f", "--justfile"]),
+    (&["ninja"], &["-f"]),
+    (&["java"], &["-jar"]),
+];
+
+/// Programs of [`RUN_THEIR_ARGUMENTS`] whose other arguments are targets, a program's text, or data.
+const ONLY_OPTIONS: [&str; 9] =
+    ["make", "gmake", "just", "ninja", "awk", "gawk", "mawk", "sed", "java"];
+
+/// Programs that change to the folder after `-C` before they open a file.
+const CHANGE_FOLDER: [&str; 4] = ["make", "gmake", "ninja", "env"];
+
+/// Whether a program runs its first argument that is not an option.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    INTERPRETERS.contains(&name_without_version(program))
+}
+
+/// Whether a program is a shell.
+pub(super) fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&name_without_version(program))
+}
+
+/// Whether a program runs only files that follow an option.
+pub(super) fn runs_only_options(program: &str) -> bool {
+    ONLY_OPTIONS.contains(&name_without_version(program))
+}
+
+/// Whether a program changes to the folder after `-C`.
+pub(super) fn changes_folder(program: &str) -> bool {
+    CHANGE_FOLDER.contains(&name_without_version(program))
+}
+
+/// Whether the value of an option is a file that the program runs.
+pub(super) fn is_run_option(program: &str, option: &str) -> bool {
+    let name = name_without_version(program);
+    RUN_OPTIONS.iter().any(|(names, options)| names.contains(&name) && options.contains(&option))
+}
 
 /// Programs that never run a file from their working directory because an argument is its bare name.
 /// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::StoreError;
 use toolcrib_core::{Change, Executor, SourceUnit};
@@ -304,7 +305,7 @@ impl Inner {
     /// The resources that upstreams offer, each with the name of its upstream, sorted by address. Of two with
     /// one address the first upstream by name has it.
     pub(super) fn resources(&self) -> Vec<(String, Resource)> {
-        let mask = self.executor.mask();
+        let mask = self.mask();
         let mut all = BTreeMap::new();
         for (name, kept) in &self.table().kept {
             let Some(filter) = &kept.upstream.resources else { continue };
@@ -316,6 +317,11 @@ impl Inner {
             }
         }
         all.into_values().collect()
+    }
+
+    /// Masks the executor's secrets.
+    pub(super) fn mask(&self) -> LiveMask {
+        self.executor.mask()
     }
 
     /// The link to the upstream of that name, if there is one.

@@ -22,6 +22,11 @@ pub(super) struct ResponseMasking<'a> {
 }
 
 impl ResponseMasking<'_> {
+    /// The text without secrets.
+    fn masked(&self, text: &str) -> String {
+        String::from_utf8_lossy(&masked(text.as_bytes(), self.masks.as_ref())).into_owned()
+    }
+
     /// The text without secrets and without matches of the declaration's patterns.
     fn text(&self, text: &[u8]) -> String {
         let text = masked(text, self.masks.as_ref());
@@ -131,10 +136,11 @@ impl ResponseReader<'_> {
             return Ok(self.text_or_lines(&text));
         }
         self.check_size(text.len(), "JSON")?;
-        let shown = visible(&text);
+        let masked_text = self.hidden.masked(&text);
+        let shown = visible(&masked_text);
         let mut output = ToolOutput::new();
         // Shows data as its JSON, unless the tool has its own text for it.
-        if data.value().is_string() || shown != text {
+        if data.value().is_string() || shown != masked_text {
             output = output.with_content(shown.into_owned());
         }
         Ok(output.with_exact_data(data))

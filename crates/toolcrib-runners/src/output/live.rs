@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use toolcrib_manifest::declaration::{OutputFormat, OutputSpec};
 use toolcrib_sandbox::{OutputKind, OutputTap};
-use toolcrib_tool::{CallContext, StatusUpdate, visible};
+use toolcrib_tool::{ByteMask, CallContext, StatusUpdate, visible};
 
 use crate::output::redact::Redaction;
 
@@ -71,7 +71,7 @@ impl<'r> LiveOutput<'r> {
     /// numbers are shown.
     pub(crate) fn of_worker(cx: &CallContext, redaction: &'r Redaction) -> Option<Self> {
         cx.is_watched().then(|| Self {
-            buffer: Arc::new(OutputBuffer::for_chunks(redaction.is_empty())),
+            buffer: Arc::new(OutputBuffer::for_chunks(cx, redaction.is_empty())),
             redaction,
             progress: &[],
             is_data: redaction.spans_lines(),
@@ -87,8 +87,8 @@ impl<'r> LiveOutput<'r> {
     }
 
     /// Collects the lines of a worker.
-    pub(crate) fn worker_tap(&self) -> WorkerTap {
-        WorkerTap(Arc::clone(&self.buffer))
+    pub(crate) fn worker_tap(&self, cx: &CallContext) -> WorkerTap {
+        WorkerTap { buffer: Arc::clone(&self.buffer), cx: cx.clone() }
     }
 
     /// Runs the work and shows the program's output meanwhile. Complete lines that are left at the end, and a worker's
@@ -113,6 +113,7 @@ impl<'r> LiveOutput<'r> {
             }
         };
         // Everything is sent at the first poll; only later polls would wait for a slow reader.
+        self.buffer.end_chunks();
         let _ = timeout(Duration::ZERO, self.show(cx, true)).await;
         done
     }
@@ -205,26 +206,29 @@ fn is_percentage(found: &Captures<'_>, line: &str) -> bool {
 
 /// Collects what a worker reports about one call. Never waits, and uses a bounded amount of memory.
 #[derive(Clone)]
-pub(crate) struct WorkerTap(Arc<OutputBuffer>);
+pub(crate) struct WorkerTap {
+    buffer: Arc<OutputBuffer>,
+    cx: CallContext,
+}
 
 impl WorkerTap {
     /// Adds a piece of output.
     pub(crate) fn chunk(&self, text: &str) {
-        self.0.pending().streams[0].push(text.as_bytes());
-        self.0.changed.notify_one();
+        self.buffer.push_chunk(Some(text.as_bytes()));
+        self.buffer.changed.notify_one();
     }
 
     /// Adds an update of the progress.
     pub(crate) fn update(&self, mut update: StatusUpdate) {
-        update.tip = update.tip.map(shortened);
-        let mut pending = self.0.pending();
+        update.tip = update.tip.map(|text| shortened(self.cx.masked(text)));
+        let mut pending = self.buffer.pending();
         let replaces_last = pending.updates.back().is_some_and(|last| last.tip.is_none());
         if replaces_last || pending.updates.len() >= UPDATES {
             pending.updates.pop_back();
         }
         pending.updates.push_back(update);
         drop(pending);
-        self.0.changed.notify_one();
+        self.buffer.changed.notify_one();
     }
 }
 
@@ -248,6 +252,8 @@ fn shortened(mut text: String) -> String {
 struct OutputBuffer {
     pending: Mutex<PendingOutput>,
     changed: Notify,
+    /// Masks secrets in a worker's chunks, before they are split into lines and escaped.
+    chunk_mask: Mutex<Option<ByteMask>>,
 }
 
 #[derive(Default)]
@@ -258,11 +264,30 @@ struct PendingOutput {
 }
 
 impl OutputBuffer {
-    /// For a worker's chunks. `cuts_lines`: the beginning of a line that is too long is shown.
-    fn for_chunks(cuts_lines: bool) -> Self {
+    /// For the chunks of a worker's call. `cuts_lines`: the beginning of a line that is too long is shown.
+    fn for_chunks(cx: &CallContext, cuts_lines: bool) -> Self {
         let mut pending = PendingOutput::default();
         pending.streams[0].cuts_lines = cuts_lines;
-        Self { pending: Mutex::new(pending), changed: Notify::new() }
+        let chunk_mask = Mutex::new(cx.byte_masks().map(|masks| masks()));
+        Self { pending: Mutex::new(pending), changed: Notify::new(), chunk_mask }
+    }
+
+    /// Adds a chunk; without one, what the mask held back, because a secret could have begun there.
+    fn push_chunk(&self, chunk: Option<&[u8]>) {
+        let mut mask = self.chunk_mask.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut masked = Vec::new();
+        let piece = match &mut *mask {
+            Some(mask) => {
+                mask(chunk, &mut masked);
+                &masked
+            }
+            None => chunk.unwrap_or_default(),
+        };
+        self.pending().streams[0].push(piece);
+    }
+
+    fn end_chunks(&self) {
+        self.push_chunk(None);
     }
 
     fn push(&self, kind: OutputKind, piece: &[u8]) {

@@ -6,7 +6,7 @@ use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value;
 use toolcrib_json::exact;
-use toolcrib_tool::Data;
+use toolcrib_tool::{CallContext, Data, visible};
 
 /// The replacement for a match.
 const MARK: &str = "[redacted]";
@@ -79,6 +79,38 @@ impl Redaction {
                 .collect(),
             other => other,
         }
+    }
+}
+
+/// What one call must not show: the host's secrets and matches of the declaration's patterns.
+#[derive(Clone, Copy)]
+pub(crate) struct CallRedaction<'c> {
+    pub(crate) patterns: &'c Redaction,
+    pub(crate) cx: &'c CallContext,
+}
+
+impl CallRedaction<'_> {
+    /// The text without secrets and without matches.
+    pub(crate) fn text(&self, text: String) -> String {
+        self.patterns.text(self.cx.masked(text))
+    }
+
+    /// The text as it may be shown. Its control characters are escaped last: a secret that contains some would not be
+    /// found any more.
+    pub(crate) fn shown(&self, text: String) -> String {
+        visible(&self.text(text)).into_owned()
+    }
+
+    /// The data without matches. The host masks secrets in it.
+    pub(crate) fn data(&self, data: Data) -> Data {
+        self.patterns.data(data)
+    }
+
+    /// The JSON text of such data, if it cannot be shown as it is: without secrets, control characters escaped.
+    pub(crate) fn escaped_json(&self, data: &Data) -> Option<String> {
+        let text = data.to_json();
+        let escapes = matches!(visible(&text), Cow::Owned(_));
+        escapes.then(|| visible(&self.cx.masked(text)).into_owned())
     }
 }
 

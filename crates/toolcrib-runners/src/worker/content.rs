@@ -1,9 +1,9 @@
 //! Content blocks of an answer, as MCP writes them: text, pictures, sounds, files and links.
 
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, visible};
+use toolcrib_tool::Content;
 
-use crate::output::redact::Redaction;
+use crate::output::redact::CallRedaction;
 
 /// Reads a list of content blocks; fails with a clause about the line.
 pub(super) fn read(blocks: Value) -> Result<Vec<Content>, String> {
@@ -65,8 +65,8 @@ fn read_part(kind: &str, members: Map<String, Value>) -> Result<Content, String>
 }
 
 /// A part as it may be shown. Bytes that are no text stay as they are.
-pub(super) fn shown(part: Content, redaction: &Redaction) -> Content {
-    let text = |text: String| visible(&redaction.text(text)).into_owned();
+pub(super) fn shown(part: Content, redaction: CallRedaction<'_>) -> Content {
+    let text = |text: String| redaction.shown(text);
     let one_line = |name: String| text(name).replace(['\n', '\r', '\t'], " ");
     match part {
         Content::Text(content) => Content::Text(text(content)),
@@ -103,9 +103,10 @@ pub(super) fn shown(part: Content, redaction: &Redaction) -> Content {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcrib_tool::Link;
+    use toolcrib_tool::{CallContext, Link, ToolDefinition};
 
     use super::*;
+    use crate::output::redact::Redaction;
 
     #[test]
     fn blocks_are_read_as_mcp_writes_them() {
@@ -157,8 +158,11 @@ mod tests {
 
     #[test]
     fn patterns_redact_texts_and_names_and_no_name_leaves_its_line() {
-        let redaction = Redaction::new(&["secret-[0-9]".into()]).unwrap();
-        let shown = |block| shown(read(json!([block])).unwrap().remove(0), &redaction);
+        let patterns = Redaction::new(&["secret-[0-9]".into()]).unwrap();
+        let definition = ToolDefinition::builder("t").description("d").build().unwrap();
+        let cx = CallContext::builder("c", definition).build();
+        let redaction = CallRedaction { patterns: &patterns, cx: &cx };
+        let shown = |block| shown(read(json!([block])).unwrap().remove(0), redaction);
         let link = shown(json!({"type": "resource_link", "uri": "a:secret-1", "name": "x\ny"}));
         assert_eq!(link.as_text(), "[link x y: a:[redacted]]");
         let file = shown(json!({"type": "resource", "resource": {"uri": "a", "text": "secret-2"}}));

@@ -26,11 +26,10 @@ use crate::confinement::planned_limits;
 use crate::expansion::context;
 use crate::expansion::context::ContextChecks;
 use crate::output::live::LiveOutput;
-use crate::output::redact::Redaction;
+use crate::output::redact::{CallRedaction, Redaction};
 use crate::output::streams::shown;
 use crate::trust::TrustRenewal;
 use crate::{DecidingFiles, RunnerHost};
-use toolcrib_tool::visible;
 
 /// What a worker must do, for one that has never written a line of the protocol.
 const NEVER_ANSWERED: &str = "This worker has never answered: it must read one line from standard input for each call, without waiting \
@@ -106,8 +105,9 @@ impl WorkerRunner {
         let answered = Answered::of(cx);
         let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx), answered);
         let live_output = LiveOutput::of_worker(cx, redaction);
+        let redaction = CallRedaction { patterns: redaction, cx };
         if let Some(shown) = &live_output {
-            exchange.watch(shown.worker_tap());
+            exchange.watch(shown.worker_tap(cx));
         }
         let ended = async {
             tokio::select! {
@@ -129,7 +129,7 @@ impl WorkerRunner {
                 Ok(ToolOutcome::needs_input(question::shown(*request, redaction)))
             }
             Some(Ok(WorkerReply::Failure { message, retryable })) => {
-                let message = visible(&redaction.text(message)).into_owned();
+                let message = redaction.shown(message);
                 let hint = if retryable {
                     "The same call may succeed a little later."
                 } else {
@@ -180,7 +180,7 @@ impl WorkerRunner {
     }
 
     /// The error for a call whose worker has ended, with the worker's last output.
-    fn failed(&self, gone: &WorkerExit, redaction: &Redaction) -> ToolError {
+    fn failed(&self, gone: &WorkerExit, redaction: CallRedaction<'_>) -> ToolError {
         let worker = self.declaration.worker();
         let own_home = worker.is_some_and(|worker| {
             worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
@@ -188,7 +188,7 @@ impl WorkerRunner {
         let sandbox = &self.declaration.sandbox;
         let workspace = &self.host.workspace_root;
         let confined = ConfinedRun { sandbox, workspace, program: "", exit: None, own_home };
-        let stderr = shown(&gone.stderr, redaction);
+        let stderr = shown(&gone.stderr, redaction.patterns);
         let error = failed(gone, &stderr, redaction);
         match explain(confined, &stderr) {
             Some(lacked) => error.with_hint(lacked),
@@ -209,7 +209,7 @@ fn success(
     output: Option<String>,
     content: Vec<Content>,
     data: Option<Data>,
-    redaction: &Redaction,
+    redaction: CallRedaction<'_>,
 ) -> ToolOutput {
     let parts = output.map(Content::Text).into_iter().chain(content);
     let mut result = parts.fold(ToolOutput::new(), |result, part| {
@@ -217,10 +217,11 @@ fn success(
     });
     if let Some(data) = data {
         let data = redaction.data(data);
-        let text = data.to_json();
         // Shown escaped where the raw data would control a terminal.
-        if result.content().is_empty() && visible(&text) != text {
-            result = result.with_content(visible(&text).into_owned());
+        if result.content().is_empty()
+            && let Some(escaped) = redaction.escaped_json(&data)
+        {
+            result = result.with_content(escaped);
         }
         result = result.with_exact_data(data);
     }
@@ -228,10 +229,10 @@ fn success(
 }
 
 /// The error for a call whose worker has ended.
-fn failed(gone: &WorkerExit, stderr: &str, redaction: &Redaction) -> ToolError {
+fn failed(gone: &WorkerExit, stderr: &str, redaction: CallRedaction<'_>) -> ToolError {
     let error = ToolError::execution(format!(
         "the worker {}",
-        visible(&redaction.text(gone.reason.clone()))
+        redaction.shown(gone.reason.clone())
     ))
     .with_hint(
         "The next call starts the worker anew. If that fails in the same way, use other arguments or tell \

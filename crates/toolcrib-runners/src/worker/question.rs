@@ -1,9 +1,9 @@
 //! Questions of a worker: a call ends with one, and is sent again with the answer.
 
 use serde_json::{Map, Value};
-use toolcrib_tool::{Ask, InputPart, InputRequest, visible};
+use toolcrib_tool::{Ask, InputPart, InputRequest};
 
-use crate::output::redact::Redaction;
+use crate::output::redact::CallRedaction;
 
 /// Reads `ask`: one question, or a list of questions with a key each. Fails with a clause about the line.
 pub(super) fn read(ask: Value, remembered: Option<Value>) -> Result<InputRequest, String> {
@@ -78,9 +78,9 @@ fn schema(question: &mut Map<String, Value>) -> Result<Value, String> {
 }
 
 /// The question as it may be shown.
-pub(super) fn shown(mut request: InputRequest, redaction: &Redaction) -> InputRequest {
+pub(super) fn shown(mut request: InputRequest, redaction: CallRedaction<'_>) -> InputRequest {
     let text =
-        |text: &mut String| *text = visible(&redaction.text(std::mem::take(text))).into_owned();
+        |text: &mut String| *text = redaction.shown(std::mem::take(text));
     let schema = |schema: &mut Value| {
         *schema = redaction.data(std::mem::take(schema).into()).into_protected();
     };
@@ -102,8 +102,10 @@ pub(super) fn shown(mut request: InputRequest, redaction: &Redaction) -> InputRe
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcrib_tool::{CallContext, ToolDefinition};
 
     use super::*;
+    use crate::output::redact::Redaction;
 
     #[test]
     fn one_question_or_several_are_read() {
@@ -145,13 +147,16 @@ mod tests {
 
     #[test]
     fn patterns_redact_what_is_asked() {
-        let redaction = Redaction::new(&["secret-[0-9]".into()]).unwrap();
+        let patterns = Redaction::new(&["secret-[0-9]".into()]).unwrap();
+        let definition = ToolDefinition::builder("t").description("d").build().unwrap();
+        let cx = CallContext::builder("c", definition).build();
+        let redaction = CallRedaction { patterns: &patterns, cx: &cx };
         let schema = json!({"title": "secret-1"});
         let asked = InputRequest::new("secret-2\u{1b}?", schema.clone());
-        let shown_one = shown(asked, &redaction);
+        let shown_one = shown(asked, redaction);
         assert_eq!(shown_one.message, "[redacted]\\u{1b}?");
         assert_eq!(shown_one.schema, json!({"title": "[redacted]"}));
-        let several = shown(InputRequest::of([InputPart::form("a", "b", schema)]), &redaction);
+        let several = shown(InputRequest::of([InputPart::form("a", "b", schema)]), redaction);
         assert!(!format!("{several:?}").contains("secret-1"), "{several:?}");
     }
 }

@@ -11,7 +11,7 @@ use toolcrib_manifest::declaration::Declaration;
 use toolcrib_manifest::load_str;
 use toolcrib_runners::{RunnerHost, WorkerRunner};
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallContextBuilder, CallHost, Content, ErrorKind,
+    Arguments, BoxFuture, ByteMasks, CallContext, CallContextBuilder, CallHost, Content, ErrorKind,
     StatusUpdate, Tool, ToolError, ToolOutcome, ToolOutput,
 };
 
@@ -67,6 +67,26 @@ for line in sys.stdin:
             wait_for(arguments["file"])
             say(id, chunk="secret-3")
             say(id, output="done")
+        case "leak":
+            hidden = "CTL\x1b\x9b-one\r\r\ntwo"
+            match arguments["file"]:
+                case "chunk":
+                    say(id, chunk="a" + hidden[:9])
+                    time.sleep(0.2)
+                    say(id, chunk=hidden[9:] + "\n", output="done")
+                case "message":
+                    say(id, progress=1, message="x" * 8185 + hidden)
+                    say(id, output="done")
+                case "output": say(id, output=hidden)
+                case "error": say(id, error=hidden)
+                case "data": say(id, data={"a": hidden})
+                case "text": say(id, content=[{"type": "text", "text": hidden}])
+                case "link": say(id, content=[{"type": "resource_link", "uri": "a:b", "name": hidden}])
+                case "ask": say(id, ask={"message": hidden, "schema": {"type": "object"}})
+                case "stderr":
+                    sys.stderr.write(hidden + "\n")
+                    sys.stderr.flush()
+                    os._exit(3)
         case "crash":
             say(id, chunk="last words\n")
             wait_for(arguments["file"])
@@ -112,6 +132,8 @@ struct Watcher {
     /// Never catches up with a part of the output.
     is_slow: bool,
     cancel_at: Option<Instant>,
+    /// Masks this value in streams of bytes.
+    secret: Option<&'static str>,
 }
 
 impl Watcher {
@@ -136,6 +158,22 @@ impl Watcher {
 }
 
 impl CallHost for Watcher {
+    fn byte_masks(&self) -> Option<ByteMasks> {
+        let secret = self.secret?;
+        let json = Value::from(secret).to_string();
+        Some(Arc::new(move || {
+            let (mut held, json) = (Vec::new(), json.trim_matches('"').to_owned());
+            Box::new(move |piece, shown| match piece {
+                Some(piece) => held.extend_from_slice(piece),
+                None => {
+                    let text = String::from_utf8(std::mem::take(&mut held)).unwrap();
+                    let text = text.replace(secret, "[masked]").replace(&json, "[masked]");
+                    shown.extend_from_slice(text.as_bytes());
+                }
+            })
+        }))
+    }
+
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         match self.cancel_at {
             Some(at) => Box::pin(sleep(at.saturating_duration_since(Instant::now()))),
@@ -332,6 +370,31 @@ async fn patterns_hide_what_is_split_over_chunks() {
     let asked = json!({"do": "secret", "file": fixture.file()});
     fixture.call(&asked, &watcher).await.unwrap();
     assert_eq!(watcher.heard(), ["<{\"progress\":1} >"]);
+}
+
+#[tokio::test]
+async fn secrets_of_a_worker_are_masked_before_control_characters_are_escaped_or_texts_are_cut() {
+    let fixture = Fixture::redacting("never-there");
+    let paths =
+        ["chunk", "message", "output", "error", "data", "text", "link", "ask", "stderr"];
+    for path in paths {
+        let secret = Some("CTL\u{1b}\u{9b}-one\r\r\ntwo");
+        let watcher = Arc::new(Watcher { secret, ..Watcher::default() });
+        let host = Arc::clone(&watcher) as Arc<dyn CallHost>;
+        let cx = fixture.context().host(host).build();
+        let outcome = fixture.outcome(&json!({"do": "leak", "file": path}), &cx).await;
+        let told = match outcome {
+            Ok(ToolOutcome::Done(output)) => output.text().into_owned(),
+            other => format!("{other:?}"),
+        };
+        let shown = format!("{told} {}", watcher.text());
+        let cut = path == "message";
+        assert!(shown.contains(if cut { "xxx[mas" } else { "[masked]" }), "{path}: {shown}");
+        for part in ["CTL", "one", "two"] {
+            let shown = shown.replace("done", "");
+            assert!(!shown.contains(part), "{path}: {shown}");
+        }
+    }
 }
 
 #[tokio::test]

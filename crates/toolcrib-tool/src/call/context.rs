@@ -220,6 +220,17 @@ impl CallContext {
         self.0.host.byte_masks()
     }
 
+    /// The text with the host's secrets masked, for tools that rewrite or cut a text that is not theirs: a secret must
+    /// be masked first, because neither half a secret nor one with escaped characters can be found.
+    pub fn masked(&self, text: String) -> String {
+        let Some(masks) = self.byte_masks() else { return text };
+        let (mut mask, mut masked) = (masks(), Vec::with_capacity(text.len()));
+        mask(Some(text.as_bytes()), &mut masked);
+        mask(None, &mut masked);
+        String::from_utf8(masked)
+            .unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+    }
+
     /// A service of the host, by its type. If a tool reads one, its answer is not cached, unless its definition says
     /// that answers are [shared](crate::CachePolicy::with_shared).
     pub fn service<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

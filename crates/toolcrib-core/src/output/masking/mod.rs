@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::{Map, Value};
 
 pub use bytes::ByteStream;
@@ -30,6 +30,9 @@ pub use toolcrib_tool::MASKED;
 /// The minimum length of a masked value, in bytes: masking every `ab` in every text would destroy
 /// outputs and, by the positions, reveal the value.
 pub const SHORTEST_SECRET: usize = 4;
+
+/// How many bytes of spellings are searched for with the fast, large automaton.
+const FAST_BYTES: usize = 32 * 1024;
 
 /// Masks secrets. Cloning it is cheap; an empty mask costs nothing.
 ///
@@ -87,9 +90,12 @@ impl Mask {
         let patterns = if spellings.is_empty() {
             None
         } else {
+            let bytes: usize = spellings.iter().map(|spelling| spelling.len()).sum();
             let automaton = AhoCorasick::builder()
                 // The only kind that reports overlapping matches.
                 .match_kind(MatchKind::Standard)
+                // The faster kind takes half a KiB for each byte. By default, only the number of values decides.
+                .kind((bytes > FAST_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
                 .build(spellings.iter().map(|spelling| spelling.as_bytes()))
                 .map_err(|error| MaskError(error.to_string()))?;
             let numeric = spellings
@@ -259,14 +265,17 @@ fn spellings(secrets: impl IntoIterator<Item = String>) -> (Vec<Box<str>>, Vec<I
     (spellings, ignored)
 }
 
-/// The value as it is and, if it has several lines, with each line end that programs and terminals write:
-/// LF, CR LF, CR, and the CR CR LF of a terminal that is sent CR LF.
+/// What programs and terminals end lines with: LF, CR LF, CR, the CR CR LF of a terminal that is sent CR LF, and the
+/// line ends of Unicode. A longer one comes before those that it contains.
+const LINE_ENDS: [&str; 9] =
+    ["\r\r\n", "\r\n", "\r", "\n", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}"];
+
+/// The value as it is and, if it has several lines, with each of the [`LINE_ENDS`].
 fn line_end_spellings(secret: &str) -> Vec<Cow<'_, str>> {
     let mut spellings = vec![Cow::Borrowed(secret)];
-    if secret.contains(['\n', '\r']) {
-        let lines = secret.replace("\r\n", "\n").replace('\r', "\n");
-        let spelt = ["\r\n", "\r", "\r\r\n"].map(|end| lines.replace('\n', end));
-        spellings.extend(spelt.into_iter().chain([lines]).map(Cow::Owned));
+    let lines = LINE_ENDS.iter().fold(secret.to_owned(), |text, end| text.replace(end, "\n"));
+    if lines.contains('\n') {
+        spellings.extend(LINE_ENDS.iter().map(|end| Cow::Owned(lines.replace('\n', end))));
     }
     spellings
 }

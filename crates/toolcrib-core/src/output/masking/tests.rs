@@ -54,9 +54,9 @@ const KEY: &str =
 
 #[test]
 fn a_secret_of_several_lines_is_found_with_any_line_ends() {
-    for stored in ["\n", "\r\n", "\r"] {
+    for stored in ["\n", "\r\n", "\r", "\u{2028}"] {
         let mask = mask(&[&KEY.replace('\n', stored)]);
-        for end in ["\n", "\r\n", "\r", "\r\r\n"] {
+        for end in super::LINE_ENDS {
             let printed = KEY.replace('\n', end);
             assert_eq!(mask.text(&format!("<{printed}>")), format!("<[masked]{end}>"));
             let json = Value::from(printed.as_str()).to_string();

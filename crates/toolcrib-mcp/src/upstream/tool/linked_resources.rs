@@ -9,6 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::ServiceError;
 use tokio::time::timeout;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_tool::Content;
 
 use super::result::file;
@@ -16,7 +17,7 @@ use crate::catalog::Resource;
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::set::Inner;
-use crate::upstream::tool::untrusted_text::marked;
+use crate::upstream::tool::untrusted_text::TextSource;
 
 /// How long a server may take to answer.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -56,12 +57,12 @@ impl LinkedResources {
         upstream: &str,
         uri: &str,
     ) -> Result<Vec<Content>, UnreadResource> {
-        let link = self.0.upgrade().and_then(|upstreams| upstreams.link(upstream));
-        let Some(link) = link else {
+        let of = |upstreams: Arc<Inner>| Some((upstreams.link(upstream)?, upstreams.mask()));
+        let Some((link, mask)) = self.0.upgrade().and_then(of) else {
             let gone = format!("the MCP server `{upstream}` is no longer used here");
             return Err(UnreadResource::Failed(gone));
         };
-        match timeout(LIMIT, asked(&link, uri)).await {
+        match timeout(LIMIT, asked(&link, uri, &mask)).await {
             Ok(read) => read,
             Err(_) => Err(UnreadResource::Failed(format!(
                 "the MCP server `{upstream}` did not answer within {} s",
@@ -71,8 +72,13 @@ impl LinkedResources {
     }
 }
 
-async fn asked(link: &Arc<Link>, uri: &str) -> Result<Vec<Content>, UnreadResource> {
+async fn asked(
+    link: &Arc<Link>,
+    uri: &str,
+    mask: &LiveMask,
+) -> Result<Vec<Content>, UnreadResource> {
     let upstream = &link.upstream;
+    let source = TextSource { upstream, mask: &|text| mask.text(text) };
     let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
@@ -80,19 +86,19 @@ async fn asked(link: &Arc<Link>, uri: &str) -> Result<Vec<Content>, UnreadResour
     let mut questions = live.questions.begin_read();
     let mut pending = PendingRequest::ask(link, &live, request)
         .await
-        .map_err(|error| failed(upstream, &error))?;
+        .map_err(|error| failed(&source, &error))?;
     questions.sent(pending.progress_token());
     let answer = pending.answer().await;
     questions.answered();
-    match answer.map_err(|error| failed(upstream, &error))? {
+    match answer.map_err(|error| failed(&source, &error))? {
         ServerResult::ReadResourceResult(read) => {
-            let parts: Vec<_> = read.contents.into_iter().map(|one| file(upstream, one)).collect();
+            let parts: Vec<_> = read.contents.into_iter().map(|one| file(&source, one)).collect();
             if parts.iter().map(bytes).sum::<usize>() > BYTES_MAX {
                 return Err(UnreadResource::Failed(format!(
                     "the resource of the MCP server `{upstream}` is longer than {BYTES_MAX} bytes"
                 )));
             }
-            Ok(parts.into_iter().map(|part| said(upstream, part)).collect())
+            Ok(parts.into_iter().map(|part| said(&source, part)).collect())
         }
         _ => Err(UnreadResource::Failed(format!(
             "the MCP server `{upstream}` answered with something that is not a resource"
@@ -100,7 +106,8 @@ async fn asked(link: &Arc<Link>, uri: &str) -> Result<Vec<Content>, UnreadResour
     }
 }
 
-fn failed(upstream: &str, error: &ServiceError) -> UnreadResource {
+fn failed(source: &TextSource<'_>, error: &ServiceError) -> UnreadResource {
+    let upstream = source.upstream;
     match error {
         ServiceError::McpError(error) if error.code == ErrorCode::RESOURCE_NOT_FOUND => {
             UnreadResource::NotFound
@@ -108,7 +115,7 @@ fn failed(upstream: &str, error: &ServiceError) -> UnreadResource {
         ServiceError::McpError(error) => UnreadResource::Failed(format!(
             "the MCP server `{upstream}` refused to read it (code {})\n{}",
             error.code.0,
-            marked(upstream, &error.message)
+            source.marked(&error.message)
         )),
         _ => UnreadResource::Failed(format!(
             "the connection to the MCP server `{upstream}` was lost"
@@ -126,10 +133,10 @@ fn bytes(part: &Content) -> usize {
 
 /// Marks a text in the text itself, since models read it: resource contents have no other place for
 /// it.
-fn said(upstream: &str, part: Content) -> Content {
+fn said(source: &TextSource<'_>, part: Content) -> Content {
     match part {
         Content::TextFile { uri, text, mime_type } => {
-            Content::TextFile { uri, text: marked(upstream, &text), mime_type }
+            Content::TextFile { uri, text: source.marked(&text), mime_type }
         }
         other => other,
     }

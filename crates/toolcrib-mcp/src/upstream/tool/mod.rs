@@ -22,14 +22,14 @@ use toolcrib_core::events::EventBus;
 use toolcrib_net::TransportError;
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, InputPart, InputRequest, Plan, Tool, ToolError, ToolOutcome,
-    UpstreamPlan, visible,
+    UpstreamPlan,
 };
 
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::tool::questions::{Next, OpenCall};
 use crate::upstream::tool::result::outcome;
-use crate::upstream::tool::untrusted_text::marked;
+use crate::upstream::tool::untrusted_text::TextSource;
 
 /// A tool of an upstream.
 pub(crate) struct UpstreamTool {
@@ -139,10 +139,11 @@ impl UpstreamTool {
         };
         call.questions.answered();
         let upstream = &self.link.upstream;
-        match answer.map_err(|error| self.failed(&error))? {
-            ServerResult::CallToolResult(answer) => outcome(upstream, answer),
+        let source = TextSource { upstream, mask: &|text| cx.masked(text) };
+        match answer.map_err(|error| self.failed(&error, &source))? {
+            ServerResult::CallToolResult(answer) => outcome(&source, answer),
             ServerResult::InputRequiredResult(asked) => {
-                forms(upstream, asked).map(ToolOutcome::needs_input)
+                forms(&source, asked).map(ToolOutcome::needs_input)
             }
             _ => Err(ToolError::execution(format!(
                 "the MCP server `{upstream}` answered with something that is not a call result"
@@ -163,13 +164,13 @@ impl UpstreamTool {
         ToolError::outcome_unknown(message)
     }
 
-    fn failed(&self, error: &ServiceError) -> ToolError {
+    fn failed(&self, error: &ServiceError, source: &TextSource<'_>) -> ToolError {
         let upstream = &self.link.upstream;
         match error {
             ServiceError::McpError(error) => ToolError::execution(format!(
                 "the MCP server `{upstream}` refused the call (code {})\n{}",
                 error.code.0,
-                marked(upstream, &error.message)
+                source.marked(&error.message)
             )),
             error if self.repeatable || nothing_was_sent(error) => self.safe_to_repeat(error),
             error => {
@@ -202,7 +203,8 @@ impl UpstreamTool {
 }
 
 /// What a server asks before it continues, as one request with a part for each question.
-fn forms(upstream: &str, asked: InputRequiredResult) -> Result<InputRequest, ToolError> {
+fn forms(source: &TextSource<'_>, asked: InputRequiredResult) -> Result<InputRequest, ToolError> {
+    let upstream = source.upstream;
     let mut parts = Vec::new();
     for (key, request) in asked.input_requests.unwrap_or_default() {
         let form = match &request {
@@ -214,7 +216,7 @@ fn forms(upstream: &str, asked: InputRequiredResult) -> Result<InputRequest, Too
                 "the MCP server `{upstream}` asks for something before it continues that is not a form"
             )));
         };
-        let message = format!("The MCP server `{upstream}` asks: {}", visible(&message));
+        let message = format!("The MCP server `{upstream}` asks: {}", source.visible(&message));
         parts.push(InputPart::form(key, message, schema));
     }
     Ok(InputRequest::of(parts).remember(json!({"state": asked.request_state})))

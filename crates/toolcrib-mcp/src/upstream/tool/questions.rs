@@ -20,9 +20,10 @@ use tokio::time::timeout;
 use toolcrib_core::events::{EventBus, Payload, Subscription};
 use toolcrib_core::spill::Owner;
 use toolcrib_core::unguessable;
-use toolcrib_tool::{CallContext, CallId, InputRequest, visible};
+use toolcrib_tool::{CallContext, CallId, InputRequest};
 
 use super::definition::hidden_character_in;
+use super::untrusted_text::TextSource;
 use crate::upstream::connection::link::{Link, LiveConnection};
 use crate::upstream::connection::pending::PendingRequest;
 
@@ -47,9 +48,9 @@ pub(crate) struct Question {
 
 impl Question {
     /// What the client of the call is asked. `key` finds the waiting call again.
-    pub(crate) fn request(&self, upstream: &str, key: &str) -> InputRequest {
-        let text: String = visible(&self.message).chars().take(MESSAGE_MAX).collect();
-        let message = format!("The MCP server `{upstream}` asks: {text}");
+    pub(crate) fn request(&self, source: &TextSource<'_>, key: &str) -> InputRequest {
+        let text: String = source.visible(&self.message).chars().take(MESSAGE_MAX).collect();
+        let message = format!("The MCP server `{}` asks: {text}", source.upstream);
         InputRequest::new(message, self.schema.clone()).remember(json!({"waiting": key}))
     }
 }
@@ -305,7 +306,8 @@ impl WaitingCalls {
         question: Question,
     ) -> Option<InputRequest> {
         let key = unguessable::<16>().ok()?;
-        let request = question.request(&link.upstream, &key);
+        let source = TextSource { upstream: &link.upstream, mask: &|text| cx.masked(text) };
+        let request = question.request(&source, &key);
         // Subscribed before the call can end.
         let ends = bus.map(EventBus::subscribe);
         let owner = Owner::of_call(cx);

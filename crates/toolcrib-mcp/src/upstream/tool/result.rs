@@ -6,28 +6,31 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use toolcrib_tool::{Content, Data, Link, ToolError, ToolOutcome, ToolOutput, visible};
+use toolcrib_tool::{Content, Data, Link, ToolError, ToolOutcome, ToolOutput};
 
-use crate::upstream::tool::untrusted_text::{frame, marked};
+use crate::upstream::tool::untrusted_text::{TextSource, frame};
 
 /// The MIME type of bytes for which the server names none.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The outcome of a call.
-pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutcome, ToolError> {
+pub(crate) fn outcome(
+    source: &TextSource<'_>,
+    answer: CallToolResult,
+) -> Result<ToolOutcome, ToolError> {
     let failed = answer.is_error == Some(true);
-    let parts = answer.content.into_iter().map(|block| part(upstream, block));
+    let parts = answer.content.into_iter().map(|block| part(source, block));
     if failed {
-        return Err(failure(upstream, parts));
+        return Err(failure(source, parts));
     }
     // The connection has put stand-ins where the library would change a number.
     let data = answer.structured_content.map(Data::from_protected);
-    let mut content = framed(upstream, parts);
+    let mut content = framed(source.upstream, parts);
     // Models also read data that comes without content.
     if content.is_empty()
         && let Some(data) = &data
     {
-        content.push(Content::text(marked(upstream, &data.to_json())));
+        content.push(Content::text(source.marked(&data.to_json())));
     }
     let output = ToolOutput::new().replace_content(content);
     Ok(ToolOutcome::Done(match data {
@@ -37,8 +40,8 @@ pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutc
 }
 
 /// The failure that a server reports; the parts that models read become the message.
-fn failure(upstream: &str, parts: impl Iterator<Item = Content>) -> ToolError {
-    let mut message = format!("the MCP server `{upstream}` reports a failure");
+fn failure(source: &TextSource<'_>, parts: impl Iterator<Item = Content>) -> ToolError {
+    let mut message = format!("the MCP server `{}` reports a failure", source.upstream);
     let mut others = Vec::new();
     for part in parts {
         match part {
@@ -48,7 +51,7 @@ fn failure(upstream: &str, parts: impl Iterator<Item = Content>) -> ToolError {
             }
             Content::TextFile { .. } => {
                 message.push('\n');
-                message.push_str(&marked(upstream, &part.as_text()));
+                message.push_str(&source.marked(&part.as_text()));
             }
             other => others.push(other),
         }
@@ -89,55 +92,50 @@ fn close(upstream: &str, row: &mut Vec<Content>, content: &mut Vec<Content>) {
     content.push(Content::Text(last));
 }
 
-fn part(upstream: &str, block: ContentBlock) -> Content {
+fn part(source: &TextSource<'_>, block: ContentBlock) -> Content {
     match block {
-        ContentBlock::Text(text) => Content::text(marked(upstream, &text.text)),
+        ContentBlock::Text(text) => Content::text(source.marked(&text.text)),
         ContentBlock::Image(image) => match STANDARD.decode(&image.data) {
-            Ok(data) => Content::Image { data, mime_type: line(&image.mime_type) },
-            Err(_) => unreadable(upstream, "an image"),
+            Ok(data) => Content::Image { data, mime_type: source.line(&image.mime_type) },
+            Err(_) => unreadable(source.upstream, "an image"),
         },
         ContentBlock::Audio(audio) => match STANDARD.decode(&audio.data) {
-            Ok(data) => Content::Audio { data, mime_type: line(&audio.mime_type) },
-            Err(_) => unreadable(upstream, "a sound"),
+            Ok(data) => Content::Audio { data, mime_type: source.line(&audio.mime_type) },
+            Err(_) => unreadable(source.upstream, "a sound"),
         },
-        ContentBlock::Resource(embedded) => file(upstream, embedded.resource),
+        ContentBlock::Resource(embedded) => file(source, embedded.resource),
         ContentBlock::ResourceLink(resource) => {
-            let mut link = Link::new(line(&resource.uri), line(&resource.name));
-            link.title = resource.title.as_deref().map(line);
-            link.description = resource.description.map(|text| visible(&text).into_owned());
-            link.mime_type = resource.mime_type.as_deref().map(line);
+            let mut link = Link::new(source.line(&resource.uri), source.line(&resource.name));
+            link.title = resource.title.as_deref().map(|text| source.line(text));
+            link.description = resource.description.map(|text| source.visible(&text));
+            link.mime_type = resource.mime_type.as_deref().map(|text| source.line(text));
             link.size = resource.size;
             link.into()
         }
-        _ => unknown(upstream),
+        _ => unknown(source.upstream),
     }
 }
 
 /// A text or bytes, with the address that the server gives.
-pub(crate) fn file(upstream: &str, contents: ResourceContents) -> Content {
+pub(crate) fn file(source: &TextSource<'_>, contents: ResourceContents) -> Content {
     match contents {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => Content::TextFile {
-            uri: line(&uri),
-            text: visible(&text).into_owned(),
-            mime_type: mime_type.as_deref().map(line),
+            uri: source.line(&uri),
+            text: source.visible(&text),
+            mime_type: mime_type.as_deref().map(|text| source.line(text)),
         },
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             match STANDARD.decode(&blob) {
                 Ok(data) => Content::Blob {
-                    uri: line(&uri),
+                    uri: source.line(&uri),
                     data,
-                    mime_type: mime_type.as_deref().map_or(UNKNOWN_TYPE.to_owned(), line),
+                    mime_type: mime_type.as_deref().map_or(UNKNOWN_TYPE.to_owned(), |text| source.line(text)),
                 },
-                Err(_) => unreadable(upstream, "a file"),
+                Err(_) => unreadable(source.upstream, "a file"),
             }
         }
-        _ => unknown(upstream),
+        _ => unknown(source.upstream),
     }
-}
-
-/// A name on a single line, since it stands outside the marked text.
-fn line(text: &str) -> String {
-    visible(text).replace(['\n', '\r', '\t'], " ")
 }
 
 fn unknown(upstream: &str) -> Content {
@@ -154,8 +152,12 @@ mod tests {
 
     use super::*;
 
+    fn source() -> TextSource<'static> {
+        TextSource { upstream: "git", mask: &|text| text }
+    }
+
     fn answer(value: Value) -> Result<ToolOutcome, ToolError> {
-        outcome("git", serde_json::from_value(value).expect("it is an answer"))
+        outcome(&source(), serde_json::from_value(value).expect("it is an answer"))
     }
 
     fn done(value: Value) -> ToolOutput {
@@ -184,7 +186,7 @@ mod tests {
         let (first, last) =
             frame("git", "[file a:c text/plain]\nhi\n[link A page: https://a.example]");
         let [text, rest @ ..] = output.content() else { panic!("{output:?}") };
-        assert_eq!(*text, Content::text(marked("git", "hello")));
+        assert_eq!(*text, Content::text(source().marked("hello")));
         assert_eq!(
             rest,
             [
@@ -225,9 +227,9 @@ mod tests {
             "structuredContent": {"sum": 3},
         }));
         assert_eq!(both.data(), Some(&json!({"sum": 3})));
-        assert_eq!(both.text(), marked("git", "3"));
+        assert_eq!(both.text(), source().marked("3"));
         let alone = done(json!({"content": [], "structuredContent": {"sum": 3}}));
-        assert_eq!(alone.text(), marked("git", r#"{"sum":3}"#));
+        assert_eq!(alone.text(), source().marked(r#"{"sum":3}"#));
     }
 
     #[test]
@@ -241,8 +243,8 @@ mod tests {
         assert_eq!(error.kind(), toolcrib_tool::ErrorKind::Execution);
         let expected = format!(
             "the MCP server `git` reports a failure\n{}\n{}",
-            marked("git", "no such issue"),
-            marked("git", "[file log:1]\n404")
+            source().marked("no such issue"),
+            source().marked("[file log:1]\n404")
         );
         assert_eq!(error.message(), expected);
         let partial = error.partial().map(ToolOutput::content).unwrap_or_default();

@@ -8,13 +8,33 @@ use toolcrib_tool::visible;
 /// attempts.
 const DIGITS: usize = 16;
 
-/// Puts the text between two lines that state its origin. Characters that would change how it is
-/// displayed are escaped.
-pub(crate) fn marked(upstream: &str, text: &str) -> String {
-    let text = visible(text);
-    let (first, last) = frame(upstream, &text);
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("{first}\n{text}{end}{last}")
+/// A server whose texts are shown.
+pub(crate) struct TextSource<'a> {
+    /// Its name.
+    pub(crate) upstream: &'a str,
+    /// Masks secrets. It sees each text as the server sent it, because a secret whose control
+    /// characters were escaped cannot be found.
+    pub(crate) mask: &'a (dyn Fn(String) -> String + Sync),
+}
+
+impl TextSource<'_> {
+    /// The text without secrets. Characters that would change how it is displayed are escaped.
+    pub(crate) fn visible(&self, text: &str) -> String {
+        visible(&(self.mask)(text.to_owned())).into_owned()
+    }
+
+    /// The same, on a single line, for a name that stands outside a marked text.
+    pub(crate) fn line(&self, text: &str) -> String {
+        self.visible(text).replace(['\n', '\r', '\t'], " ")
+    }
+
+    /// Puts the visible text between two lines that state its origin.
+    pub(crate) fn marked(&self, text: &str) -> String {
+        let text = self.visible(text);
+        let (first, last) = frame(self.upstream, &text);
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        format!("{first}\n{text}{end}{last}")
+    }
 }
 
 /// The two lines around a text of another server. They contain a number derived from the text, so
@@ -31,6 +51,10 @@ pub(crate) fn frame(upstream: &str, text: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn marked(upstream: &str, text: &str) -> String {
+        TextSource { upstream, mask: &|text| text }.marked(text)
+    }
 
     #[test]
     fn a_text_is_framed_by_lines_unique_to_it() {

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcrib_core::events::{EventBus, Payload};
+use toolcrib_core::masking::Mask;
 use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_mcp::upstream::{MemoryPins, Upstream, Upstreams};
 use toolcrib_tool::{ErrorKind, ToolCall};
 
-use super::{PATIENCE, Room, Scripted, until};
+use super::{HIDDEN, PATIENCE, Room, Scripted, assert_hidden, until};
 
 #[tokio::test]
 async fn a_call_uses_the_servers_own_name_and_its_output_is_marked() {
@@ -163,6 +164,39 @@ async fn progress_becomes_status() {
     // The end of the call repeats the last.
     said.dedup();
     assert_eq!(said, [step(1), step(2), step(3)]);
+}
+
+#[tokio::test]
+async fn secrets_of_a_server_are_masked_before_control_characters_are_escaped_or_texts_are_cut() {
+    let server = Scripted::new(&["leak"]);
+    let bus = EventBus::new(100);
+    let mut events = bus.subscribe();
+    let registry = Registry::new(RegistryBuilder::new().build());
+    let mask = Mask::new([HIDDEN.to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).events(bus).build();
+    let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
+    upstreams.set([server.upstream("my")]).await;
+    assert!(upstreams.settled(PATIENCE).await);
+    let turn = executor.turn(TurnOptions::default());
+    for how in ["text", "fail", "error", "data", "link", "file", "progress"] {
+        let arguments = json!({"how": how}).to_string();
+        let result = turn.call(ToolCall::new("1", "my_leak", arguments)).await;
+        assert_hidden(&format!("{how}: {result:?}"));
+    }
+    upstreams.shutdown().await;
+
+    let mut tips = String::new();
+    let mut ended = 0;
+    while ended < 7
+        && let Some(event) = events.next().await
+    {
+        match event.payload() {
+            Payload::Status(status) => tips.extend(status.tip.clone()),
+            Payload::Completed(_) => ended += 1,
+            _ => {}
+        }
+    }
+    assert_hidden(&tips);
 }
 
 #[tokio::test]

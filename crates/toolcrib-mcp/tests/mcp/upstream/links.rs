@@ -8,13 +8,13 @@ use toolcrib_core::{Executor, Registry, RegistryBuilder, ToolFilter, Toolset, Tu
 use toolcrib_mcp::upstream::{MemoryPins, Upstream, Upstreams};
 use toolcrib_mcp::{McpOptions, McpServer};
 
-use super::{PATIENCE, Scripted};
+use super::{HIDDEN, PATIENCE, Scripted, assert_hidden};
 use crate::wire::Wire;
 
 /// A server of MCP over these upstreams, and a secret that is hidden.
 async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
-    let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();
+    let mask = Mask::new(["hunter2-secret".to_owned(), HIDDEN.to_owned()]).unwrap();
     let executor = Executor::builder(registry).mask(mask).build();
     let own = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
     own.set(upstreams).await;
@@ -24,6 +24,19 @@ async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Up
 
 async fn read(wire: &mut Wire, uri: &str) -> Value {
     wire.request_past_notices("resources/read", json!({"uri": uri})).await
+}
+
+#[tokio::test]
+async fn secrets_in_a_linked_resource_are_masked_before_control_characters_are_escaped() {
+    let scripted = Scripted::new(&["links"]);
+    let (server, upstreams) = served([scripted.upstream("notes")]).await;
+    let (mut wire, _) = Wire::initialized(server.for_client(TurnOptions::default())).await;
+    let uris = ["hidden://1", "refused://2"];
+    wire.call("notes_links", json!({"uris": uris})).await;
+    for uri in uris {
+        assert_hidden(&read(&mut wire, uri).await.to_string());
+    }
+    upstreams.shutdown().await;
 }
 
 #[tokio::test]

@@ -25,6 +25,18 @@ use toolcrib_tool::{ToolCall, ToolResult};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The scripted server's secret.
+const HIDDEN: &str = "CTL\u{1b}\u{9b}-one\r\r\ntwo";
+
+/// Panics if a text contains a part of the secret.
+#[track_caller]
+fn assert_hidden(text: &str) {
+    assert!(text.contains("[mas"), "{text}");
+    for part in ["CTL", "-one", "two"] {
+        assert!(!text.contains(part), "{part} in {text}");
+    }
+}
+
 /// A scripted server's files.
 struct Scripted {
     folder: TempDir,

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::events::EventBus;
+use toolcrib_core::masking::Mask;
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_mcp::upstream::{MemoryPins, Upstreams};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{ContextValues, Identity};
 
-use super::{PATIENCE, Scripted, until};
+use super::{HIDDEN, PATIENCE, Scripted, assert_hidden, until};
 use crate::wire::Wire;
 
 /// A server of MCP with a server behind it that asks.
@@ -20,6 +21,7 @@ async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
     let executor = Executor::builder(registry)
         .suspensions(Arc::new(MemorySuspensions::new()))
         .events(EventBus::new(100))
+        .mask(Mask::new([HIDDEN.to_owned()]).unwrap())
         .build();
     let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
     upstreams.set([scripted.upstream("my")]).await;
@@ -53,6 +55,25 @@ fn call_with(id: u64, name: &str, arguments: &Value) -> Value {
 
 fn forms() -> Value {
     json!({"elicitation": {}})
+}
+
+#[tokio::test]
+async fn secrets_in_a_question_are_masked_before_it_is_escaped_or_cut() {
+    let scripted = Scripted::new(&["ask"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    for padding in [0, 1_990] {
+        let message = format!("{}{HIDDEN}", "x".repeat(padding));
+        let params = json!({"name": "my_ask", "arguments": {"message": message}});
+        let call = json!({"jsonrpc": "2.0", "id": padding, "method": "tools/call", "params": params});
+        ada.send(&call).await;
+        let asked = ada.receive().await;
+        assert_hidden(&asked["params"]["message"].to_string());
+        let answer = json!({"action": "accept", "content": {"town": "Bern"}});
+        ada.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer})).await;
+        ada.receive().await;
+    }
+    upstreams.shutdown().await;
 }
 
 #[tokio::test]

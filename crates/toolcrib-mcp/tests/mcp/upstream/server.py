@@ -13,6 +13,8 @@ import sys
 import time
 
 path = sys.argv[1]
+# A secret that contains control characters.
+HIDDEN = "CTL\x1b\x9b-one\r\r\ntwo"
 signal.alarm(60)  # whatever a test forgets is gone after a minute
 
 
@@ -68,10 +70,29 @@ def call(request, name, arguments, meta):
         if refers == "own":
             refers = {"progressToken": token}
         send(id=f"ask-{request}", method="elicitation/create", params={
-            "mode": "form", "message": "Which town?", **({"_meta": refers} if refers else {}),
+            "mode": "form", "message": arguments.get("message", "Which town?"),
+            **({"_meta": refers} if refers else {}),
             "requestedSchema": {"type": "object", "properties": properties, "required": ["town"]}})
         asking[f"ask-{request}"] = request
         return  # goes on with the answer
+    if name == "leak":
+        if arguments["how"] == "text":
+            return send(id=request, result=text(HIDDEN))
+        if arguments["how"] == "fail":
+            return send(id=request, result=text(HIDDEN, isError=True))
+        if arguments["how"] == "error":
+            return send(id=request, error={"code": -32602, "message": HIDDEN})
+        if arguments["how"] == "data":
+            return send(id=request, result={"content": [], "structuredContent": {HIDDEN: HIDDEN}})
+        if arguments["how"] == "link":
+            return send(id=request, result={"content": [{
+                "type": "resource_link", "uri": "a:b", "name": HIDDEN, "description": HIDDEN}]})
+        if arguments["how"] == "file":
+            return send(id=request, result={"content": [{
+                "type": "resource", "resource": {"uri": "a:b", "text": HIDDEN}}]})
+        send(method="notifications/progress", params={
+            "progressToken": token, "progress": 1, "message": "x" * 290 + HIDDEN})
+        return send(id=request, result=text("[masked]"))
     if name == "fail":
         return send(id=request, result=text("no such thing", isError=True))
     if name == "error":
@@ -98,9 +119,11 @@ def read(request, uri):
         return send(id=request, error={"code": -32002, "message": "no such note"})
     if kind == "closed":
         return send(id=request, error={"code": -32603, "message": "ask for hunter2-secret"})
+    if kind == "refused":
+        return send(id=request, error={"code": -32603, "message": HIDDEN})
     if kind == "bytes":
         return send(id=request, result={"contents": [{"uri": uri, "blob": "AAEC"}]})
-    words = "x" * (5 << 20) if kind == "long" else f"{path} has {uri} and hunter2-secret"
+    words = "x" * (5 << 20) if kind == "long" else HIDDEN if kind == "hidden" else f"{path} has {uri} and hunter2-secret"
     send(id=request, result={"contents": [{"uri": uri, "mimeType": "text/plain", "text": words}]})
 
 

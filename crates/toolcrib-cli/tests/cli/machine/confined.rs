@@ -66,7 +66,12 @@ fn kubectl_example() -> String {
 /// A crib beside a folder of programs, with a home that has settings.
 fn crib(manifest: &str) -> Crib {
     let crib = Crib::new(&[("ours.yaml", manifest)]);
-    crib.config("state: {dir: state}\nmanifests: {trusted: [tools.d/ours.yaml]}\n");
+    // The folder of the config is the workspace, where no HOME may be kept.
+    let homes = crib.data().join("homes");
+    crib.config(&format!(
+        "state: {{dir: state, homes: {}}}\nmanifests: {{trusted: [tools.d/ours.yaml]}}\n",
+        homes.display()
+    ));
     for (name, text) in [("kubectl", KUBECTL), ("npx", NPX)] {
         let path = crib.data().join(name);
         fs::write(&path, text).expect("a program");
@@ -98,10 +103,10 @@ fn the_kubectl_example_of_the_manual_works_as_it_is_printed() {
 #[test]
 fn the_npx_example_of_the_manual_comes_up_as_it_is_printed() {
     let block = printed("    command: [npx, --yes, \"@modelcontextprotocol/server-everything\"]");
-    let crib = crib(&format!("toolcrib: 1\n{block}"));
+    let crib = crib(&block);
     let listed = with_programs(&crib, &["list", "--connect"]);
     assert!(listed.stdout.contains("everything_echo"), "{listed:?}");
-    assert!(crib.home().join(".npm/_cacache").is_dir());
+    assert!(crib.data().join("homes/everything/.npm/_cacache").is_dir());
 }
 
 #[test]

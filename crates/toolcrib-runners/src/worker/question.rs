@@ -79,8 +79,7 @@ fn schema(question: &mut Map<String, Value>) -> Result<Value, String> {
 
 /// The question as it may be shown.
 pub(super) fn shown(mut request: InputRequest, redaction: CallRedaction<'_>) -> InputRequest {
-    let text =
-        |text: &mut String| *text = redaction.shown(std::mem::take(text));
+    let text = |text: &mut String| *text = redaction.shown(std::mem::take(text));
     let schema = |schema: &mut Value| {
         *schema = redaction.data(std::mem::take(schema).into()).into_protected();
     };

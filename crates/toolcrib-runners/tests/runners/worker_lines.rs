@@ -73,7 +73,8 @@ for line in sys.stdin:
                 case "chunk":
                     say(id, chunk="a" + hidden[:9])
                     time.sleep(0.2)
-                    say(id, chunk=hidden[9:] + "\n", output="done")
+                    say(id, chunk=hidden[9:] + "\n")
+                    say(id, output="done")
                 case "message":
                     say(id, progress=1, message="x" * 8185 + hidden)
                     say(id, output="done")
@@ -375,8 +376,7 @@ async fn patterns_hide_what_is_split_over_chunks() {
 #[tokio::test]
 async fn secrets_of_a_worker_are_masked_before_control_characters_are_escaped_or_texts_are_cut() {
     let fixture = Fixture::redacting("never-there");
-    let paths =
-        ["chunk", "message", "output", "error", "data", "text", "link", "ask", "stderr"];
+    let paths = ["chunk", "message", "output", "error", "data", "text", "link", "ask", "stderr"];
     for path in paths {
         let secret = Some("CTL\u{1b}\u{9b}-one\r\r\ntwo");
         let watcher = Arc::new(Watcher { secret, ..Watcher::default() });

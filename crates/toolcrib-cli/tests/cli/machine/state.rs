@@ -185,7 +185,8 @@ fn secrets_are_masked_and_those_that_cannot_be_are_named() {
     assert!(is_named, "{run:?}");
     // One that is missing hides nothing: `check` names it, and so does a server when it starts.
     let check = crib.run(&["check"]);
-    let missing = "the secret `gone` is missing: the server was started without the variable `CRIB_ABSENT`";
+    let missing =
+        "the secret `gone` is missing: the server was started without the variable `CRIB_ABSENT`";
     assert!(check.stderr.contains(missing), "{check:?}");
     for stderr in [&run.stderr, &check.stderr] {
         assert!(!stderr.contains("abc") && !stderr.contains("hunter2"), "{stderr}");

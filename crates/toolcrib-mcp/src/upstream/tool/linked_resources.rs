@@ -84,9 +84,8 @@ async fn asked(
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
     // A question during the read must not reach the client of another call.
     let mut questions = live.questions.begin_read();
-    let mut pending = PendingRequest::ask(link, &live, request)
-        .await
-        .map_err(|error| failed(&source, &error))?;
+    let mut pending =
+        PendingRequest::ask(link, &live, request).await.map_err(|error| failed(&source, &error))?;
     questions.sent(pending.progress_token());
     let answer = pending.answer().await;
     questions.answered();

@@ -164,7 +164,8 @@ fn tell(call: &CallContext, progress: &ProgressNotificationParam) {
         update = update.with_param("total", total);
     }
     if let Some(message) = &progress.message {
-        let tip: String = visible(&call.masked(message.clone())).chars().take(MESSAGE_MAX).collect();
+        let tip: String =
+            visible(&call.masked(message.clone())).chars().take(MESSAGE_MAX).collect();
         update = update.with_tip(tip);
     }
     call.status(update);

@@ -129,7 +129,9 @@ pub(crate) fn file(source: &TextSource<'_>, contents: ResourceContents) -> Conte
                 Ok(data) => Content::Blob {
                     uri: source.line(&uri),
                     data,
-                    mime_type: mime_type.as_deref().map_or(UNKNOWN_TYPE.to_owned(), |text| source.line(text)),
+                    mime_type: mime_type
+                        .as_deref()
+                        .map_or(UNKNOWN_TYPE.to_owned(), |text| source.line(text)),
                 },
                 Err(_) => unreadable(source.upstream, "a file"),
             }

@@ -65,7 +65,8 @@ async fn secrets_in_a_question_are_masked_before_it_is_escaped_or_cut() {
     for padding in [0, 1_990] {
         let message = format!("{}{HIDDEN}", "x".repeat(padding));
         let params = json!({"name": "my_ask", "arguments": {"message": message}});
-        let call = json!({"jsonrpc": "2.0", "id": padding, "method": "tools/call", "params": params});
+        let call =
+            json!({"jsonrpc": "2.0", "id": padding, "method": "tools/call", "params": params});
         ada.send(&call).await;
         let asked = ada.receive().await;
         assert_hidden(&asked["params"]["message"].to_string());

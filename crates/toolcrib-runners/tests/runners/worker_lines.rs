@@ -164,13 +164,14 @@ impl CallHost for Watcher {
         let json = Value::from(secret).to_string();
         Some(Arc::new(move || {
             let (mut held, json) = (Vec::new(), json.trim_matches('"').to_owned());
-            Box::new(move |piece, shown| match piece {
-                Some(piece) => held.extend_from_slice(piece),
-                None => {
-                    let text = String::from_utf8(std::mem::take(&mut held)).unwrap();
-                    let text = text.replace(secret, "[masked]").replace(&json, "[masked]");
-                    shown.extend_from_slice(text.as_bytes());
+            Box::new(move |piece, shown| {
+                if let Some(piece) = piece {
+                    held.extend_from_slice(piece);
+                    return;
                 }
+                let text = String::from_utf8(std::mem::take(&mut held)).unwrap();
+                let text = text.replace(secret, "[masked]").replace(&json, "[masked]");
+                shown.extend_from_slice(text.as_bytes());
             })
         }))
     }

@@ -66,8 +66,8 @@ fn kubectl_example() -> String {
 /// A crib beside a folder of programs, with a home that has settings.
 fn crib(manifest: &str) -> Crib {
     let crib = Crib::new(&[("ours.yaml", manifest)]);
-    // The folder of the config is the workspace, where no HOME may be kept.
-    let homes = crib.data().join("homes");
+    // No HOME may be kept in the workspace, nor in a folder of the PATH.
+    let homes = crib.home().join("homes");
     crib.config(&format!(
         "state: {{dir: state, homes: {}}}\nmanifests: {{trusted: [tools.d/ours.yaml]}}\n",
         homes.display()
@@ -106,7 +106,7 @@ fn the_npx_example_of_the_manual_comes_up_as_it_is_printed() {
     let crib = crib(&block);
     let listed = with_programs(&crib, &["list", "--connect"]);
     assert!(listed.stdout.contains("everything_echo"), "{listed:?}");
-    assert!(crib.data().join("homes/everything/.npm/_cacache").is_dir());
+    assert!(crib.home().join("homes/everything/.npm/_cacache").is_dir());
 }
 
 #[test]

@@ -273,12 +273,13 @@ fn an_approver_on_the_command_line_is_shown_long_arguments_in_whole() {
 #[test]
 fn a_file_that_changed_since_the_call_was_made_is_not_run_by_its_approval() {
     for (run, file) in [
-        ("{worker: [sh, ./work.sh]}", "work.sh"),
-        ("{script: ./work.sh}", "work.sh"),
+        ("{worker: [sh, ./work.sh]}", "tools.d/work.sh"),
+        ("{script: ./work.sh}", "tools.d/work.sh"),
+        // In the working directory of the program.
         ("{argv: [sh, ./work.sh]}", "work.sh"),
     ] {
         let (crib, http) = serve();
-        let path = crib.path().join("tools.d").join(file);
+        let path = crib.path().join(file);
         let script =
             |mark: &str| format!("#!/bin/sh\nread -r line\necho '{{\"output\": \"{mark}\"}}'\n");
         std::fs::write(&path, script("first")).expect("a script");

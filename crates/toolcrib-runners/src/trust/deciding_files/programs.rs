@@ -4,84 +4,71 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+/// What a program runs of its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// The first one that is not an option: an interpreter.
+    Script,
+    /// The values of some [options](RUN_OPTIONS). The others are targets, a program's text, or data.
+    Options,
+    /// Another program, or a file, somewhere among them.
+    Program,
+}
+
 /// Programs that run a file, or another program, that their arguments name. A version may follow:
 /// `python3.12`.
-pub(super) const RUN_THEIR_ARGUMENTS: [&str; 51] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "fish",
-    "busybox",
-    "python",
-    "pypy",
-    "node",
-    "nodejs",
-    "deno",
-    "bun",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-    "luajit",
-    "Rscript",
-    "tclsh",
-    "osascript",
-    "awk",
-    "gawk",
-    "mawk",
-    "sed",
-    "make",
-    "gmake",
-    "just",
-    "ninja",
-    "env",
-    "xargs",
-    "nice",
-    "timeout",
-    "nohup",
-    "setsid",
-    "stdbuf",
-    "sudo",
-    "java",
-    "npx",
-    "npm",
-    "pnpm",
-    "yarn",
-    "uv",
-    "uvx",
-    "pipx",
-    "poetry",
-    "parallel",
-    "time",
-    "watch",
-    "ansible-playbook",
-];
-
-/// Programs of [`RUN_THEIR_ARGUMENTS`] that run the first argument which is not an option.
-const INTERPRETERS: [&str; 20] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "fish",
-    "python",
-    "pypy",
-    "node",
-    "nodejs",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-    "luajit",
-    "Rscript",
-    "tclsh",
-    "osascript",
-    "ansible-playbook",
+const RUNNERS: [(&str, Runs); 51] = [
+    ("sh", Runs::Script),
+    ("bash", Runs::Script),
+    ("dash", Runs::Script),
+    ("ash", Runs::Script),
+    ("zsh", Runs::Script),
+    ("ksh", Runs::Script),
+    ("fish", Runs::Script),
+    ("python", Runs::Script),
+    ("pypy", Runs::Script),
+    ("node", Runs::Script),
+    ("nodejs", Runs::Script),
+    ("ruby", Runs::Script),
+    ("perl", Runs::Script),
+    ("php", Runs::Script),
+    ("lua", Runs::Script),
+    ("luajit", Runs::Script),
+    ("Rscript", Runs::Script),
+    ("tclsh", Runs::Script),
+    ("osascript", Runs::Script),
+    ("ansible-playbook", Runs::Script),
+    ("awk", Runs::Options),
+    ("gawk", Runs::Options),
+    ("mawk", Runs::Options),
+    ("sed", Runs::Options),
+    ("make", Runs::Options),
+    ("gmake", Runs::Options),
+    ("just", Runs::Options),
+    ("ninja", Runs::Options),
+    ("java", Runs::Options),
+    ("busybox", Runs::Program),
+    ("deno", Runs::Program),
+    ("bun", Runs::Program),
+    ("env", Runs::Program),
+    ("xargs", Runs::Program),
+    ("nice", Runs::Program),
+    ("timeout", Runs::Program),
+    ("nohup", Runs::Program),
+    ("setsid", Runs::Program),
+    ("stdbuf", Runs::Program),
+    ("sudo", Runs::Program),
+    ("npx", Runs::Program),
+    ("npm", Runs::Program),
+    ("pnpm", Runs::Program),
+    ("yarn", Runs::Program),
+    ("uv", Runs::Program),
+    ("uvx", Runs::Program),
+    ("pipx", Runs::Program),
+    ("poetry", Runs::Program),
+    ("parallel", Runs::Program),
+    ("time", Runs::Program),
+    ("watch", Runs::Program),
 ];
 
 /// Options whose value is a file that the program runs, and without which it fails.
@@ -93,16 +80,17 @@ const RUN_OPTIONS: [(&[&str], &[&str]); 5] = [
     (&["java"], &["-jar"]),
 ];
 
-/// Programs of [`RUN_THEIR_ARGUMENTS`] whose other arguments are targets, a program's text, or data.
-const ONLY_OPTIONS: [&str; 9] =
-    ["make", "gmake", "just", "ninja", "awk", "gawk", "mawk", "sed", "java"];
-
 /// Programs that change to the folder after `-C` before they open a file.
 const CHANGE_FOLDER: [&str; 4] = ["make", "gmake", "ninja", "env"];
 
+fn runs(program: &str) -> Option<Runs> {
+    let name = name_without_version(program);
+    RUNNERS.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
+}
+
 /// Whether a program runs its first argument that is not an option.
 pub(super) fn is_interpreter(program: &str) -> bool {
-    INTERPRETERS.contains(&name_without_version(program))
+    runs(program) == Some(Runs::Script)
 }
 
 /// Whether a program is a shell.
@@ -112,7 +100,7 @@ pub(super) fn is_shell(program: &str) -> bool {
 
 /// Whether a program runs only files that follow an option.
 pub(super) fn runs_only_options(program: &str) -> bool {
-    ONLY_OPTIONS.contains(&name_without_version(program))
+    runs(program) == Some(Runs::Options)
 }
 
 /// Whether a program changes to the folder after `-C`.
@@ -288,7 +276,7 @@ pub(super) const LINE_MAX: u64 = 256;
 
 /// Whether a program runs the files in its arguments.
 pub(super) fn runs_its_arguments(program: &str) -> bool {
-    RUN_THEIR_ARGUMENTS.contains(&name_without_version(program))
+    runs(program).is_some()
 }
 
 /// Whether a program never runs a file because an argument is its bare name.

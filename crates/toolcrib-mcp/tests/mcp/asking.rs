@@ -310,14 +310,7 @@ async fn a_client_without_the_right_to_approve_is_never_asked_for_consent() {
     let refused = client.call("remove", more).await;
     assert_eq!(refused["result"]["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
 
-    let mut wire = Wire::connect(server_with(false));
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": capabilities,
-        "clientInfo": {"name": "test", "version": "0"},
-    });
-    wire.request("initialize", hello).await;
-    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let (mut wire, _) = Wire::initialized_with(server_with(false), &capabilities).await;
     let params = json!({"name": "remove", "arguments": {}});
     wire.send(&json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params}))
         .await;
@@ -328,14 +321,8 @@ async fn a_client_without_the_right_to_approve_is_never_asked_for_consent() {
 
 #[tokio::test]
 async fn a_client_with_a_handshake_is_asked_while_its_call_waits() {
-    let mut wire = Wire::connect(server());
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}, "sampling": {}},
-        "clientInfo": {"name": "test", "version": "0"},
-    });
-    wire.request("initialize", hello).await;
-    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let (mut wire, _) =
+        Wire::initialized_with(server(), &json!({"elicitation": {}, "sampling": {}})).await;
     let params = json!({"name": "greet", "arguments": {}, "_meta": {"progressToken": "p"}});
     wire.send(&json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params}))
         .await;
@@ -376,14 +363,7 @@ async fn a_client_with_a_handshake_is_asked_while_its_call_waits() {
 
 #[tokio::test]
 async fn log_messages_are_for_clients_that_set_a_level() {
-    let mut wire = Wire::connect(server());
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "0"},
-    });
-    wire.request("initialize", hello).await;
-    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let (mut wire, _) = Wire::initialized(server()).await;
     // Nothing comes before the answer.
     assert_eq!(wire.call("greet", json!({})).await["error"]["code"], -32021);
     wire.request("logging/setLevel", json!({"level": "info"})).await;

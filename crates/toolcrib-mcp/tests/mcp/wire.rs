@@ -39,21 +39,23 @@ impl Wire {
         Self { lines: BufReader::new(read).lines(), writer, serving, stop, next_id: 0 }
     }
 
-    /// Connects and shakes hands under revision 2025-11-25; gives the server's greeting.
+    /// Connects as a client without capabilities; gives the server's greeting.
     pub(crate) async fn initialized(server: McpServer) -> (Self, Value) {
+        Self::initialized_with(server, &json!({})).await
+    }
+
+    /// Connects as a client with these capabilities, under revision 2025-11-25; gives the server's
+    /// greeting.
+    pub(crate) async fn initialized_with(server: McpServer, capabilities: &Value) -> (Self, Value) {
         let mut wire = Self::connect(server);
-        let hello = wire
-            .request(
-                "initialize",
-                json!({
-                    "protocolVersion": "2025-11-25",
-                    "capabilities": {},
-                    "clientInfo": {"name": "test", "version": "0"},
-                }),
-            )
-            .await;
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "0"},
+        });
+        let greeting = wire.request("initialize", hello).await;
         wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        (wire, hello["result"].clone())
+        (wire, greeting["result"].clone())
     }
 
     pub(crate) async fn send(&mut self, message: &Value) {

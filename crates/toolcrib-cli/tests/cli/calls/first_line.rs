@@ -3,8 +3,7 @@
 //! The program prints the time and goes on for a while; the client looks at the clock when the line
 //! arrives. `-- --nocapture` prints the figures.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
@@ -76,18 +75,8 @@ fn http(crib: &Crib, request: &str, body: &serde_json::Value) -> Vec<Duration> {
     program.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--json"]);
     program.env_remove("TOOLCRIB_TOKEN");
     let http = Http::spawn(crib, program);
-    let body = body.to_string();
     let measured = (0..LINES).map(|_| {
-        let mut stream = TcpStream::connect(&http.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
-        write!(
-            stream,
-            "{request}\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
-            http.address,
-            body.len()
-        )
-        .expect("it reads");
+        let mut stream = http.stream(request, body);
         let found = age(&stream);
         stream.read_to_end(&mut Vec::new()).expect("it ends");
         found

@@ -3,10 +3,8 @@
 //! The program waits for a file between its two lines, and the file is only made once the first line has
 //! arrived: a surface that held it back until the end would fail at the limit of the call.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -157,18 +155,7 @@ fn over_http(crib: &Crib, request: &str, body: &Value) -> (String, String) {
     program.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--json"]);
     program.env("KEY", "hunter2-secret").env_remove("TOOLCRIB_TOKEN");
     let http = Http::spawn(crib, program);
-    let mut stream = TcpStream::connect(&http.address).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
-    let body = body.to_string();
-    write!(
-        stream,
-        "{request}\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
-        http.address,
-        body.len()
-    )
-    .expect("it reads");
-    let mut reader = BufReader::new(stream);
+    let mut reader = BufReader::new(http.stream(request, body));
     let mut early = String::new();
     while !early.contains("first") {
         assert!(reader.read_line(&mut early).expect("it answers") > 0, "it ended: {early}");

@@ -64,6 +64,23 @@ impl Http {
         ask(&self.address, &self.token, line, body)
     }
 
+    /// Sends a request and gives the connection, to read the answer from as it comes. `head` is the
+    /// request's line and the headers beside those that every request has.
+    pub(crate) fn stream(&self, head: &str, body: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+        let body = body.to_string();
+        write!(
+            stream,
+            "{head}\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .expect("it reads");
+        stream
+    }
+
     /// A connection that stays open.
     pub(crate) fn connection(&self) -> Connection {
         Connection::open(&self.address, &self.token).expect("it listens")

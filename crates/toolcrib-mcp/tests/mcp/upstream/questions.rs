@@ -33,15 +33,15 @@ async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
 async fn client(server: &McpServer, user: &str, capabilities: Value) -> Wire {
     let values = ContextValues::new().with_identity(&Identity::user(user));
     let own = server.for_client(TurnOptions::default().values(values));
-    let mut wire = Wire::connect(own);
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": capabilities,
-        "clientInfo": {"name": "test", "version": "0"},
-    });
-    wire.request("initialize", hello).await;
-    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    wire
+    Wire::initialized_with(own, &capabilities).await.0
+}
+
+/// Two clients, ada and bob, which can be asked.
+async fn asked_by_two(scripted: &Scripted) -> ([Wire; 2], Upstreams) {
+    let (server, upstreams) = served(scripted).await;
+    let ada = client(&server, "ada", forms()).await;
+    let bob = client(&server, "bob", forms()).await;
+    ([ada, bob], upstreams)
 }
 
 fn call(id: u64, name: &str) -> Value {
@@ -131,9 +131,7 @@ async fn a_server_whose_question_is_declined_or_cannot_be_asked_is_told_so() {
 #[tokio::test]
 async fn a_question_that_could_be_another_clients_is_cancelled_and_nobody_is_asked() {
     let scripted = Scripted::new(&["ask", "hang"]);
-    let (server, upstreams) = served(&scripted).await;
-    let mut ada = client(&server, "ada", forms()).await;
-    let mut bob = client(&server, "bob", forms()).await;
+    let ([mut ada, mut bob], upstreams) = asked_by_two(&scripted).await;
     // A call of another client runs.
     bob.send(&call(7, "my_hang")).await;
     until("it is called", || scripted.heard("tools/call").len() == 1).await;
@@ -157,9 +155,7 @@ async fn a_question_that_could_be_another_clients_is_cancelled_and_nobody_is_ask
 #[tokio::test]
 async fn a_question_that_refers_to_no_running_call_is_cancelled_and_nobody_is_asked() {
     let scripted = Scripted::new(&["plain", "ask"]);
-    let (server, upstreams) = served(&scripted).await;
-    let mut ada = client(&server, "ada", forms()).await;
-    let mut bob = client(&server, "bob", forms()).await;
+    let ([mut ada, mut bob], upstreams) = asked_by_two(&scripted).await;
     ada.send(&call(7, "my_plain")).await;
     assert_eq!(ada.receive().await["id"], 7);
     let ended = scripted.heard("tools/call")[0]["params"]["_meta"]["progressToken"].clone();
@@ -184,9 +180,7 @@ async fn a_question_that_refers_to_no_running_call_is_cancelled_and_nobody_is_as
 #[tokio::test]
 async fn a_question_with_the_token_of_its_call_reaches_its_client_while_others_call() {
     let scripted = Scripted::new(&["ask", "hang"]);
-    let (server, upstreams) = served(&scripted).await;
-    let mut ada = client(&server, "ada", forms()).await;
-    let mut bob = client(&server, "bob", forms()).await;
+    let ([mut ada, mut bob], upstreams) = asked_by_two(&scripted).await;
     bob.send(&call(7, "my_hang")).await;
     until("it is called", || scripted.heard("tools/call").len() == 1).await;
     for id in 1..20 {
@@ -204,9 +198,7 @@ async fn a_question_with_the_token_of_its_call_reaches_its_client_while_others_c
 #[tokio::test]
 async fn a_question_that_could_belong_to_another_clients_read_is_cancelled() {
     let scripted = Scripted::new(&["ask", "links"]);
-    let (server, upstreams) = served(&scripted).await;
-    let mut ada = client(&server, "ada", forms()).await;
-    let mut bob = client(&server, "bob", forms()).await;
+    let ([mut ada, mut bob], upstreams) = asked_by_two(&scripted).await;
     ada.send(&call_with(7, "my_links", &json!({"uris": ["hang://1"]}))).await;
     assert_eq!(ada.receive().await["id"], 7);
     let params = json!({"uri": "hang://1"});

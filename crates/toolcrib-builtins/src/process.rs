@@ -32,7 +32,7 @@ pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
 
 /// Why a program was ended before it ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// The time limit of the tool or of the call was reached.
     TimeUp,
     /// The call was cancelled.
@@ -44,7 +44,7 @@ pub(crate) async fn run_within(
     command: Command,
     limit: Duration,
     cx: &CallContext,
-) -> Result<(Finished, Option<Stop>), ToolError> {
+) -> Result<(Finished, Option<StopReason>), ToolError> {
     let over = async {
         tokio::select! {
             () = sleep(limit) => {}
@@ -56,7 +56,7 @@ pub(crate) async fn run_within(
     let finished = run(command, over).await.map_err(not_started)?;
     let stop = finished.stopped.then(|| {
         let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
-        if cx.is_cancelled() && !late { Stop::Cancelled } else { Stop::TimeUp }
+        if cx.is_cancelled() && !late { StopReason::Cancelled } else { StopReason::TimeUp }
     });
     Ok((finished, stop))
 }

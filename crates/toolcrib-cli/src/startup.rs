@@ -14,7 +14,7 @@ use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
-use toolcrib::servers::{ControlPlace, NoControlPlace, running_servers};
+use toolcrib::servers::{SocketFolder, NoSocketFolder, running_servers};
 use toolcrib::settings::{
     Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Started {
     pub(crate) config: Config,
     pub(crate) manifests: Manifests,
     /// Where servers with this config can be found.
-    pub(crate) control: Result<ControlPlace, NoControlPlace>,
+    pub(crate) control: Result<SocketFolder, NoSocketFolder>,
 }
 
 /// Builds the crib for a server, protects its process, and prints all problems of manifests to
@@ -94,7 +94,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
 fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let listen = &loaded.config().server.listen;
     let is_taken = listen.try_out().is_err_and(|error| error.is_taken());
-    let servers = ControlPlace::of(loaded).ok().filter(|_| is_taken);
+    let servers = SocketFolder::of(loaded).ok().filter(|_| is_taken);
     let servers = servers.and_then(|place| running_servers(&place).ok()).unwrap_or_default();
     match servers.first() {
         Some(server) => bail!(
@@ -372,7 +372,7 @@ fn build_over(
     host: impl FnOnce(RunnerHost) -> RunnerHost,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    let control = ControlPlace::of(loaded);
+    let control = SocketFolder::of(loaded);
     let mut config = loaded.config().clone();
     // At the next start they are loaded from here, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
@@ -489,20 +489,20 @@ fn refused(error: ConfigError) -> anyhow::Error {
 /// Where servers with this config can be found, even if the config is broken: its errors are
 /// printed, and the servers keep their settings. If there are two config files, the one that
 /// servers run with is used.
-pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
+pub(crate) fn control(options: &Options) -> anyhow::Result<Result<SocketFolder, NoSocketFolder>> {
     let warn = |error: anyhow::Error| {
         screen::note(format!(
             "{WARNING}warning{WARNING:#}: {error:#}. Running servers keep the settings they have"
         ));
     };
     let (place, problem) = match layers(options) {
-        Ok(layers) => ControlPlace::find(&layers),
+        Ok(layers) => SocketFolder::find(&layers),
         Err(error) if options.config.is_none() => {
             let configs = DEFAULT_CONFIGS.map(Path::new).into_iter().filter(|path| path.is_file());
             let places =
-                configs.map(|path| Ok(ControlPlace::find(&layers_over(options, Some(path))?)));
+                configs.map(|path| Ok(SocketFolder::find(&layers_over(options, Some(path))?)));
             let places = places.collect::<anyhow::Result<Vec<_>>>()?;
-            let has_servers = |place: &Result<ControlPlace, NoControlPlace>| {
+            let has_servers = |place: &Result<SocketFolder, NoSocketFolder>| {
                 let servers = place.as_ref().ok().and_then(|place| running_servers(place).ok());
                 servers.is_some_and(|servers| !servers.is_empty())
             };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::level::Level;
-use super::lines::{LineCounter, Mark, eol_before};
+use super::lines::{LineCounter, LinePosition, eol_before};
 use super::merge::Splice;
 use super::refusal::Refusal;
 use super::show;
@@ -19,7 +19,7 @@ pub struct LineRange {
 
 impl LineRange {
     /// The lines of a byte range that begins at a mark. A line end belongs to the line that it ends.
-    pub(super) fn of(counter: &LineCounter<'_>, file: &[u8], start: Mark, end: usize) -> Self {
+    pub(super) fn of(counter: &LineCounter<'_>, file: &[u8], start: LinePosition, end: usize) -> Self {
         let end = end - eol_before(file, end).min(end - start.at);
         Self { first: start.line, last: counter.mark(start, end).line }
     }
@@ -48,7 +48,7 @@ impl Change {
     pub(super) fn new(
         file: &[u8],
         level: Level,
-        before: Mark,
+        before: LinePosition,
         mut splices: Vec<Splice>,
     ) -> Result<Self, Refusal> {
         splices.retain(|splice| splice.text != file[splice.range.clone()]);

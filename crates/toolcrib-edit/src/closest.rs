@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::change::LineRange;
 use super::diff::{Hunk, hunks};
 use super::fold;
-use super::lines::{LineCounter, Mark, line_end_within, line_start_within, pieces, trim};
+use super::lines::{LineCounter, LinePosition, line_end_within, line_start_within, pieces, trim};
 use super::show::{clip, visible};
 
 /// Bytes per block: ten words, each starting six bytes after the previous one.
@@ -60,7 +60,7 @@ pub(super) fn find(file: &[u8], source: &str) -> Option<Range<usize>> {
 impl Closest {
     pub(super) fn new(file: &[u8], source: &str, range: &Range<usize>) -> Self {
         let counter = LineCounter::new(file);
-        let start = counter.mark(Mark::START, range.start);
+        let start = counter.mark(LinePosition::START, range.start);
         let lines = LineRange::of(&counter, file, start, range.end);
         let window = &file[range.clone()];
         let text = (window.len() <= RESENT)

@@ -33,9 +33,9 @@ fn omission<'a>(source: &str, target: &'a str) -> Option<(usize, &'a str)> {
     for hunk in hunks(&source, &lines).into_iter().filter(|hunk| !hunk.equal) {
         for at in hunk.new {
             let marker = marker(lines[at]);
-            let says_so = marker == Some(Marker::SaysSo);
+            let says_so = marker == Some(OmissionMarker::SaysSo);
             // A bare ellipsis is a marker if it replaces several lines.
-            let instead = marker == Some(Marker::Ellipsis) && hunk.old.len() > 1;
+            let instead = marker == Some(OmissionMarker::Ellipsis) && hunk.old.len() > 1;
             if (says_so || instead) && !source.contains(&lines[at]) {
                 return Some((at + 1, lines[at]));
             }
@@ -45,7 +45,7 @@ fn omission<'a>(source: &str, target: &'a str) -> Option<(usize, &'a str)> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Marker {
+enum OmissionMarker {
     /// `// ... existing code ...`
     SaysSo,
     /// `# ...`
@@ -79,7 +79,7 @@ const SAID: [&str; 18] = [
     "rest unchanged",
 ];
 
-fn marker(line: &str) -> Option<Marker> {
+fn marker(line: &str) -> Option<OmissionMarker> {
     let opened = OPENERS.iter().find_map(|opener| line.strip_prefix(opener));
     let text = opened.unwrap_or(line).trim();
     let text = CLOSERS.iter().find_map(|closer| text.strip_suffix(closer)).unwrap_or(text).trim();
@@ -94,7 +94,7 @@ fn marker(line: &str) -> Option<Marker> {
     let ends = &text[text.trim_end_matches(['.', '…', ' ']).len()..];
     if bare.is_empty() {
         // Outside a comment an ellipsis is code in some languages.
-        return (opened.is_some() && dots(text)).then_some(Marker::Ellipsis);
+        return (opened.is_some() && dots(text)).then_some(OmissionMarker::Ellipsis);
     }
     // Three dots directly before a word are a spread operator.
     let spread = !begins.ends_with(' ');
@@ -104,7 +104,7 @@ fn marker(line: &str) -> Option<Marker> {
     // A sentence with quotes or calls is code or prose that trails off.
     let short = bare.split_whitespace().count() <= 10 && !bare.contains(['"', '\'', '=', ';']);
     let bare = bare.to_lowercase();
-    (short && SAID.iter().any(|said| bare.contains(said))).then_some(Marker::SaysSo)
+    (short && SAID.iter().any(|said| bare.contains(said))).then_some(OmissionMarker::SaysSo)
 }
 
 #[cfg(test)]

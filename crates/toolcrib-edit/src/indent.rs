@@ -19,12 +19,12 @@ pub(super) fn indent(text: &[u8], level: Level) -> &[u8] {
 
 /// One step of indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum IndentUnit {
     Tab,
     Spaces(usize),
 }
 
-impl Unit {
+impl IndentUnit {
     /// Whether these blanks are one step.
     fn is(self, blanks: &[u8]) -> bool {
         match self {
@@ -37,21 +37,21 @@ impl Unit {
 }
 
 /// Maps the source's indentation to the file's.
-pub(super) struct Indents<'a> {
+pub(super) struct Reindenter<'a> {
     level: Level,
     /// The indentation of each visible line of the source, there and in the file.
-    pairs: Vec<Pair<'a>>,
-    source_unit: Option<Unit>,
-    file_unit: Option<Unit>,
+    pairs: Vec<IndentMapping<'a>>,
+    source_unit: Option<IndentUnit>,
+    file_unit: Option<IndentUnit>,
 }
 
-struct Pair<'a> {
+struct IndentMapping<'a> {
     line: usize,
     source: &'a [u8],
     file: &'a [u8],
 }
 
-impl<'a> Indents<'a> {
+impl<'a> Reindenter<'a> {
     /// From lines that are equal one by one.
     pub(super) fn new(
         level: Level,
@@ -61,12 +61,12 @@ impl<'a> Indents<'a> {
         body: &'a [u8],
         place: &Range<usize>,
     ) -> Self {
-        let pairs: Vec<Pair<'a>> = source
+        let pairs: Vec<IndentMapping<'a>> = source
             .iter()
             .zip(file)
             .enumerate()
             .filter(|(_, (source, _))| !trim(source.text).is_empty())
-            .map(|(line, (source, file))| Pair {
+            .map(|(line, (source, file))| IndentMapping {
                 line,
                 source: indent(source.text, level),
                 file: indent(file.text, level),
@@ -82,10 +82,10 @@ impl<'a> Indents<'a> {
             .filter(|pair| file_unit.is_some_and(|unit| unit.is(pair.file)))
             .filter(|pair| (2..=4).contains(&pair.source.len()))
             .find(|pair| pair.source.iter().all(|blank| *blank == b' '))
-            .map(|pair| Unit::Spaces(pair.source.len()));
+            .map(|pair| IndentUnit::Spaces(pair.source.len()));
         let source_unit = told.or(match (of_source, of_target) {
-            (Some(Unit::Spaces(one)), Some(Unit::Spaces(other))) => {
-                Some(Unit::Spaces(one.min(other)))
+            (Some(IndentUnit::Spaces(one)), Some(IndentUnit::Spaces(other))) => {
+                Some(IndentUnit::Spaces(one.min(other)))
             }
             (one, other) => one.or(other),
         });
@@ -107,7 +107,7 @@ impl<'a> Indents<'a> {
     }
 
     fn indent_for(&self, own: &[u8], at: usize) -> Vec<u8> {
-        let nearest = |pair: &&Pair<'_>| pair.line.abs_diff(at);
+        let nearest = |pair: &&IndentMapping<'_>| pair.line.abs_diff(at);
         // The longest indentation of the source that this one begins with.
         let beginning = self
             .pairs
@@ -139,13 +139,13 @@ impl<'a> Indents<'a> {
         let only = |byte| blanks.iter().all(|blank| *blank == byte);
         let (steps, rest) = match from {
             _ if from == to => return blanks.to_vec(),
-            Unit::Tab if only(b'\t') => (blanks.len(), 0),
-            Unit::Spaces(width) if only(b' ') => (blanks.len() / width, blanks.len() % width),
+            IndentUnit::Tab if only(b'\t') => (blanks.len(), 0),
+            IndentUnit::Spaces(width) if only(b' ') => (blanks.len() / width, blanks.len() % width),
             _ => return blanks.to_vec(),
         };
         let mut converted = match to {
-            Unit::Tab => b"\t".repeat(steps),
-            Unit::Spaces(width) => b" ".repeat(width * steps),
+            IndentUnit::Tab => b"\t".repeat(steps),
+            IndentUnit::Spaces(width) => b" ".repeat(width * steps),
         };
         converted.extend(std::iter::repeat_n(b' ', rest));
         converted
@@ -153,13 +153,13 @@ impl<'a> Indents<'a> {
 }
 
 /// The smallest step between consecutive visible lines; a tab if any line begins with one.
-fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<Unit> {
+fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<IndentUnit> {
     let mut before: Option<usize> = None;
     let mut smallest: Option<usize> = None;
     for text in texts.filter(|text| !trim(text).is_empty()) {
         let own = lines::indent(text);
         if own.first() == Some(&b'\t') {
-            return Some(Unit::Tab);
+            return Some(IndentUnit::Tab);
         }
         if let Some(step) = before.map(|before| own.len().abs_diff(before))
             && step > 1
@@ -168,7 +168,7 @@ fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<Unit> {
         }
         before = Some(own.len());
     }
-    smallest.map(Unit::Spaces)
+    smallest.map(IndentUnit::Spaces)
 }
 
 /// The lines around a place, including its own.

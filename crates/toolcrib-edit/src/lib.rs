@@ -14,7 +14,7 @@ mod level;
 mod lines;
 mod locate;
 mod merge;
-mod miss;
+mod no_match;
 mod pattern;
 mod refusal;
 mod several;
@@ -26,9 +26,9 @@ pub use change::{Change, LineRange};
 pub use closest::Closest;
 pub use level::Level;
 pub use merge::Splice;
-pub use miss::Miss;
+pub use no_match::NoMatch;
 pub use refusal::Refusal;
-pub use several::{Applied, Rejected, Step, apply};
+pub use several::{AppliedEdits, RejectedEdit, EditEffect, apply};
 
 use std::ops::Range;
 
@@ -94,14 +94,14 @@ impl<'a> Edit<'a> {
         if let Some(found) = exact {
             return self.exact(file, &found);
         }
-        let marked = Marked::new(file, source, self.target.as_bytes());
+        let marked = WithoutByteOrderMarks::new(file, source, self.target.as_bytes());
         let pattern = if marked.source.len() == source.len() {
             pattern
         } else {
             Pattern::new(marked.source).ok_or(Refusal::BlankSource { count: 0 })?
         };
         let found = locate::drifted(marked.body, &pattern, keep);
-        let missing = || Refusal::Missing(Box::new(Miss::new(file, self.source, self.target)));
+        let missing = || Refusal::Missing(Box::new(NoMatch::new(file, self.source, self.target)));
         let found = found.ok_or_else(missing)?;
         let chosen = self.choose(marked.body, &found)?;
         let mut splices: Vec<Splice> = Vec::with_capacity(chosen.len());
@@ -167,7 +167,7 @@ fn nearest(file: &[u8], found: &Found, line: usize) -> Option<Range<usize>> {
 }
 
 /// The texts without byte order marks, which are not edited.
-struct Marked<'a> {
+struct WithoutByteOrderMarks<'a> {
     body: &'a [u8],
     source: &'a [u8],
     target: &'a [u8],
@@ -175,7 +175,7 @@ struct Marked<'a> {
     offset: usize,
 }
 
-impl<'a> Marked<'a> {
+impl<'a> WithoutByteOrderMarks<'a> {
     fn new(file: &'a [u8], source: &'a [u8], target: &'a [u8]) -> Self {
         let plain = |text: &'a [u8]| text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         let body = plain(file);

@@ -112,13 +112,13 @@ pub(super) fn line_end_within(bytes: &[u8], at: usize, most: usize) -> Option<us
 
 /// A position with a known line number, from which counting can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct LinePosition {
     pub(super) at: usize,
     /// The number of its line.
     pub(super) line: usize,
 }
 
-impl Mark {
+impl LinePosition {
     /// The start of the file; the first line is 1.
     pub(super) const START: Self = Self { at: 0, line: 1 };
 }
@@ -142,8 +142,8 @@ impl<'a> LineCounter<'a> {
     }
 
     /// The mark of `at`, which must not be before `from`.
-    pub(super) fn mark(&self, from: Mark, at: usize) -> Mark {
-        Mark { at, line: from.line + self.ends_in(&self.file[from.at..at]) }
+    pub(super) fn mark(&self, from: LinePosition, at: usize) -> LinePosition {
+        LinePosition { at, line: from.line + self.ends_in(&self.file[from.at..at]) }
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn line_numbers_follow_line_feeds_unless_there_are_none() {
         for (file, line) in [(b"a\rb\nc", 2), (b"a\rb\rc", 3)] {
-            assert_eq!(LineCounter::new(file).mark(Mark::START, 4), Mark { at: 4, line });
+            assert_eq!(LineCounter::new(file).mark(LinePosition::START, 4), LinePosition { at: 4, line });
         }
     }
 }

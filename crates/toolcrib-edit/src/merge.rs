@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::diff::{Hunk, hunks};
 use super::fold;
-use super::indent::{Indents, indent};
+use super::indent::{Reindenter, indent};
 use super::level::Level;
 use super::lines::{Piece, eol_at, eol_before, eol_near, line_end, line_start, pieces, trim};
 use super::locate::Found;
@@ -30,7 +30,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], target: &[u8], place: &Range<usi
         target.to_vec()
     } else {
         let lines =
-            Lines { source: source_lines.clone(), file: source_lines, target: target_lines };
+            MergeLines { source: source_lines.clone(), file: source_lines, target: target_lines };
         lines.merged(eol_near(file, place.start), |line, _| line.to_vec())
     };
     Splice { range: place.clone(), text }
@@ -47,14 +47,14 @@ pub(super) fn drifted(
     floor: usize,
 ) -> Option<Splice> {
     let level = found.level;
-    let mut lines = Lines {
+    let mut lines = MergeLines {
         source: pattern.pieces[found.pieces.clone()].to_vec(),
         file: Vec::new(),
         target: pieces(target).collect(),
     };
     let mut place = place.clone();
     if level > Level::Newlines {
-        let edges = Edges { pattern, found, body, floor };
+        let edges = LineEdges { pattern, found, body, floor };
         edges.widen(&mut place, &mut lines);
         edges.terminate(&mut place, &mut lines);
     }
@@ -66,7 +66,7 @@ pub(super) fn drifted(
     let text = if level < Level::Indentation {
         lines.merged(eol, |line, _| line.to_vec())
     } else {
-        let indents = Indents::new(level, &lines.source, &lines.file, &lines.target, body, &place);
+        let indents = Reindenter::new(level, &lines.source, &lines.file, &lines.target, body, &place);
         let as_written = || lines.merged(eol, |line, _| line.to_vec());
         if indents.is_same() {
             as_written()
@@ -83,13 +83,13 @@ pub(super) fn drifted(
 }
 
 /// The lines of the three texts; source and file have the same number.
-struct Lines<'a> {
+struct MergeLines<'a> {
     source: Vec<Piece<'a>>,
     file: Vec<Piece<'a>>,
     target: Vec<Piece<'a>>,
 }
 
-impl Lines<'_> {
+impl MergeLines<'_> {
     /// The target's lines; those that also occur in the source are taken from the file. `eol` ends a new line where no
     /// old line shows how. `write` gets a line of the target and the line of the source that it replaces or precedes.
     fn merged(&self, eol: &[u8], write: impl Fn(&[u8], usize) -> Vec<u8>) -> Vec<u8> {
@@ -176,17 +176,17 @@ impl Lines<'_> {
 }
 
 /// The edges of whole lines.
-struct Edges<'a> {
+struct LineEdges<'a> {
     pattern: &'a Pattern<'a>,
     found: &'a Found,
     body: &'a [u8],
     floor: usize,
 }
 
-impl<'a> Edges<'a> {
+impl<'a> LineEdges<'a> {
     /// Extends a place by the file's blank lines around it, as far as the source has some there; further blank lines of
     /// the source are removed from the target.
-    fn widen(&self, place: &mut Range<usize>, lines: &mut Lines<'a>) {
+    fn widen(&self, place: &mut Range<usize>, lines: &mut MergeLines<'a>) {
         let pieces = &self.found.pieces;
         let (mut first, mut last) = (pieces.start, pieces.end);
         while first > 0 {
@@ -234,7 +234,7 @@ impl<'a> Edges<'a> {
     }
 
     /// Includes the end of the last line, if the source has it.
-    fn terminate(&self, place: &mut Range<usize>, lines: &mut Lines<'a>) {
+    fn terminate(&self, place: &mut Range<usize>, lines: &mut MergeLines<'a>) {
         if !self.pattern.is_terminated() {
             return;
         }

@@ -3,7 +3,7 @@
 use std::{error, fmt};
 
 use super::ambiguity::Ambiguity;
-use super::miss::Miss;
+use super::no_match::NoMatch;
 
 /// Why an edit is refused. Its text says what to do instead; its fields contain the same as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Refusal {
     /// The source occurs several times.
     Ambiguous(Box<Ambiguity>),
     /// The source does not occur.
-    Missing(Box<Miss>),
+    Missing(Box<NoMatch>),
 }
 
 impl Refusal {
@@ -72,7 +72,7 @@ impl fmt::Display for Refusal {
                  written literally. Write these lines out, or edit only those that change.",
             ),
             Self::Ambiguous(ambiguity) => ambiguity.fmt(f),
-            Self::Missing(miss) => miss.fmt(f),
+            Self::Missing(no_match) => no_match.fmt(f),
         }
     }
 }

@@ -8,16 +8,16 @@ use super::{Change, Edit, Level, LineRange, Refusal};
 
 /// A file with all its edits made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedEdits {
     /// The file with the edits.
     pub bytes: Vec<u8>,
     /// The effect of each edit, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<EditEffect>,
 }
 
 /// The effect of one edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct EditEffect {
     /// The level at which its source was found.
     pub level: Level,
     /// The lines it replaced, numbered before the edit.
@@ -28,7 +28,7 @@ pub struct Step {
 
 /// The refused edit; none was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedEdit {
     /// Its index among the edits, from 0.
     pub index: usize,
     /// The number of edits.
@@ -40,7 +40,7 @@ pub struct Rejected {
     pub stood_before: bool,
 }
 
-impl fmt::Display for Rejected {
+impl fmt::Display for RejectedEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.of > 1 {
             write!(f, "Edit {} of {}; none was made. ", self.index + 1, self.of)?;
@@ -56,7 +56,7 @@ impl fmt::Display for Rejected {
 }
 
 // The refusal is part of the message, so it is not a `source`.
-impl error::Error for Rejected {}
+impl error::Error for RejectedEdit {}
 
 /// Makes the edits one after another, each in the result of the previous ones. Only [`near_line`](Edit::near_line)
 /// refers to the original file, because that is what the caller has seen.
@@ -75,13 +75,13 @@ impl error::Error for Rejected {}
 /// let rejected = apply(file, &[Edit::new("one", "1"), Edit::new("three", "3")]).unwrap_err();
 /// assert_eq!(rejected.index, 1);
 /// ```
-pub fn apply(file: &[u8], edits: &[Edit<'_>]) -> Result<Applied, Rejected> {
+pub fn apply(file: &[u8], edits: &[Edit<'_>]) -> Result<AppliedEdits, RejectedEdit> {
     let mut bytes = Cow::Borrowed(file);
     let mut steps = Vec::with_capacity(edits.len());
     let mut near: Vec<Option<usize>> = edits.iter().map(|edit| edit.near_line).collect();
     for (index, edit) in edits.iter().enumerate() {
         let here = Edit { near_line: near[index], ..*edit };
-        let change = here.find(&bytes).map_err(|refusal| Rejected {
+        let change = here.find(&bytes).map_err(|refusal| RejectedEdit {
             index,
             of: edits.len(),
             stood_before: index > 0 && edit.find(file).is_ok(),
@@ -92,14 +92,14 @@ pub fn apply(file: &[u8], edits: &[Edit<'_>]) -> Result<Applied, Rejected> {
             let moves = moves(&bytes, &change);
             later.iter_mut().flatten().for_each(|line| *line = moved(*line, &moves));
         }
-        steps.push(Step {
+        steps.push(EditEffect {
             level: change.level(),
             lines: change.lines().to_vec(),
             diff: change.diff(&bytes),
         });
         bytes = Cow::Owned(change.apply(&bytes));
     }
-    Ok(Applied { bytes: bytes.into_owned(), steps })
+    Ok(AppliedEdits { bytes: bytes.into_owned(), steps })
 }
 
 /// For each splice: its lines, and how many line ends it removed and added.

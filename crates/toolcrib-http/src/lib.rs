@@ -14,7 +14,7 @@ pub use crate::auth::right::Right;
 pub use crate::auth::token::{InvalidToken, InvalidTokenHash, Token, TokenHash};
 pub use crate::idempotency::memory::MemoryAnswers;
 pub use crate::idempotency::store::{
-    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse,
 };
 pub use crate::serving::backend::{Backend, Health};
 pub use crate::serving::listen_address::{InvalidListen, Listen};

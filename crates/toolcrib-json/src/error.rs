@@ -33,10 +33,10 @@ impl std::error::Error for ParseError {}
 /// assert_eq!(error.to_string(), "invalid type: boolean `true`, expected u8 at `/1/1`");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadError(Box<Inner>);
+pub struct ReadError(Box<ReadErrorParts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Inner {
+struct ReadErrorParts {
     message: String,
     /// Not known yet while serde makes the error.
     pointer: Option<String>,
@@ -75,24 +75,24 @@ impl std::error::Error for ReadError {}
 impl de::Error for ReadError {
     #[cold]
     fn custom<T: Display>(message: T) -> Self {
-        Self(Box::new(Inner { message: message.to_string(), pointer: None }))
+        Self(Box::new(ReadErrorParts { message: message.to_string(), pointer: None }))
     }
 
     #[cold]
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("invalid type: {}, expected {expected}", InJson(unexpected)))
+        Self::custom(format_args!("invalid type: {}, expected {expected}", JsonType(unexpected)))
     }
 
     #[cold]
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("invalid value: {}, expected {expected}", InJson(unexpected)))
+        Self::custom(format_args!("invalid value: {}, expected {expected}", JsonType(unexpected)))
     }
 }
 
 /// In JSON's words: `null` and not `unit value`.
-struct InJson<'a>(Unexpected<'a>);
+struct JsonType<'a>(Unexpected<'a>);
 
-impl Display for InJson<'_> {
+impl Display for JsonType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Unexpected::Unit => f.write_str("null"),

@@ -14,7 +14,7 @@ use crate::declaration::{Declaration, UpstreamDeclaration};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::{Span, without_bom};
 use crate::document::FILE_MAX_BYTES;
-use crate::lint::{Known, Remark, lint_with};
+use crate::lint::{LintContext, Remark, lint_with};
 use crate::live::{FileVersion, Observation, observe};
 use crate::manifest::{Loaded, load_str};
 
@@ -154,16 +154,16 @@ pub fn lint_paths(
     paths: &[PathBuf],
     remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
 ) -> DirectoryLoad {
-    lint_paths_with(paths, &Known::default(), remarks)
+    lint_paths_with(paths, &LintContext::default(), remarks)
 }
 
 /// Like [`lint_paths`], with knowledge about the config and the machine, as [`lint_with`] has it.
 pub fn lint_paths_with(
     paths: &[PathBuf],
-    known: &Known,
+    context: &LintContext,
     remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
 ) -> DirectoryLoad {
-    load_paths(paths, &|file, text| lint_with(file, text, known, remarks))
+    load_paths(paths, &|file, text| lint_with(file, text, context, remarks))
 }
 
 fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -> DirectoryLoad {
@@ -418,5 +418,5 @@ pub fn counts(name: &OsStr) -> bool {
         return false;
     }
     let extension = Path::new(name).extension();
-    extension.is_some_and(|found| ["yaml", "yml", "toml"].iter().any(|known| found == *known))
+    extension.is_some_and(|found| ["yaml", "yml", "toml"].iter().any(|context| found == *context))
 }

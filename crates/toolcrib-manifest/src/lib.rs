@@ -21,11 +21,11 @@ pub mod template;
 
 pub use crate::config::decode::decode;
 pub use crate::diagnostic::codes::{CODES, Code};
-pub use crate::diagnostic::fix::{Applied, Fix, Fixed, fix_str};
+pub use crate::diagnostic::fix::{AppliedFix, Fix, Fixed, fix_str};
 pub use crate::diagnostic::position::Lines;
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{FILE_MAX_BYTES, Format};
 pub use environment::is_dangerous_env;
-pub use lint::{Known, Place, Remark, lint_str, lint_with};
+pub use lint::{LintContext, RemarkTarget, Remark, lint_str, lint_with};
 pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};
 pub use toolcrib_tool::units;

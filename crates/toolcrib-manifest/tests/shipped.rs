@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use toolcrib_manifest::Known;
+use toolcrib_manifest::LintContext;
 use toolcrib_manifest::declaration::{Declaration, Expectation};
 use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with, load_dirs};
 
@@ -34,7 +34,7 @@ fn the_shipped_tools_load_without_a_single_diagnostic() {
 fn a_check_of_the_shipped_tools_and_of_the_catalogue_says_nothing_at_all() {
     let loaded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
     let dirs: Vec<_> = std::iter::once(loaded.clone()).chain(catalogue(&loaded)).collect();
-    let load = lint_paths_with(&dirs, &Known::default().files(true), &|_| Vec::new());
+    let load = lint_paths_with(&dirs, &LintContext::default().files(true), &|_| Vec::new());
     let said: String = load.files.iter().map(|file| file.render(false)).collect();
     assert_eq!(said, "");
 }

@@ -1,23 +1,24 @@
-//! Running other programs without letting them run you, and opening files without letting paths
-//! lead you.
+//! Runs other programs without letting them take over the caller, and opens files without letting
+//! paths lead astray.
 //!
-//! [`Workspace`] holds a folder open and reads, writes, lists and deletes below it and nowhere
-//! else, whatever path somebody names and whatever others rename meanwhile.
+//! [`Workspace`] holds a folder open. It reads, writes, lists and deletes only below that folder,
+//! whatever path a caller names and whatever other processes rename at the same time.
 //!
-//! This is the only crate of toolcrib that starts processes, and the only one that may hold
-//! `unsafe` code (one file of it: `process/sys.rs`).
+//! This is the only crate of toolcrib that starts processes, and the only one that may contain
+//! `unsafe` code (in one file, `process/sys.rs`).
 //!
-//! [`run`] starts a [`Command`] with hygiene and comes back when nothing of it is left:
+//! [`run`] starts a [`Command`] in a clean environment and returns when none of its processes is
+//! left:
 //!
-//! - **Start.** `posix_spawn`, never `fork`: a large parent costs nothing. A session of its own,
-//!   default signal dispositions, an empty signal mask, no inherited descriptors, an empty
-//!   environment but for an allow list ([`Command`] lists it), a scratch `HOME` and `TMPDIR` that
-//!   nobody else can read and that is gone after the call.
-//! - **Run.** Standard input is fed while both outputs are drained to their end, whatever the
-//!   program does with them; only a head and a tail of each are kept ([`Capture`]).
+//! - **Start.** `posix_spawn`, never `fork`, so a large parent costs nothing. The program gets its
+//!   own session, default signal dispositions, an empty signal mask, no inherited descriptors, an
+//!   environment of listed variables only (see [`Command`]), and a scratch directory for `HOME` and
+//!   `TMPDIR` that nobody else can read and that is removed after the call.
+//! - **Run.** Standard input is written while both outputs are read to their end. Only the head and
+//!   the tail of each output are kept ([`Capture`]).
 //! - **End.** When the program has exited, was stopped, or its future was dropped, its process
-//!   group is killed, and what left the group is looked for ([`KillReport`]) before the process id
-//!   is given back to the system.
+//!   group is killed, and processes that left the group are searched for ([`KillReport`]) before
+//!   the process id is released.
 //!
 //! ```
 //! use toolcrib_sandbox::{Command, Status, run};
@@ -32,72 +33,68 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`keep`] starts a program with the same hygiene and leaves it running, to be talked to over its
-//! pipes: a worker, a server on standard input and output.
+//! [`spawn`] starts a program in the same way and leaves it running, so that the caller can talk to
+//! it over its pipes, for example a worker or an MCP server.
 //!
 //! # Confinement
 //!
-//! A command may be [confined](Command::confine) to a [`Profile`]; [`jail`] tells how that is done,
-//! and [`Finished::enforced`] what came of it. The tree of a confined program is held by the best
-//! [rung](KillRung) there is, and nothing of it survives its call or this process.
+//! A command may be [confined](Command::confine) to a [`Profile`]; [`jail`] describes how, and
+//! [`Finished::enforced`] reports what was enforced. The tree of a confined program is held
+//! together by the best available [rung](KillRung), and none of its processes outlives the call or
+//! this process.
 //!
 //! # What can escape
 //!
-//! Of a [trusted](Profile::Trusted) program, whose rung is the process group and a sweep of `/proc`
-//! for descendants that left it, recognised by a random cookie in their environment, by their
-//! session and by descent. The sweep runs when it can matter: the call was stopped or dropped, a
-//! process kept the pipes open after the program's exit, or one stayed behind in the group.
+//! This concerns only [trusted](Profile::Trusted) programs, whose rung is the process group and a
+//! sweep of `/proc` for descendants that left it. The sweep recognizes them by a random cookie in
+//! their environment, by their session and by descent. It runs when it can matter: the call was
+//! stopped or dropped, a process kept the pipes open after the program's exit, or one stayed behind
+//! in the group.
 //!
-//! Two kinds of process escape it. One that has left the session *and* lost its parent before the
-//! call was stopped *and* whose environment cannot be read or no longer holds the cookie (cleared,
-//! or owned by another user, as after `sudo`) is never recognised; when the future is dropped
-//! instead of stopped, descent is not looked at before the SIGTERM. And a daemon that left the
-//! session and closed the pipes is not looked for at all if the program then exits by itself.
+//! Two kinds of processes escape it. First, a process that left the session *and* lost its parent
+//! before the call was stopped *and* whose environment cannot be read or no longer holds the cookie
+//! (cleared, or owned by another user, as after `sudo`) is never recognized; if the future is
+//! dropped instead of stopped, descent is not checked before the SIGTERM. Second, a daemon that
+//! left the session and closed the pipes is not searched for if the program then exits by itself.
 //!
 //! # What confined programs have to do without
 //!
-//! Where the server is not root, a PID namespace needs a user namespace, in which files of other
-//! users seem to belong to nobody: `ssh` refuses settings of root's then, and wants
-//! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not. Process numbers
-//! inside of a PID namespace are its own, while `/proc` shows those of the machine.
+//! If the server is not root, a PID namespace requires a user namespace, in which files of other
+//! users seem to belong to nobody. `ssh` therefore refuses root's settings and needs
+//! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not work. Process
+//! numbers inside a PID namespace differ from those in `/proc`, which shows the machine's.
 //!
-//! Under `workspace` and `workspace+net` each folder that a program may write is a mount of its own,
-//! and everything else is read-only, with its modes and times. So is each folder that leads to a
-//! place that is [withheld](Confinement::hide). Such a folder cannot be renamed or removed, and files
-//! are moved from one to another by copying, as `mv` does by itself. Where no mount namespace can be
-//! made, modes and times of other files of the server's user are within reach.
+//! Under `workspace` and `workspace+net`, each folder that a program may write is a separate mount, and everything else
+//! is read-only, including modes and times. Each folder that leads to a [withheld](Confinement::hide) place is a
+//! separate mount too. Such a folder cannot be renamed or removed, and moving a file from one to another copies it, as
+//! `mv` does by itself. If no mount namespace can be created, the program can change modes and times of other files of
+//! the server's user.
 //!
-//! Everything that it may not write is mounted read-only for a program under `workspace` or
-//! `workspace+net`, where a mount namespace can be made, so it cannot change modes, owners or times
-//! there. What it may write is a mount of its own: a file is moved from the scratch directory into the
-//! workspace by copying.
 //!
-//! Confined programs make no set-user-ID or set-group-ID files, have no Unix sockets but pairs of
-//! streams, and cannot watch files: inotify fails as on a kernel without it, and programs that
-//! watch files look at them again and again instead. `openat2`, `clone3` and `io_uring` are not
-//! available.
+//! Confined programs cannot create set-user-ID or set-group-ID files, have no Unix sockets except
+//! pairs of stream sockets, and cannot watch files: inotify fails as on a kernel without it, and
+//! programs fall back to polling. `openat2`, `clone3` and `io_uring` are not available.
 //!
 //! # What a machine may lack
 //!
-//! A profile that the kernel cannot enforce is [required](Require::Required) unless somebody says
-//! otherwise: the program is not started. [`jail::probe`] says what a machine lacks.
+//! By default a profile is [required](Require::Required): if the kernel cannot enforce it, the
+//! program is not started. [`jail::probe`] reports what a machine lacks.
 //!
-//! Some of what confined programs are held by depends on namespaces, which a container may refuse.
-//! Without them the profiles are enforced all the same, but for this: modes, owners and times of the
-//! server's own files outside the workspace can be changed by programs under `workspace` and
-//! `workspace+net`; System V objects are shared with the server's user, and stay; and root is held to
-//! no number of processes and threads. A profile also does not keep a program from asking whether a file exists, how
+//! Some restrictions depend on namespaces, which a container may refuse. Without namespaces the profiles are still
+//! enforced, with these exceptions: programs under `workspace` and `workspace+net` can change modes, owners and times
+//! of the server's own files outside the workspace; System V objects are shared with the server's user and remain; and
+//! root has no limit of processes and threads. No profile prevents a program from asking whether a file exists, how
 //! large it is and when it was changed (`stat`).
 //!
 //! # Platforms
 //!
 //! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer. On other Unix systems [`Workspace`] keeps its
-//! promises, a path being walked a component at a time, and no program is started
-//! ([`SpawnError::Unsupported`]): what would hold it is not there.
+//! promises, because paths are walked one component at a time, but programs are not started
+//! ([`SpawnError::Unsupported`]), because these systems cannot contain them.
 
 #![cfg_attr(
     not(all(target_os = "linux", target_env = "gnu")),
-    allow(dead_code, reason = "what describes programs has nobody who starts them")
+    allow(dead_code, reason = "the descriptions of programs are not used where none is started")
 )]
 
 #[cfg(not(unix))]
@@ -108,11 +105,13 @@ mod control_plane;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub mod jail;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[path = "jail/unsupported.rs"]
 pub mod jail;
 mod own_process;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod process;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[path = "process/unsupported.rs"]
 mod process;
 mod program;
 mod served_file;
@@ -122,7 +121,8 @@ mod workspace;
 /// ([`SpawnError::Unsupported`]).
 pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gnu"));
 
-/// Why a tool that starts a program cannot be called where [none is](STARTS_PROGRAMS), as a clause.
+/// Why a tool that starts a program cannot be called on a system [without
+/// programs](STARTS_PROGRAMS), as a clause.
 pub const NO_PROGRAMS: &str = "needs Linux with glibc: elsewhere no program is started";
 
 pub use crate::confinement::defaults::ConfinementDefaults;
@@ -133,14 +133,14 @@ pub use crate::served_file::ServedFile;
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use control_plane::{ControlPlane, Places};
 pub use process::{
-    Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run, run_blocking,
+    Child, ChildStdin, ChildStdout, ChildProcess, SealedFile, finish_kills, spawn, run, run_blocking,
     sweep_scratch,
 };
 pub use program::{
-    Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,
+    Capture, Captured, Command, ChildExit, Finished, KillReport, KillRung, Outline, OutputFilter,
     OutputFilters, OutputKind, OutputTap, SpawnError, Status, find_program,
 };
 pub use workspace::{
-    Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,
-    Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written, sensitive_places,
+    Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, RemoveReport, WalkControl,
+    Visit, WalkReport, Workspace, WorkspaceBuilder, WorkspaceError, WriteReport, sensitive_places,
 };

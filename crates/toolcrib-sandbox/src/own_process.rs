@@ -1,7 +1,8 @@
 //! Protecting this process from others of the same user.
 //!
-//! Programs that tools run usually have the server's user, and a user may look into all of its
-//! processes. Confined programs cannot; this is for the others, and for whatever else runs there.
+//! Programs that tools run usually have the server's user, and a user may inspect all of its
+//! processes. Confined programs cannot do that; this protects the server from the others, and from
+//! any other program of its user.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,27 +10,29 @@ use std::io;
 
 use system::{close, forget};
 
-/// Closes this process to others of its user: its memory, environment and descriptors cannot be
-/// looked at (`/proc/PID/mem`, `environ`, `fd`), no debugger attaches to it, and no core file is
-/// written of it. Root still may. What is started from here is not closed by that.
+/// Closes this process to others of its user: nobody can read its memory, environment and
+/// descriptors (`/proc/PID/mem`, `environ`, `fd`) or attach a debugger, and no core file is
+/// written. Root still can. Programs that this process starts are not affected.
 ///
-/// For servers that hold secrets, at their start.
+/// Servers that hold secrets call this at their start.
 ///
 /// # Errors
 ///
-/// None that is known on Linux; [`io::ErrorKind::Unsupported`] where only the system decides that.
+/// No error is known on Linux; [`io::ErrorKind::Unsupported`] on systems that decide this
+/// themselves.
 pub fn close_to_others() -> io::Result<()> {
     close()
 }
 
-/// Takes variables out of the environment of this process, and gives what they held. They are
+/// Removes variables from the environment of this process and returns their values. They are
 /// removed permanently, including from the kernel's view of it (`/proc/PID/environ`). Names that
 /// are not set are left out.
 ///
 /// # Errors
 ///
-/// This process has more than one thread, which could be reading its environment: call it first in
-/// `main`. Or the system does not say how many it has. Nothing has changed then.
+/// Fails if this process has more than one thread, because another thread could be reading the
+/// environment (call it first in `main`), or if the system does not report the number of threads.
+/// Nothing has changed then.
 pub fn take_variables<N: Into<OsString>>(
     names: impl IntoIterator<Item = N>,
 ) -> io::Result<BTreeMap<OsString, OsString>> {

@@ -1,4 +1,5 @@
-//! Files that the server itself opens for clients. There is no jail, so access is checked here.
+//! Files that the server itself opens for clients. They are outside of any jail, so access is
+//! checked here.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,8 +13,8 @@ use crate::workspace::is_below;
 
 /// A file that the server reads for its clients, such as the content of a resource.
 ///
-/// The file is opened only to be looked at first: it has to be a regular file, and what counts is where
-/// the open descriptor is, after all links have been followed.
+/// At first the file is opened only for examination: it must be a regular file, and the rules apply to the path of the
+/// open descriptor, after all links have been followed.
 ///
 /// ```
 /// use toolcrib_sandbox::{ControlPlane, Places, ServedFile};
@@ -38,32 +39,32 @@ pub struct ServedFile {
 }
 
 impl ServedFile {
-    /// A file that may be anywhere. Relative paths are relative to the current directory.
+    /// Creates a file that may be anywhere. Relative paths are relative to the current directory.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { path, plane: ControlPlane::new(), within: None, except: Vec::new() }
     }
 
-    /// Never reads what is hidden in this control plane, as it is at each read.
+    /// Refuses to read places that this control plane hides at the time of the read.
     #[must_use]
     pub fn control_plane(self, plane: &ControlPlane) -> Self {
         Self { plane: plane.clone(), ..self }
     }
 
-    /// Reads the file only while it is in one of `folders` and in none of the places `except`. All are
-    /// paths without links.
+    /// Allows reading only while the file is in one of `folders` and in none of the places `except`. All are paths
+    /// without links.
     #[must_use]
     pub fn within(self, folders: Vec<PathBuf>, except: Vec<PathBuf>) -> Self {
         Self { within: Some(folders), except, ..self }
     }
 
-    /// Where it is, as it was given.
+    /// Its path, as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its content. Fails if there are more than `max` bytes, or if the file is one that must not be
-    /// read.
+    /// Its content. Fails if there are more than `max` bytes, or if the rules forbid reading the
+    /// file.
     pub fn read(&self, max: u64) -> io::Result<Vec<u8>> {
         let file = self.open()?;
         let mut bytes = Vec::new();
@@ -124,13 +125,13 @@ fn is_of_a_process(place: &Path) -> bool {
             .is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }
 
-/// Opens a file without touching what is behind it: opening some devices has effects.
+/// Opens a file without opening its content: opening some devices has effects.
 #[cfg(target_os = "linux")]
 fn hold(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Where the file is, without links.
+/// The path of the open file, without links.
 #[cfg(target_os = "linux")]
 fn place_of(held: &OwnedFd, _: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsFd as _;
@@ -138,7 +139,7 @@ fn place_of(held: &OwnedFd, _: &Path) -> io::Result<PathBuf> {
     Ok(crate::workspace::path_of(held.as_fd())?)
 }
 
-/// The same file, whatever is at its path by now.
+/// Reopens the same file, even if its path names another one by now.
 #[cfg(target_os = "linux")]
 fn reopen(held: &OwnedFd) -> io::Result<File> {
     use std::os::fd::AsRawFd as _;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_sandbox::jail::{has_helper, open_helper, set_helper};
 use toolcrib_sandbox::{
-    Command, Confinement, Profile, SpawnError, Status, keep, run, run_blocking,
+    Command, Confinement, Profile, SpawnError, Status, spawn, run, run_blocking,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ fn a_start_that_does_not_come_about_is_given_up_and_holds_up_nobody() {
         let mut turns = 0;
         let command = echo();
         let mut starts =
-            std::pin::pin!(async { tokio::join!(run(echo(), pending()), keep(&command)) });
+            std::pin::pin!(async { tokio::join!(run(echo(), pending()), spawn(&command)) });
         let (ran, kept) = loop {
             tokio::select! {
                 biased;

@@ -24,7 +24,7 @@ pub use crate::tables::spills::Spills;
 pub use crate::tables::suspensions::Suspensions;
 #[cfg(feature = "mcp")]
 pub use crate::tables::tasks::Tasks;
-pub use crate::tables::trust::{TrustTable, Trusted};
+pub use crate::tables::trust::{TrustTable, TrustedDeclaration};
 pub use database::Database;
 pub use error::DatabaseError;
 pub use folder::StateFolder;

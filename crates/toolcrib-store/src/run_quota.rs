@@ -1,14 +1,14 @@
 //! Quotas for runs: which runs count against their identity's share, and when they stop counting.
 
 use rusqlite::Row;
-use toolcrib_core::bounds::{Full, Whose};
+use toolcrib_core::bounds::{Full, BoundScope};
 use toolcrib_core::run::RunLimits;
 use toolcrib_core::suspension::{Outcome, StoreError};
 
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 
 /// What errors about a full store call the things counted here.
 const WHAT: &str = "runs";
@@ -60,7 +60,7 @@ impl RunEffect {
 }
 
 /// Counts runs that have their answers but that nobody has read since, of one owner or of all.
-fn unread(tx: &Tx<'_>, owner: Option<Owner>, now: i64) -> Result<usize, DatabaseError> {
+fn unread(tx: &Tx<'_>, owner: Option<OwnerDigest>, now: i64) -> Result<usize, DatabaseError> {
     let row = |row: &Row<'_>| row.get::<_, usize>(0);
     let found = match owner {
         Some(owner) => {
@@ -79,7 +79,7 @@ fn unread(tx: &Tx<'_>, owner: Option<Owner>, now: i64) -> Result<usize, Database
 /// another's. Runs that a living server has claimed stay.
 fn remove_oldest(
     tx: &Tx<'_>,
-    owner: Option<Owner>,
+    owner: Option<OwnerDigest>,
     is_unread: bool,
     now: i64,
 ) -> Result<bool, DatabaseError> {
@@ -89,7 +89,7 @@ fn remove_oldest(
                          AND claimed_by NOT IN (SELECT epoch FROM servers))
                    ORDER BY entries DESC, owner LIMIT 1";
     let owner = match owner {
-        None => tx.one(largest, (is_unread, now), |row| row.get::<_, Owner>(0))?,
+        None => tx.one(largest, (is_unread, now), |row| row.get::<_, OwnerDigest>(0))?,
         owner => owner,
     };
     let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
@@ -106,11 +106,11 @@ fn remove_oldest(
 /// the same size limits them.
 pub(crate) fn make_room(
     tx: &Tx<'_>,
-    owner: Owner,
+    owner: OwnerDigest,
     now: i64,
     limits: &RunLimits,
 ) -> Result<(), StoreError> {
-    let of = |full: &Full| (full.whose == Whose::Identity).then_some(owner);
+    let of = |full: &Full| (full.scope == BoundScope::Identity).then_some(owner);
     loop {
         let (own, all) = (tx.usage("runs", Some(owner))?, tx.usage("runs", None)?);
         let own_unread = unread(tx, Some(owner), now)?;

@@ -130,13 +130,13 @@ pub fn product(sizes: &[usize], possible: impl Fn(&[usize]) -> bool) -> Vec<Vec<
 }
 
 /// Two dimensions whose values are covered together.
-pub type Couple = (usize, usize);
+pub type DimensionPair = (usize, usize);
 
 /// A value of one dimension and a value of another.
-pub type Pair = ((usize, usize), (usize, usize));
+pub type ValuePair = ((usize, usize), (usize, usize));
 
 /// The pairs in a row.
-pub fn pairs_of(row: &[usize]) -> impl Iterator<Item = Pair> + '_ {
+pub fn pairs_of(row: &[usize]) -> impl Iterator<Item = ValuePair> + '_ {
     every_two(row.len()).into_iter().map(|(one, other)| ((one, row[one]), (other, row[other])))
 }
 
@@ -183,10 +183,10 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
     }
 
     /// At least `each` rows for every possible pair of values, if there are so many, and those pairs.
-    pub fn candidates(&mut self, each: usize) -> (Vec<Vec<usize>>, Vec<Pair>) {
+    pub fn candidates(&mut self, each: usize) -> (Vec<Vec<usize>>, Vec<ValuePair>) {
         let (mut rows, mut pairs) = (Vec::new(), Vec::new());
         // A row found for one pair contains many others.
-        let mut had: HashMap<Pair, usize> = HashMap::new();
+        let mut had: HashMap<ValuePair, usize> = HashMap::new();
         for (one, other) in every_two(self.sizes.len()) {
             for values in product(&[self.sizes[one], self.sizes[other]], |_| true) {
                 let pair = ((one, values[0]), (other, values[1]));
@@ -264,7 +264,7 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
 ///
 /// Rows are chosen by the number of new pairs they add. That number only decreases, so a row waits in the bucket of its
 /// last count, and the buckets are emptied from the highest.
-pub fn covering(all: &[Vec<usize>], couples: &[Couple]) -> Vec<usize> {
+pub fn covering(all: &[Vec<usize>], couples: &[DimensionPair]) -> Vec<usize> {
     let mut numbers: HashMap<(usize, usize, usize), usize> = HashMap::new();
     let pairs: Vec<Vec<usize>> = all
         .iter()
@@ -302,7 +302,7 @@ pub fn covering(all: &[Vec<usize>], couples: &[Couple]) -> Vec<usize> {
 }
 
 /// All couples of this many dimensions.
-pub fn every_two(dimensions: usize) -> Vec<Couple> {
+pub fn every_two(dimensions: usize) -> Vec<DimensionPair> {
     (0..dimensions).flat_map(|one| (one + 1..dimensions).map(move |other| (one, other))).collect()
 }
 

@@ -174,14 +174,14 @@ pub fn entry(number: usize, schemas: Schemas) -> ToolEntry {
 
 /// The same with a body that reads its arguments in place.
 pub fn entry_in_place(number: usize, schemas: Schemas) -> ToolEntry {
-    entry_of(number, schemas, Arc::new(InPlace))
+    entry_of(number, schemas, Arc::new(BorrowedSearchTool))
 }
 
 /// The equivalent of a `#[tool]` function with borrowed arguments.
 #[derive(Debug)]
-struct InPlace;
+struct BorrowedSearchTool;
 
-impl Tool for InPlace {
+impl Tool for BorrowedSearchTool {
     fn call<'a>(
         &'a self,
         arguments: Arguments,

@@ -8,7 +8,7 @@ use toolcrib_tool::{
     ErrorKind, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for, visible,
 };
 
-use crate::process::{Stop, ending, exit_code, with_facts};
+use crate::process::{StopReason, ending, exit_code, with_facts};
 
 /// How many bytes at each end of a stream are in the data, which has a size limit that text does not have. Both ends
 /// fit even if every byte is escaped.
@@ -42,7 +42,7 @@ impl IntoOutcome for RunOutput {
 }
 
 /// The guard's verdict, and the standard error after it.
-enum Verdict {
+enum GuardVerdict {
     /// It ran.
     Checked(Captured),
     /// It breaks rules of its level, and did not run.
@@ -54,57 +54,57 @@ enum Verdict {
 }
 
 /// Reads the verdict from the first line of standard error, which the code cannot write.
-fn verdict(stderr: &Captured) -> Verdict {
+fn verdict(stderr: &Captured) -> GuardVerdict {
     let end = stderr.head.iter().position(|byte| *byte == b'\n');
     let (word, rest) = match end {
         Some(end) => (&stderr.head[..end], &stderr.head[end + 1..]),
-        None => return Verdict::None,
+        None => return GuardVerdict::None,
     };
     let total = stderr.total - word.len() as u64 - 1;
     let rest = Captured { head: rest.to_vec(), tail: stderr.tail.clone(), total };
     match word {
-        b"checked" => Verdict::Checked(rest),
-        b"refused" => Verdict::Refused(shown(&rest)),
-        b"syntax" => Verdict::Syntax(shown(&rest)),
-        _ => Verdict::None,
+        b"checked" => GuardVerdict::Checked(rest),
+        b"refused" => GuardVerdict::Refused(shown(&rest)),
+        b"syntax" => GuardVerdict::Syntax(shown(&rest)),
+        _ => GuardVerdict::None,
     }
 }
 
 /// Turns the end of the process into the call's outcome.
-pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<RunOutput, ToolError> {
+pub(super) fn outcome(finished: &Finished, stop: Option<StopReason>) -> Result<RunOutput, ToolError> {
     let stderr = match verdict(&finished.stderr) {
-        Verdict::Checked(stderr) => stderr,
-        Verdict::Refused(reasons) => {
+        GuardVerdict::Checked(stderr) => stderr,
+        GuardVerdict::Refused(reasons) => {
             let why = format!("the code was not run:\n{}", reasons.trim_end());
             return Err(ToolError::denied(why).with_hint("Write it without these."));
         }
-        Verdict::Syntax(error) => {
+        GuardVerdict::Syntax(error) => {
             let why = format!("the code was not run, it is not Python:\n{}", error.trim_end());
             return Err(ToolError::execution(why).with_hint("Mend it and send all of it again."));
         }
         // A limit ended the guard while it parsed: a parser bomb.
-        Verdict::None if stop.is_none() && finished.status.signal().is_some() => {
+        GuardVerdict::None if stop.is_none() && finished.status.signal().is_some() => {
             let end = ending(finished.status);
             return Err(ToolError::execution(format!("the code cannot be read: {end}"))
                 .with_hint("Write it shorter and less nested."));
         }
-        Verdict::None if stop.is_none() => {
+        GuardVerdict::None if stop.is_none() => {
             let said = shown(&finished.stderr);
             let end = ending(finished.status);
             return Err(ToolError::unavailable(format!("Python did not start: {end}\n{said}")));
         }
-        Verdict::None => finished.stderr.clone(),
+        GuardVerdict::None => finished.stderr.clone(),
     };
     let output = output(finished, &stderr);
     let seconds = finished.duration.as_secs_f64();
     match stop {
-        Some(Stop::TimeUp) => {
+        Some(StopReason::TimeUp) => {
             let why = format!("the code ran for {seconds:.1} s, its time limit, and was ended");
             Err(ToolError::new(ErrorKind::Timeout, why)
                 .with_hint("Do less at a time, or find a faster way.")
                 .with_partial(output))
         }
-        Some(Stop::Cancelled) => {
+        Some(StopReason::Cancelled) => {
             let why = format!("the code was ended with the call after {seconds:.1} s");
             Err(ToolError::new(ErrorKind::Cancelled, why).with_partial(output))
         }
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn only_the_first_line_is_the_verdict() {
-        let Verdict::Checked(rest) = verdict(&captured("checked\nrefused\nx")) else {
+        let GuardVerdict::Checked(rest) = verdict(&captured("checked\nrefused\nx")) else {
             panic!("it was checked")
         };
         assert_eq!((rest.text().as_str(), rest.total), ("refused\nx", 9));
-        assert!(matches!(verdict(&captured("refused\nline 1: no\n")), Verdict::Refused(_)));
+        assert!(matches!(verdict(&captured("refused\nline 1: no\n")), GuardVerdict::Refused(_)));
         for none in ["", "checked", "Traceback\nchecked\n"] {
-            assert!(matches!(verdict(&captured(none)), Verdict::None), "{none}");
+            assert!(matches!(verdict(&captured(none)), GuardVerdict::None), "{none}");
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) const STACK_BYTES: usize = 64 << 20;
 
 /// Why work was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// Its time ran out.
     Time,
     /// The caller cancelled it.
@@ -33,11 +33,11 @@ impl StopCheck {
     }
 
     /// Why to stop now, or `None`.
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(super) fn stop(&self) -> Option<StopReason> {
         if self.cx.is_cancelled() {
-            return Some(Stop::Cancelled);
+            return Some(StopReason::Cancelled);
         }
-        (Instant::now() >= self.deadline).then_some(Stop::Time)
+        (Instant::now() >= self.deadline).then_some(StopReason::Time)
     }
 
     /// Like [`stop`](Self::stop), as an error for the caller.
@@ -46,7 +46,7 @@ impl StopCheck {
     }
 }
 
-impl Stop {
+impl StopReason {
     /// The error for a stopped call.
     pub(super) fn into_error(self) -> ToolError {
         match self {

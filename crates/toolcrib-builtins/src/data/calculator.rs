@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for};
 
-use super::bounded::{STACK_BYTES, Stop, StopCheck};
+use super::bounded::{STACK_BYTES, StopReason, StopCheck};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 1_000;
@@ -38,14 +38,14 @@ struct CalculatorArgs {
 
 /// The result of an expression.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-struct Answer {
+struct Calculation {
     /// The value with its unit, as text, because it may have more digits than a number can hold.
     result: String,
     /// Whether the value was rounded.
     approximate: bool,
 }
 
-impl IntoOutcome for Answer {
+impl IntoOutcome for Calculation {
     fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
         let prefix = if self.approximate { "approx. " } else { "" };
         let text = format!("{prefix}{}", self.result);
@@ -75,7 +75,7 @@ impl IntoOutcome for Answer {
         r#"{"expression": "5 km to miles"}"#
     )
 )]
-fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Answer, ToolError> {
+fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Calculation, ToolError> {
     let expression = args.expression.trim();
     check(expression)?;
     let watch = StopCheck::new(cx, TIME_LIMIT);
@@ -138,7 +138,7 @@ impl Interrupt for Interrupted<'_> {
     }
 }
 
-fn answer(expression: &str, result: &str) -> Result<Answer, ToolError> {
+fn answer(expression: &str, result: &str) -> Result<Calculation, ToolError> {
     if result.is_empty() {
         return Err(malformed("the expression has no value"));
     }
@@ -157,7 +157,7 @@ fn answer(expression: &str, result: &str) -> Result<Answer, ToolError> {
         .with_hint(format!("Ask for {APPROXIMATE_DIGITS} digits or fewer.")));
     }
     let result = result.strip_prefix("approx. ").unwrap_or(result).to_owned();
-    Ok(Answer { result, approximate })
+    Ok(Calculation { result, approximate })
 }
 
 /// The number of digits that `to N dp` or `to N sf` asks for.
@@ -257,10 +257,10 @@ fn malformed(message: impl Into<String>) -> ToolError {
 }
 
 /// Classifies the engine's messages: the value cannot be computed, or the expression is invalid.
-fn failure(message: &str, stopped: Option<Stop>) -> ToolError {
+fn failure(message: &str, stopped: Option<StopReason>) -> ToolError {
     if message == "interrupted" {
         return match stopped {
-            Some(Stop::Cancelled) => Stop::Cancelled.into_error(),
+            Some(StopReason::Cancelled) => StopReason::Cancelled.into_error(),
             _ => ToolError::execution("the numbers of this calculation grow too large")
                 .with_hint("Use smaller exponents and factorials, or estimate with logarithms."),
         };
@@ -280,9 +280,9 @@ mod tests {
 
     use super::*;
 
-    struct Until(Instant);
+    struct StopAt(Instant);
 
-    impl Interrupt for Until {
+    impl Interrupt for StopAt {
         fn should_interrupt(&self) -> bool {
             Instant::now() > self.0
         }
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn no_expression_exceeds_its_estimated_stack_or_time() {
         for expression in hostile() {
-            let until = Until(Instant::now() + TIME_LIMIT);
+            let until = StopAt(Instant::now() + TIME_LIMIT);
             let (shown, stack) = (expression.clone(), stack_needed(&expression));
             let started = Instant::now();
             let thread = std::thread::Builder::new().stack_size(stack);
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn nested_groups_give_the_same_result_as_the_whole_expression() {
-        let never = Until(Instant::now() + Duration::from_secs(60));
+        let never = StopAt(Instant::now() + Duration::from_secs(60));
         for (expression, result) in [
             ("((1+2)*(3+4))^2", "441"),
             ("sqrt((3^2)+(4^2))", "5"),

@@ -7,7 +7,7 @@ use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 
 use super::json_outline::{Members, duplicate_keys, members};
-use super::json_text::{JsonText, MAX_BYTES, Problem};
+use super::json_text::{JsonText, MAX_BYTES, JsonError};
 
 /// The longest formatted text, in bytes.
 const MAX_PRETTY_BYTES: usize = 16 << 20;
@@ -189,8 +189,8 @@ fn valid(text: JsonText<'_>) -> ToolOutput {
     ToolOutput::from(said).with_data(data)
 }
 
-fn invalid(problem: &Problem) -> ToolOutput {
-    let Problem { line, column, reason } = problem;
+fn invalid(problem: &JsonError) -> ToolOutput {
+    let JsonError { line, column, reason } = problem;
     ToolOutput::from(format!("not JSON: {reason} at line {line}, column {column}"))
         .with_data(json!({"valid": false, "line": line, "column": column, "reason": reason}))
 }

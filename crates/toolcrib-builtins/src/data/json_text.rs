@@ -12,7 +12,7 @@ pub(super) const MAX_DEPTH: u16 = 120;
 
 /// Why a text is not JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct JsonError {
     /// From 1.
     pub(super) line: usize,
     /// In bytes, from 1.
@@ -21,7 +21,7 @@ pub(super) struct Problem {
     pub(super) reason: String,
 }
 
-impl Problem {
+impl JsonError {
     fn at(text: &str, offset: usize, reason: String) -> Self {
         let before = &text[..offset];
         let line = before.matches('\n').count() + 1;
@@ -59,14 +59,14 @@ pub(super) enum Token<'a> {
 
 impl<'a> JsonText<'a> {
     /// Checks a text.
-    pub(super) fn check(text: &'a str) -> Result<Self, Problem> {
+    pub(super) fn check(text: &'a str) -> Result<Self, JsonError> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let syntax =
             <IgnoredAny as serde::Deserialize>::deserialize(&mut reader).and_then(|_| reader.end());
         if let Err(error) = syntax {
             // Parsing a value gives a better message than skipping it.
             let error = serde_json::from_str::<serde_json::Value>(text).err().unwrap_or(error);
-            return Err(Problem {
+            return Err(JsonError {
                 line: error.line(),
                 column: error.column(),
                 reason: reason(&error),
@@ -95,7 +95,7 @@ impl<'a> JsonText<'a> {
                 _ => None,
             };
             if let Some((length, reason)) = problem {
-                return Err(Problem::at(text, text.len() - tokens.rest.len() - length, reason));
+                return Err(JsonError::at(text, text.len() - tokens.rest.len() - length, reason));
             }
         }
         Ok(checked)

@@ -12,14 +12,14 @@ const NAME: &str = ".gitignore";
 
 /// The rules that apply at the current position of a walk, outermost first.
 #[derive(Debug, Default)]
-pub(super) struct Ignored {
+pub(super) struct IgnoreRules {
     /// The rules of the folders above the walk, with the start of their paths.
     above: Vec<(PathBuf, Gitignore)>,
     /// The rules of the folders inside the walk, with their depth and path.
     within: Vec<(usize, PathBuf, Gitignore)>,
 }
 
-impl Ignored {
+impl IgnoreRules {
     /// The rules of a folder and of all folders above it, up to the project's. `path` is relative to the project and
     /// has no links that matter: rules above a link do not apply below it.
     pub(super) fn above(workspace: &Workspace, path: &str) -> Self {

@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolcrib_sandbox::{Kind, Step};
+use toolcrib_sandbox::{Kind, WalkControl};
 use toolcrib_tool::{ToolError, ToolOutput};
 
 use super::call::FileCall;
@@ -66,9 +66,9 @@ fn list(args: &ListArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let walked = call.workspace.walk(folder, MAX_SEEN, &mut |visit| {
         if call.cx.is_cancelled() {
             stopped = true;
-            return Step::Stop;
+            return WalkControl::StopReason;
         }
-        let enter = if deeper { Step::Enter } else { Step::Pass };
+        let enter = if deeper { WalkControl::Enter } else { WalkControl::Pass };
         if !matcher.is_match(visit.path()) {
             return enter;
         }

@@ -1,7 +1,7 @@
 //! Reads, writes, edits and finds files of a project. Every path goes through a
 //! [`Workspace`](toolcrib_sandbox::Workspace), so nothing outside is ever touched.
 
-mod allowance;
+mod read_budget;
 mod call;
 mod delete;
 mod edit;

@@ -96,7 +96,7 @@ fn read(args: &ReadArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
 }
 
 /// The part that was read, and the hint.
-struct Part {
+struct ReadPart {
     text: String,
     hint: Option<String>,
     data: Value,
@@ -108,7 +108,7 @@ fn bytes(
     mut file: OpenFile,
     encoding: Encoding,
     room: usize,
-) -> Result<Part, ToolError> {
+) -> Result<ReadPart, ToolError> {
     let size = file.size();
     let mut offset = args.offset.unwrap_or(0);
     if offset > size {
@@ -163,7 +163,7 @@ fn bytes(
     if offset == 0 && !more && encoding.has_plain_lines() {
         data["lines"] = text.lines().count().into();
     }
-    Ok(Part { text, hint, data })
+    Ok(ReadPart { text, hint, data })
 }
 
 fn by_lines(
@@ -173,7 +173,7 @@ fn by_lines(
     encoding: Encoding,
     room: usize,
     call: &FileCall<'_>,
-) -> Result<Part, ToolError> {
+) -> Result<ReadPart, ToolError> {
     let first = args.start_line.unwrap_or(1);
     let last = args.end_line.unwrap_or(u64::MAX);
     if last < first {
@@ -219,7 +219,7 @@ fn by_lines(
     if let Some(total) = found.total {
         data["lines"] = total.into();
     }
-    Ok(Part { text, hint: Some(hint), data })
+    Ok(ReadPart { text, hint: Some(hint), data })
 }
 
 /// Picks lines of a text that is in memory.

@@ -7,12 +7,12 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolcrib_sandbox::{Kind, OpenFile, Step, Walked, WorkspaceError};
+use toolcrib_sandbox::{Kind, OpenFile, WalkControl, WalkReport, WorkspaceError};
 use toolcrib_tool::{ToolError, ToolOutput};
 
-use super::allowance::Allowance;
+use super::read_budget::ReadBudget;
 use super::call::FileCall;
-use super::ignored::Ignored;
+use super::ignored::IgnoreRules;
 use super::list::matcher;
 use super::matches::{FileMatches, Pattern};
 use super::refusal::refusal;
@@ -93,19 +93,19 @@ fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolErro
             .heap_limit(Some(MAX_LINE))
             .build(),
         limit: args.limit.unwrap_or(100),
-        allowance: Allowance::new(MAX_READ),
+        read_budget: ReadBudget::new(MAX_READ),
         found: SearchTotals::default(),
     };
     let entry = call.workspace.look(folder).map_err(|error| refusal(folder, error))?;
     if entry.is_some_and(|entry| entry.kind == Kind::Folder) {
-        let ignored = (!args.include_ignored).then(|| Ignored::above(&call.workspace, &path));
+        let ignored = (!args.include_ignored).then(|| IgnoreRules::above(&call.workspace, &path));
         hunt.folder(folder, &path, ignored, call)?;
     } else {
         let file = call.workspace.open_file(folder).map_err(|error| refusal(folder, error))?;
         hunt.file(&file, &path, call);
     }
     call.check_cancelled()?;
-    hunt.found.cut |= hunt.allowance.exhausted();
+    hunt.found.cut |= hunt.read_budget.exhausted();
     Ok(hunt.found.output(hunt.limit))
 }
 
@@ -116,7 +116,7 @@ struct FileSearch {
     glob: Option<(GlobMatcher, bool)>,
     searcher: Searcher,
     limit: usize,
-    allowance: Allowance,
+    read_budget: ReadBudget,
     found: SearchTotals,
 }
 
@@ -142,22 +142,22 @@ impl FileSearch {
         &mut self,
         folder: &str,
         shown: &str,
-        mut ignored: Option<Ignored>,
+        mut ignored: Option<IgnoreRules>,
         call: &FileCall<'_>,
     ) -> Result<(), ToolError> {
         let walked = call.workspace.walk(folder, MAX_SEEN, &mut |visit| {
-            if call.cx.is_cancelled() || self.allowance.exhausted() {
-                return Step::Stop;
+            if call.cx.is_cancelled() || self.read_budget.exhausted() {
+                return WalkControl::StopReason;
             }
             let is_folder = visit.kind() == Kind::Folder;
             if is_folder && visit.path().ends_with(".git") {
-                return Step::Pass;
+                return WalkControl::Pass;
             }
             if ignored.as_mut().is_some_and(|ignored| ignored.covers(visit, is_folder)) {
-                return Step::Pass;
+                return WalkControl::Pass;
             }
             if visit.kind() != Kind::File || !self.wants(visit.path()) {
-                return Step::Enter;
+                return WalkControl::Enter;
             }
             let name = visit.shown();
             let name = if shown == "." { name } else { format!("{shown}/{name}") };
@@ -166,9 +166,9 @@ impl FileSearch {
                 Err(WorkspaceError::NotFound) => {}
                 Err(_) => self.found.unreadable += 1,
             }
-            Step::Enter
+            WalkControl::Enter
         });
-        let Walked { cut, closed, .. } = walked.map_err(|error| refusal(folder, error))?;
+        let WalkReport { cut, closed, .. } = walked.map_err(|error| refusal(folder, error))?;
         self.found.cut |= cut;
         self.found.unreadable += closed;
         Ok(())
@@ -184,7 +184,7 @@ impl FileSearch {
         self.found.searched += 1;
         let room = self.limit.saturating_sub(self.found.matches.len());
         let mut matches = FileMatches::new(&self.pattern, room);
-        let reader = self.allowance.reader(file.file(), || call.cx.is_cancelled());
+        let reader = self.read_budget.reader(file.file(), || call.cx.is_cancelled());
         if self.pattern.search(&mut self.searcher, reader, &mut matches).is_err() {
             self.found.unreadable += 1;
         }

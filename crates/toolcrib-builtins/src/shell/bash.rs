@@ -17,7 +17,7 @@ use toolcrib_tool::{
 use super::BashSettings;
 use crate::Projects;
 use crate::process::{
-    self, Stop, control_plane, ending, exit_code, planned, project_id, run_within, with_facts,
+    self, StopReason, control_plane, ending, exit_code, planned, project_id, run_within, with_facts,
     workspace,
 };
 
@@ -89,8 +89,8 @@ async fn bash(
     let (finished, stop) = run_within(command, limit, cx).await?;
     match stop {
         None => ended(&finished, &settings, cx),
-        Some(Stop::TimeUp) => Ok(RunOutput { output: time_up(&finished) }),
-        Some(Stop::Cancelled) => {
+        Some(StopReason::TimeUp) => Ok(RunOutput { output: time_up(&finished) }),
+        Some(StopReason::Cancelled) => {
             Err(ToolError::new(ErrorKind::Cancelled, "the command was ended with the call")
                 .with_partial(output(&finished, printed(&finished), false)))
         }

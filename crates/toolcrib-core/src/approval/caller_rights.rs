@@ -17,13 +17,13 @@ use crate::suspension::{Caller, Suspension};
 /// days, and its client can lose its token or its rights in the meantime.
 pub trait CallerRights: Send + Sync {
     /// What this caller may do at this moment.
-    fn standing(&self, caller: &Caller) -> Standing;
+    fn caller_status(&self, caller: &Caller) -> CallerStatus;
 }
 
 /// What a client may do now.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum CallerStatus {
     /// The host does not manage this caller: the rights that were stored with the call apply.
     Unmanaged,
     /// The options that the client's turns are opened with now.
@@ -47,17 +47,17 @@ impl CallerTables {
     }
 
     /// A client that any table knows is current. Otherwise it is revoked if a table says so.
-    fn standing(&self, caller: &Caller) -> Standing {
+    fn caller_status(&self, caller: &Caller) -> CallerStatus {
         let tables: Vec<_> = {
             let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
             tables.iter().filter_map(Weak::upgrade).collect()
         };
-        let mut found = Standing::Unmanaged;
+        let mut found = CallerStatus::Unmanaged;
         for table in tables {
-            match table.standing(caller) {
-                current @ Standing::Current(_) => return current,
-                revoked @ Standing::Revoked { .. } => found = revoked,
-                Standing::Unmanaged => {}
+            match table.caller_status(caller) {
+                current @ CallerStatus::Current(_) => return current,
+                revoked @ CallerStatus::Revoked { .. } => found = revoked,
+                CallerStatus::Unmanaged => {}
             }
         }
         found
@@ -70,7 +70,7 @@ impl TurnState {
     pub(crate) fn knows_caller(&self, suspension: &Suspension) -> bool {
         let caller = suspension.caller();
         caller.client_name().is_none()
-            || matches!(self.shared.callers.standing(caller), Standing::Current(_))
+            || matches!(self.shared.callers.caller_status(caller), CallerStatus::Current(_))
     }
 
     /// The options that the caller of a suspended call has now, if the host manages it. The error
@@ -82,10 +82,10 @@ impl TurnState {
         let caller = suspension.caller();
         let refused =
             |why: &str| Err(format!("the client that made this call may no longer make it: {why}"));
-        let options = match self.shared.callers.standing(caller) {
-            Standing::Unmanaged => return Ok(None),
-            Standing::Revoked { reason } => return refused(&reason),
-            Standing::Current(options) => options,
+        let options = match self.shared.callers.caller_status(caller) {
+            CallerStatus::Unmanaged => return Ok(None),
+            CallerStatus::Revoked { reason } => return refused(&reason),
+            CallerStatus::Current(options) => options,
         };
         // The values decide for whom the call runs and what is injected into it. A client without
         // its own toolset may have chosen one for the call.

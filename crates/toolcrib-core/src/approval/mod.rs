@@ -13,9 +13,9 @@ use toolcrib_tool::{BoxFuture, ToolError};
 pub(crate) use crate::approval::delegated::DelegatedCalls;
 pub use ask::{APPROVAL_TIMEOUT, ask};
 pub(crate) use caller_rights::CallerTables;
-pub use caller_rights::{CallerRights, Standing};
+pub use caller_rights::{CallerRights, CallerStatus};
 pub use pending::{Approvals, DecideError, Decided};
-pub use remembered::{Approved, SessionApprovals};
+pub use remembered::{ApprovalKey, SessionApprovals};
 pub(crate) use request::question_digest;
 pub use request::{ApprovalRequest, Asker, ShownCall};
 

@@ -120,7 +120,7 @@ impl Approvals {
         let mut requests = Vec::new();
         for one in waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one)) {
             // A call that cannot be resumed is not listed.
-            if self.turn.state.standing(one).await? != ResumeLocation::Nowhere {
+            if self.turn.state.resume_location(one).await? != ResumeLocation::Nowhere {
                 requests.extend(self.request(one));
             }
         }
@@ -167,7 +167,7 @@ impl Approvals {
         {
             return Err(DecideError::Elsewhere { process });
         }
-        if let ResumeLocation::Elsewhere(process) = self.turn.state.standing(&found).await? {
+        if let ResumeLocation::Elsewhere(process) = self.turn.state.resume_location(&found).await? {
             return Err(DecideError::Elsewhere { process });
         }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);

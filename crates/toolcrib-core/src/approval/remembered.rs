@@ -17,7 +17,7 @@ const MAX_APPROVALS: usize = 10_000;
 /// Without a session nothing is remembered.
 ///
 /// ```
-/// use toolcrib_core::approval::{Approved, Remember, SessionApprovals};
+/// use toolcrib_core::approval::{ApprovalKey, Remember, SessionApprovals};
 /// use toolcrib_core::fingerprint::Fingerprint;
 /// use toolcrib_tool::{Arguments, Layer, Source, ToolDefinition, ToolEntry};
 ///
@@ -26,7 +26,7 @@ const MAX_APPROVALS: usize = 10_000;
 /// let arguments = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
 ///
 /// let none = Fingerprint::of_json(&serde_json::json!({}));
-/// let by = |identity| Approved { session: "s1", identity, definition: tool, injected: none, own: false };
+/// let by = |identity| ApprovalKey { session: "s1", identity, definition: tool, injected: none, own: false };
 ///
 /// let approvals = SessionApprovals::new();
 /// approvals.remember(by("ada"), arguments(r#"{"path":"a"}"#), Remember::SameCall);
@@ -60,7 +60,7 @@ struct RememberedApproval {
 
 /// Which calls an approval covers: by whom, of which definition, and with which context values.
 #[derive(Debug, Clone, Copy)]
-pub struct Approved<'a> {
+pub struct ApprovalKey<'a> {
     /// The session.
     pub session: &'a str,
     /// On whose behalf the calls are made.
@@ -74,7 +74,7 @@ pub struct Approved<'a> {
     pub own: bool,
 }
 
-impl Approved<'_> {
+impl ApprovalKey<'_> {
     fn entry(self, arguments: Option<Fingerprint>) -> RememberedApproval {
         let Self { session: _, identity, definition, injected, own } = self;
         RememberedApproval { identity: identity.into(), definition, injected, own, arguments }
@@ -88,7 +88,7 @@ impl SessionApprovals {
     }
 
     /// Stores an approval with this scope.
-    pub fn remember(&self, approved: Approved<'_>, arguments: Fingerprint, scope: Remember) {
+    pub fn remember(&self, approved: ApprovalKey<'_>, arguments: Fingerprint, scope: Remember) {
         let arguments = match scope {
             Remember::Nothing => return,
             Remember::SameCall => Some(arguments),
@@ -106,7 +106,7 @@ impl SessionApprovals {
 
     /// Whether a call is approved already. The fingerprint of its arguments is computed only if
     /// there is something to compare it with.
-    pub fn holds(&self, approved: Approved<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
+    pub fn holds(&self, approved: ApprovalKey<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(session) = kept.sessions.get(approved.session) else { return false };
         session.contains(&approved.entry(None))
@@ -144,9 +144,9 @@ mod tests {
         Fingerprint::of_arguments(&Arguments::from_validated(n.to_string()))
     }
 
-    fn of(session: &str, n: usize) -> Approved<'_> {
+    fn of(session: &str, n: usize) -> ApprovalKey<'_> {
         let definition = fingerprint(n);
-        Approved { session, identity: "", definition, injected: fingerprint(0), own: false }
+        ApprovalKey { session, identity: "", definition, injected: fingerprint(0), own: false }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::call::cancellation::Cancellation;
 use crate::call::nested::{Next, Repetition, RunningCall};
 use crate::call::pipeline;
 use crate::call::pipeline::Origin;
-use crate::events::VoiceHandle;
+use crate::events::EmitterHandle;
 use crate::events::masked_output::MaskedOutput;
 use crate::output::masking::Mask;
 use crate::registry::ToolSlot;
@@ -59,12 +59,12 @@ impl ExecutorHost {
         origin: &Origin<'_>,
         tool: &Arc<ToolSlot>,
         id: &CallId,
-        voice: Option<VoiceHandle>,
+        emitter: Option<EmitterHandle>,
     ) -> Self {
         let mask = || Mask::clone(&turn.state.shared.mask.load());
         let at_work = Arc::new(RunningCall::new(id, tool, origin.made.cloned()));
-        if let Some(voice) = voice.as_ref().filter(|_| origin.lineage.depth() == 0) {
-            origin.lineage.outermost().speaks(voice);
+        if let Some(emitter) = emitter.as_ref().filter(|_| origin.lineage.depth() == 0) {
+            origin.lineage.outermost().set_emitter(emitter);
         }
         let descent = Descent::new(origin.lineage, &tool.entry.definition);
         Self {
@@ -81,7 +81,7 @@ impl ExecutorHost {
             timed_out_within: AtomicBool::new(false),
             suspended: Mutex::default(),
             repetition: origin.repetition.cloned(),
-            speech: voice.map(|voice| MaskedOutput::new(voice, mask())),
+            speech: emitter.map(|emitter| MaskedOutput::new(emitter, mask())),
         }
     }
 

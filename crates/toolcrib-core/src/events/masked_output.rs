@@ -4,36 +4,36 @@ use std::sync::{Mutex, PoisonError};
 
 use toolcrib_tool::{Content, StatusUpdate};
 
-use crate::events::VoiceHandle;
+use crate::events::EmitterHandle;
 use crate::output::masking::{Mask, MaskStream};
 
 /// A call's event emitter behind the mask.
 pub(crate) struct MaskedOutput {
-    voice: VoiceHandle,
+    emitter: EmitterHandle,
     mask: Mask,
     /// A secret may begin in one part and end in the next.
     parts: Mutex<MaskStream>,
 }
 
 impl MaskedOutput {
-    pub(crate) fn new(voice: VoiceHandle, mask: Mask) -> Self {
+    pub(crate) fn new(emitter: EmitterHandle, mask: Mask) -> Self {
         let parts = Mutex::new(mask.stream());
-        Self { voice, mask, parts }
+        Self { emitter, mask, parts }
     }
 
     pub(crate) fn status(&self, update: StatusUpdate) {
         let update = if self.mask.is_empty() { update } else { self.mask.status(update) };
-        self.voice.status(update);
+        self.emitter.status(update);
     }
 
     /// Emits a part, or as much of it as cannot belong to a secret.
     pub(crate) async fn stream(&self, part: Content) {
         if self.mask.is_empty() {
-            return self.voice.stream(part).await;
+            return self.emitter.stream(part).await;
         }
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).part(part);
         for part in parts {
-            self.voice.stream(part).await;
+            self.emitter.stream(part).await;
         }
     }
 
@@ -44,7 +44,7 @@ impl MaskedOutput {
         }
         let rest = self.parts.lock().unwrap_or_else(PoisonError::into_inner).finish();
         if !rest.is_empty() {
-            self.voice.stream(Content::Text(rest)).await;
+            self.emitter.stream(Content::Text(rest)).await;
         }
     }
 }

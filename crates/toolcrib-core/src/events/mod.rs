@@ -10,13 +10,13 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod voice;
+mod emitter;
 
 pub use bus::{EventBus, Subscription};
 pub use channel::{
     ChannelOptions, ChannelOverflow, ChannelReport, Detachment, EventReader, MemoryOverflow,
-    OutputChannel, SpillOverflow, Taken,
+    OutputChannel, SpillOverflow, OverflowEntry,
 };
 pub use event::{Completion, Event, Payload, Stage};
 pub use stream::CallStream;
-pub use voice::{Listeners, Voice, VoiceHandle};
+pub use emitter::{Listeners, EventEmitter, EmitterHandle};

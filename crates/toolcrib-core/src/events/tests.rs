@@ -1,4 +1,4 @@
-//! What a call's voice tells to whom.
+//! Which listener gets which events of a call.
 
 use std::time::Duration;
 
@@ -68,17 +68,17 @@ fn all() -> (Listeners, Subscription, EventReader, EventReader) {
 #[tokio::test]
 async fn everybody_hears_a_call_in_its_own_order() {
     let (listeners, mut watcher, mut presented, mut streamed) = all();
-    let voice = listeners.voice(0, &CallId::new("c"), &tool().build().unwrap());
-    voice.prepare(Some(json!({"path": "/"})));
-    let handle = voice.handle();
+    let emitter = listeners.emitter(0, &CallId::new("c"), &tool().build().unwrap());
+    emitter.prepare(Some(json!({"path": "/"})));
+    let handle = emitter.handle();
     handle.status(StatusUpdate::doing());
     handle.stream(Content::text("part")).await;
     handle.status(StatusUpdate::success());
     handle.stream(Content::text("more")).await;
-    voice.record(&success("c"));
+    emitter.record(&success("c"));
     handle.status(StatusUpdate::doing());
     handle.stream(Content::text("late")).await;
-    drop(voice);
+    drop(emitter);
     let expected = ["c call.prepare", "c DOING", "c part", "c more", "c SUCCESS", "c completed"];
     assert_eq!(watched(&mut watcher), expected);
     assert_eq!(read(&mut presented), expected);
@@ -88,10 +88,10 @@ async fn everybody_hears_a_call_in_its_own_order() {
 #[tokio::test]
 async fn a_tool_that_says_success_and_fails_is_published_as_failed() {
     let (listeners, mut watcher, ..) = all();
-    let voice = listeners.voice(0, &CallId::new("c"), &tool().build().unwrap());
-    voice.handle().status(StatusUpdate::success().with_result("all well").with_param("n", 1));
+    let emitter = listeners.emitter(0, &CallId::new("c"), &tool().build().unwrap());
+    emitter.handle().status(StatusUpdate::success().with_result("all well").with_param("n", 1));
     assert_eq!(watched(&mut watcher), Vec::<String>::new());
-    voice.record(&failure("c"));
+    emitter.record(&failure("c"));
     let event = watcher.next().await.unwrap();
     let Payload::Status(status) = event.payload() else { panic!("{event:?}") };
     assert_eq!((status.phase, status.error.as_deref()), (Phase::Error, Some("disk full")));
@@ -103,8 +103,8 @@ async fn a_tool_that_says_success_and_fails_is_published_as_failed() {
 async fn a_call_that_is_dropped_says_that_it_was_cancelled() {
     let (listeners, _, mut presented, _) = all();
     let definition = tool().build().unwrap();
-    let first = listeners.voice(0, &CallId::new("a"), &definition);
-    let second = listeners.voice(1, &CallId::new("b"), &definition);
+    let first = listeners.emitter(0, &CallId::new("a"), &definition);
+    let second = listeners.emitter(1, &CallId::new("b"), &definition);
     first.handle().status(StatusUpdate::doing());
     second.handle().status(StatusUpdate::doing());
     // A thread that could not be stopped keeps its handle; the floor is released all the same.
@@ -122,8 +122,8 @@ async fn a_call_that_is_dropped_says_that_it_was_cancelled() {
 async fn a_suspended_call_releases_the_floor_and_is_not_over() {
     let (listeners, _, mut presented, _) = all();
     let definition = tool().build().unwrap();
-    let first = listeners.voice(0, &CallId::new("a"), &definition);
-    let second = listeners.voice(1, &CallId::new("b"), &definition);
+    let first = listeners.emitter(0, &CallId::new("a"), &definition);
+    let second = listeners.emitter(1, &CallId::new("b"), &definition);
     first.prepare(None);
     first.suspend("approval");
     drop(first);
@@ -134,13 +134,13 @@ async fn a_suspended_call_releases_the_floor_and_is_not_over() {
 #[tokio::test]
 async fn hidden_tools_are_presented_nowhere() {
     let (listeners, mut watcher, mut presented, mut streamed) = all();
-    let voice = listeners.voice(0, &CallId::new("h"), &tool().hidden(true).build().unwrap());
-    voice.prepare(None);
-    voice.handle().status(StatusUpdate::doing());
-    voice.handle().stream(Content::text("secret")).await;
-    let seen = listeners.voice(1, &CallId::new("s"), &tool().build().unwrap());
+    let emitter = listeners.emitter(0, &CallId::new("h"), &tool().hidden(true).build().unwrap());
+    emitter.prepare(None);
+    emitter.handle().status(StatusUpdate::doing());
+    emitter.handle().stream(Content::text("secret")).await;
+    let seen = listeners.emitter(1, &CallId::new("s"), &tool().build().unwrap());
     seen.handle().stream(Content::text("open")).await;
-    voice.record(&success("h"));
+    emitter.record(&success("h"));
     seen.record(&success("s"));
     assert_eq!(read(&mut presented), ["s open", "s completed"]);
     assert_eq!(read(&mut streamed), ["s open", "s completed"]);
@@ -151,14 +151,14 @@ async fn hidden_tools_are_presented_nowhere() {
 async fn a_channel_without_a_reader_lets_in_only_final_tools() {
     let (channel, reader) = OutputChannel::new(&ChannelOptions::default());
     let listeners = Listeners::new().with_channel(channel.clone());
-    let begun = listeners.voice(0, &CallId::new("begun"), &tool().build().unwrap());
+    let begun = listeners.emitter(0, &CallId::new("begun"), &tool().build().unwrap());
     drop(reader);
-    let usual = listeners.voice(1, &CallId::new("usual"), &tool().build().unwrap());
+    let usual = listeners.emitter(1, &CallId::new("usual"), &tool().build().unwrap());
     let last = tool().final_output(true).build().unwrap();
-    let last = listeners.voice(2, &CallId::new("final"), &last);
-    for voice in [&begun, &usual, &last] {
-        voice.handle().stream(Content::text("word")).await;
-        voice.record(&success("any"));
+    let last = listeners.emitter(2, &CallId::new("final"), &last);
+    for emitter in [&begun, &usual, &last] {
+        emitter.handle().stream(Content::text("word")).await;
+        emitter.record(&success("any"));
     }
     let mut rest = channel.attach().unwrap();
     let first = rest.next().await.unwrap();
@@ -185,14 +185,14 @@ fn nobody_listens_where_nobody_was_asked_to() {
 #[test]
 fn voices_may_be_used_from_any_thread() {
     fn assert_send_and_sync<T: Send + Sync>() {}
-    assert_send_and_sync::<Voice>();
-    assert_send_and_sync::<VoiceHandle>();
+    assert_send_and_sync::<EventEmitter>();
+    assert_send_and_sync::<EmitterHandle>();
     assert_send_and_sync::<Listeners>();
     assert_send_and_sync::<EventReader>();
     assert_send_and_sync::<Subscription>();
 }
 
-/// All calls of a batch through their voices, in every order, one of them hidden.
+/// All calls of a batch through their emitters, in every order, one of them hidden.
 #[test]
 fn whatever_the_order_a_batch_is_presented_as_whole_calls() {
     fn go(done: [usize; 3], order: &mut Vec<usize>, each: &mut dyn FnMut(&[usize])) {
@@ -219,16 +219,16 @@ fn whatever_the_order_a_batch_is_presented_as_whole_calls() {
         orders += 1;
         let (channel, mut reader) = OutputChannel::new(&ChannelOptions::default());
         let listeners = Listeners::new().with_channel(channel);
-        let voice =
-            |call: usize| listeners.voice(call, &CallId::new(call.to_string()), &definitions[call]);
-        let voices = [voice(0), voice(1), voice(2)];
+        let emitter =
+            |call: usize| listeners.emitter(call, &CallId::new(call.to_string()), &definitions[call]);
+        let emitters = [emitter(0), emitter(1), emitter(2)];
         let mut done = [0; 3];
         let mut presented = Vec::new();
         for &call in order {
             match done[call] {
-                0 => voices[call].prepare(None),
-                1 => voices[call].handle().status(StatusUpdate::doing()),
-                _ => voices[call].record(&success("any")),
+                0 => emitters[call].prepare(None),
+                1 => emitters[call].handle().status(StatusUpdate::doing()),
+                _ => emitters[call].record(&success("any")),
             }
             done[call] += 1;
             presented.extend(read(&mut reader));

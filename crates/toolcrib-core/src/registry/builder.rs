@@ -172,7 +172,7 @@ impl RegistryBuilder {
             }
             Entry::Occupied(mut occupied) => {
                 let owner = &self.slots[*occupied.get()];
-                if owner.standing(&self.rules) <= slot.standing(&self.rules) {
+                if owner.precedence(&self.rules) <= slot.precedence(&self.rules) {
                     Registration::Shadowed { by: owner.entry.source.clone() }
                 } else {
                     occupied.insert(position);
@@ -198,7 +198,7 @@ impl RegistryBuilder {
             }
         }
         owned.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-        waiting.sort_by(|a, b| (a.name(), a.standing(&rules)).cmp(&(b.name(), b.standing(&rules))));
+        waiting.sort_by(|a, b| (a.name(), a.precedence(&rules)).cmp(&(b.name(), b.precedence(&rules))));
         let snapshot = RegistrySnapshot::assemble(SnapshotParts {
             owners: Owners::new(owned),
             waiting,

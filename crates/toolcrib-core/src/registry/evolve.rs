@@ -140,7 +140,7 @@ impl RegistrySnapshot {
                 }
             }
             let now = decision.owner.map(|position| claims.swap_remove(position));
-            claims.sort_by(|a, b| a.standing(rules).cmp(&b.standing(rules)));
+            claims.sort_by(|a, b| a.precedence(rules).cmp(&b.precedence(rules)));
             waiting.extend(claims);
             match (&owner, &now) {
                 (None, Some(_)) => applied.added.push(name),

@@ -69,7 +69,7 @@ pub(super) fn decide(
         candidates()
             .filter(|(_, claim)| layer.is_none_or(|layer| claim.entry.source.layer == layer))
             .filter(|(_, claim)| unit.is_none_or(|unit| unit.is_of(&claim.entry.source)))
-            .min_by_key(|(_, claim)| claim.standing(rules))
+            .min_by_key(|(_, claim)| claim.precedence(rules))
             .map(|(position, _)| position)
     };
     let (main, reserved) = match (&before.holder, before.reserved) {

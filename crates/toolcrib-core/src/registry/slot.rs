@@ -85,7 +85,7 @@ impl ToolSlot {
     }
 
     /// Its precedence among all claims on its name: in a fresh registry, the smallest owns it.
-    pub(super) fn standing<'a>(&'a self, rules: &Rules) -> NamePrecedence<'a> {
+    pub(super) fn precedence<'a>(&'a self, rules: &Rules) -> NamePrecedence<'a> {
         let source = &self.entry.source;
         let class = match source.layer {
             Layer::Fallback => Class::Fallback,

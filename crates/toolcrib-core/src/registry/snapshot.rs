@@ -222,7 +222,7 @@ impl RegistrySnapshot {
                 let first = waiting.first()?;
                 let live = self.slot(first.name());
                 let fresh = live.into_iter().chain([first]);
-                let fresh = fresh.min_by_key(|slot| slot.standing(&self.rules))?;
+                let fresh = fresh.min_by_key(|slot| slot.precedence(&self.rules))?;
                 let same = live.is_some_and(|live| Arc::ptr_eq(live, fresh));
                 (!same).then(|| Divergence {
                     name: first.entry.definition.tool_name().clone(),

@@ -68,16 +68,16 @@ impl Bounds {
     /// Fails if there is no room for one more entry, if the identity has `own` entries and all
     /// identities have `all`.
     pub fn admit(&self, what: &'static str, own: usize, all: usize) -> Result<(), Full> {
-        let (whose, limit) = if own >= self.per_identity {
-            (Whose::Identity, self.per_identity)
+        let (scope, limit) = if own >= self.per_identity {
+            (BoundScope::Identity, self.per_identity)
         } else if all >= self.total
             && (own >= self.reserve() || all >= self.total.saturating_mul(2))
         {
-            (Whose::All, self.total)
+            (BoundScope::All, self.total)
         } else {
             return Ok(());
         };
-        Err(Full { setting: self.setting, ..Full::new(what, whose, limit) })
+        Err(Full { setting: self.setting, ..Full::new(what, scope, limit) })
     }
 }
 
@@ -91,10 +91,10 @@ pub(crate) fn largest_holder<'a>(identities: impl Iterator<Item = &'a str>) -> O
     largest.map(|(identity, _)| identity.to_owned())
 }
 
-/// Whose bound was reached.
+/// Which bound was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Whose {
+pub enum BoundScope {
     /// The bound of the requesting identity. Others are not affected.
     Identity,
     /// The bound of all identities together. The requesting identity holds more than its reserve,
@@ -108,8 +108,8 @@ pub enum Whose {
 pub struct Full {
     /// What the bound counts, as a plural: `waiting calls`.
     pub what: &'static str,
-    /// Whose bound it is.
-    pub whose: Whose,
+    /// Which bound it is: that of one identity, or of all together.
+    pub scope: BoundScope,
     /// The bound.
     pub limit: usize,
     /// When an entry will expire and make room, if known.
@@ -120,8 +120,8 @@ pub struct Full {
 
 impl Full {
     /// The bound of `limit` entries was reached.
-    pub const fn new(what: &'static str, whose: Whose, limit: usize) -> Self {
-        Self { what, whose, limit, retry_after: None, setting: None }
+    pub const fn new(what: &'static str, scope: BoundScope, limit: usize) -> Self {
+        Self { what, scope, limit, retry_after: None, setting: None }
     }
 
     /// Sets when there will be room.
@@ -142,9 +142,9 @@ impl Full {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, limit, .. } = self;
-        match self.whose {
-            Whose::Identity => write!(f, "this client has {limit} {what}, which is its limit")?,
-            Whose::All => write!(f, "there are {limit} {what}, which is the limit of all clients")?,
+        match self.scope {
+            BoundScope::Identity => write!(f, "this client has {limit} {what}, which is its limit")?,
+            BoundScope::All => write!(f, "there are {limit} {what}, which is the limit of all clients")?,
         }
         if let Some(setting) = self.setting {
             write!(f, " (`{setting}`)")?;
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(bounds.reserve(), 2);
         assert_eq!(bounds.admit("runs", 1, 40), Ok(()));
         let refused = bounds.admit("runs", 2, 41).expect_err("it has its reserve");
-        assert_eq!((refused.whose, refused.limit), (Whose::All, 40));
+        assert_eq!((refused.scope, refused.limit), (BoundScope::All, 40));
         assert_eq!(bounds.admit("runs", 0, 79), Ok(()));
         assert!(bounds.admit("runs", 0, 80).is_err());
         assert_eq!(Bounds::per_identity(0).admit("runs", 0, 0).expect_err("none").limit, 0);

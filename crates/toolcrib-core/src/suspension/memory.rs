@@ -8,7 +8,7 @@ use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use crate::identity::fingerprint::Fingerprint;
-use crate::storage::bounds::{Bounds, Full, Whose, largest_holder};
+use crate::storage::bounds::{Bounds, Full, BoundScope, largest_holder};
 use crate::storage::clock::Timestamp;
 
 /// What the bounds count, for error messages.
@@ -126,7 +126,7 @@ impl MemorySuspensions {
         if let Err(full) = self.bounds.admit(WHAT, own(kept), kept.len()) {
             let old = kept
                 .values()
-                .filter(|one| full.whose == Whose::All || one.identity() == suspension.identity())
+                .filter(|one| full.scope == BoundScope::All || one.identity() == suspension.identity())
                 .filter(|old| old.is_expired(now))
                 .map(|old| old.id().clone());
             for id in old.collect::<Vec<_>>() {
@@ -137,7 +137,7 @@ impl MemorySuspensions {
         self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
             let waits = kept
                 .values()
-                .filter(|one| full.whose == Whose::All || one.identity() == suspension.identity());
+                .filter(|one| full.scope == BoundScope::All || one.identity() == suspension.identity());
             match waits.map(Suspension::expires_at).min().filter(|at| *at != Timestamp::NEVER) {
                 Some(at) => full.with_retry_after(at.since(now)),
                 None => full,
@@ -177,8 +177,8 @@ impl MemorySuspensions {
         };
         while let Some(full) = full(kept) {
             let all = kept.values().map(Resolved::identity);
-            let Some(whose) = makes_room(&full, new.identity(), all) else { break };
-            let own = kept.iter().filter(|(_, one)| one.identity() == whose);
+            let Some(owner) = makes_room(&full, new.identity(), all) else { break };
+            let own = kept.iter().filter(|(_, one)| one.identity() == owner);
             let Some(oldest) = own.min_by_key(|(_, one)| one.at()).map(|(id, _)| id.clone()) else {
                 break;
             };
@@ -203,8 +203,8 @@ impl MemorySuspensions {
             // Unfetched outcomes of the identity make room first.
             while let Some(full) = full(&entries.settled) {
                 let all = entries.settled.values().map(|one| one.suspension().identity());
-                let Some(whose) = makes_room(&full, identity, all) else { break };
-                let of = |one: &&Settled| one.suspension().identity() == whose;
+                let Some(owner) = makes_room(&full, identity, all) else { break };
+                let of = |one: &&Settled| one.suspension().identity() == owner;
                 let oldest = entries.settled.values().filter(of).min_by_key(|old| old.decided_at());
                 let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) else { break };
                 entries.remove_settled(&oldest);
@@ -218,9 +218,9 @@ impl MemorySuspensions {
 /// The identity whose oldest entry makes room: the requester, or, at the total bound, the one that
 /// holds the most.
 fn makes_room<'a>(full: &Full, own: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
-    match full.whose {
-        Whose::Identity => Some(own.to_owned()),
-        Whose::All => largest_holder(all),
+    match full.scope {
+        BoundScope::Identity => Some(own.to_owned()),
+        BoundScope::All => largest_holder(all),
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
         }
         let error = store.put(&suspended("ada", 19, 5_000)).await.expect_err("it has three");
         let StoreError::Full(full) = &error else { panic!("{error}") };
-        assert_eq!((full.whose, full.limit), (Whose::Identity, 3));
+        assert_eq!((full.scope, full.limit), (BoundScope::Identity, 3));
         assert_eq!(full.retry_after, Some(std::time::Duration::from_millis(1)));
         assert!(error.to_string().starts_with("this client has 3 calls that wait"), "{error}");
         store.put(&suspended("ada", 20, 5_000)).await.expect("one has expired");

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use toolcrib_testkit::covering::{Pair, Search, covering, every_two, pairs_of};
+use toolcrib_testkit::covering::{ValuePair, Search, covering, every_two, pairs_of};
 
 use crate::constraints::possible;
 use crate::factors::{Part, Row};
@@ -39,8 +39,8 @@ const STATIONS: &[&[&str]] = &[
 ];
 
 /// The rows, and the pairs that are possible.
-fn chosen() -> &'static (Vec<Vec<usize>>, Vec<Pair>) {
-    static CHOSEN: OnceLock<(Vec<Vec<usize>>, Vec<Pair>)> = OnceLock::new();
+fn chosen() -> &'static (Vec<Vec<usize>>, Vec<ValuePair>) {
+    static CHOSEN: OnceLock<(Vec<Vec<usize>>, Vec<ValuePair>)> = OnceLock::new();
     CHOSEN.get_or_init(|| {
         let judge = |values: &[Option<usize>]| possible(&Part::of(values));
         let place = |name: &str| Row::FIELDS.iter().position(|field| *field == name).unwrap();
@@ -73,8 +73,8 @@ fn chosen() -> &'static (Vec<Vec<usize>>, Vec<Pair>) {
 #[test]
 fn every_possible_pair_of_options_is_in_a_row() {
     let (rows, possible) = chosen();
-    let covered: HashSet<Pair> = rows.iter().flat_map(|row| pairs_of(row)).collect();
-    let possible: HashSet<Pair> = possible.iter().copied().collect();
+    let covered: HashSet<ValuePair> = rows.iter().flat_map(|row| pairs_of(row)).collect();
+    let possible: HashSet<ValuePair> = possible.iter().copied().collect();
     println!("{} rows, {} of {} pairs", rows.len(), covered.len(), possible.len());
     assert_eq!(covered, possible);
     assert!(rows.len() <= MOST, "{} rows", rows.len());

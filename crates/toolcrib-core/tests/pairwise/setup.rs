@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{
-    ApprovalRequest, Approver, CallerRights, Decision, Remember, Standing,
+    ApprovalRequest, Approver, CallerRights, Decision, Remember, CallerStatus,
 };
 use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::Timestamp;
@@ -324,12 +324,12 @@ pub(crate) struct Clients {
 }
 
 impl CallerRights for Clients {
-    fn standing(&self, caller: &Caller) -> Standing {
+    fn caller_status(&self, caller: &Caller) -> CallerStatus {
         match caller.client_name() {
             Some("desk") if self.revoked.load(Ordering::SeqCst) => {
-                Standing::Revoked { reason: "its token was revoked".into() }
+                CallerStatus::Revoked { reason: "its token was revoked".into() }
             }
-            _ => Standing::Unmanaged,
+            _ => CallerStatus::Unmanaged,
         }
     }
 }

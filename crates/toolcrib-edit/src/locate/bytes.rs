@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::Tally;
-use crate::lines::{LineCounter, Mark, splits_eol};
+use crate::lines::{LineCounter, LinePosition, splits_eol};
 
 /// After this many overlapping hits, each byte is read once more by a slower automaton that never goes back.
 const OVERLAPS: usize = 256;
@@ -23,7 +23,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
         let place = from + at..from + at + source.len();
         overlaps += usize::from(place.start < end_before);
         if overlaps > OVERLAPS {
-            return Automaton::new(source, Reading::Bytes).run(file, keep);
+            return Automaton::new(source, ByteComparison::Bytes).run(file, keep);
         }
         (from, end_before) = (place.start + 1, place.end);
         if !splits_eol(file, place.start) && !splits_eol(file, place.end) {
@@ -34,10 +34,10 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
 }
 
 /// The beginning of the block in which the first hit begins.
-fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<Mark> {
+fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<LinePosition> {
     let counter = LineCounter::new(file);
     let len = finder.needle().len();
-    let mut mark = Mark::START;
+    let mut mark = LinePosition::START;
     loop {
         let end = file.len().min(mark.at + BLOCK.max(len));
         let reach = file.len().min(end + len - 1);
@@ -53,17 +53,17 @@ fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<Mark> {
 
 /// Every place of `source` if each CR LF and each CR is read as LF.
 pub(super) fn ignoring_newlines(file: &[u8], source: &[u8], keep: usize) -> Tally {
-    Automaton::new(source, Reading::Newlines).run(file, keep)
+    Automaton::new(source, ByteComparison::Newlines).run(file, keep)
 }
 
 /// How bytes are compared.
 #[derive(Clone, Copy, PartialEq)]
-enum Reading {
+enum ByteComparison {
     Bytes,
     Newlines,
 }
 
-impl Reading {
+impl ByteComparison {
     /// The byte at `at`, and how many bytes of the file it represents.
     fn byte(self, file: &[u8], at: usize) -> (u8, usize) {
         match file[at] {
@@ -77,14 +77,14 @@ impl Reading {
 
 /// The Knuth-Morris-Pratt automaton: linear time whatever repeats.
 struct Automaton {
-    reading: Reading,
+    reading: ByteComparison,
     pattern: Vec<u8>,
     /// For each length of a match, the next shorter match.
     shorter: Vec<usize>,
 }
 
 impl Automaton {
-    fn new(source: &[u8], reading: Reading) -> Self {
+    fn new(source: &[u8], reading: ByteComparison) -> Self {
         let mut pattern = Vec::with_capacity(source.len());
         let mut at = 0;
         while at < source.len() {

@@ -8,7 +8,7 @@ mod windows;
 use std::ops::Range;
 
 use super::level::Level;
-use super::lines::{Mark, pieces};
+use super::lines::{LinePosition, pieces};
 use super::pattern::Pattern;
 
 /// Every place at the strictest level that has one.
@@ -23,21 +23,21 @@ pub(super) struct Found {
     /// The first of them, as many as requested. From the third level on without the end of the last line.
     pub(super) places: Vec<Range<usize>>,
     /// The position from which lines are counted; not after the first place.
-    pub(super) before: Mark,
+    pub(super) before: LinePosition,
 }
 
 /// Places at one level; those beyond the limit are only counted.
 #[derive(Debug)]
-struct Tally {
+struct LevelMatches {
     keep: usize,
     count: usize,
     places: Vec<Range<usize>>,
-    before: Mark,
+    before: LinePosition,
 }
 
-impl Tally {
+impl LevelMatches {
     fn new(keep: usize) -> Self {
-        Self { keep, count: 0, places: Vec::new(), before: Mark::START }
+        Self { keep, count: 0, places: Vec::new(), before: LinePosition::START }
     }
 
     fn add(&mut self, place: Range<usize>) {

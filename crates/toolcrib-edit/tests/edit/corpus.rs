@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use toolcrib_edit::{Edit, LineRange, Miss, Refusal};
+use toolcrib_edit::{Edit, LineRange, NoMatch, Refusal};
 
 use crate::case::{self, Case, Outcome};
 use crate::plain;
@@ -50,20 +50,20 @@ fn every_case_gives_its_expected_result_or_refusal() {
 /// A refusal in the corpus's notation, with as many details as the case contains.
 fn said(refusal: &Refusal, expected: &str) -> String {
     let range = |lines: &LineRange| format!("{}-{}", lines.first, lines.last);
-    let detail = |miss: &Miss, asked: &str| match asked.split_once('=') {
+    let detail = |no_match: &NoMatch, asked: &str| match asked.split_once('=') {
         Some(("closest", _)) => {
-            let closest = miss.closest.as_ref();
+            let closest = no_match.closest.as_ref();
             format!("closest={}", closest.map_or("none".to_owned(), |found| range(&found.lines)))
         }
         Some(("already", _)) => {
-            format!("already={}", miss.already.as_ref().map_or("none".to_owned(), range))
+            format!("already={}", no_match.already.as_ref().map_or("none".to_owned(), range))
         }
-        _ => miss.causes.iter().map(|cause| cause.as_str()).collect::<Vec<_>>().join("+"),
+        _ => no_match.causes.iter().map(|cause| cause.as_str()).collect::<Vec<_>>().join("+"),
     };
     match refusal {
         Refusal::Ambiguous(found) => format!("ambiguous {} {}", found.level, found.count),
-        Refusal::Missing(miss) => match expected.split_once(' ') {
-            Some((_, asked)) => format!("missing {}", detail(miss, asked)),
+        Refusal::Missing(no_match) => match expected.split_once(' ') {
+            Some((_, asked)) => format!("missing {}", detail(no_match, asked)),
             None => "missing".to_owned(),
         },
         other => other.as_str().to_owned(),
@@ -155,8 +155,8 @@ fn a_source_offered_by_a_refusal_occurs_once() {
                     contexts += 1;
                 }
             }
-            Err(Refusal::Missing(miss)) => {
-                if let Some(text) = miss.closest.and_then(|closest| closest.text) {
+            Err(Refusal::Missing(no_match)) => {
+                if let Some(text) = no_match.closest.and_then(|closest| closest.text) {
                     let found = again(&text);
                     let is_there = matches!(found, Ok(_) | Err(Refusal::Ambiguous(_)));
                     assert!(is_there, "{}: {}: {text:?}", case.category, case.name);

@@ -237,7 +237,7 @@ pub struct Reloaded {
     /// Names of removed tools.
     pub removed: Vec<String>,
     /// Invalid files, with their errors.
-    pub troubles: Vec<FileTrouble>,
+    pub troubles: Vec<FileProblem>,
     /// The manifest files.
     pub files: Vec<FileReport>,
     /// Manifest directories that cannot be read.
@@ -254,7 +254,7 @@ pub struct Reloaded {
 /// An invalid file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct FileTrouble {
+pub struct FileProblem {
     /// Its path.
     pub file: String,
     /// The error.
@@ -287,7 +287,7 @@ pub struct ConfigChanges {
 /// The result of ending the reservation of a name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Released {
+pub struct ReleasedName {
     /// Whether it was reserved.
     pub released: bool,
     /// The current owner; null if there is none.

@@ -327,7 +327,7 @@ fn operator_endpoints() -> Vec<Endpoint> {
         .summary("End the reservation of a name that its owner gave up")
         .problems([409])
         .path_parameter("name", "The name.")
-        .answers::<reports::Released>(OK, "Whether it was reserved, and who has it now."),
+        .answers::<reports::ReleasedName>(OK, "Whether it was reserved, and who has it now."),
         Endpoint::new(
             "post",
             "/v1/tools/{name}/reset",

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use toolcrib_core::approval::Standing;
+use toolcrib_core::approval::CallerStatus;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::Caller;
 use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
@@ -225,18 +225,18 @@ impl Clients {
     }
 
     /// What the client that made a suspended call may do now.
-    pub(crate) fn standing(&self, caller: &Caller) -> Standing {
-        let Some(name) = caller.client_name() else { return Standing::Unmanaged };
+    pub(crate) fn caller_status(&self, caller: &Caller) -> CallerStatus {
+        let Some(name) = caller.client_name() else { return CallerStatus::Unmanaged };
         if name == OWNER {
             // The owner of the server's process is not in this table and cannot be revoked.
-            return Standing::Unmanaged;
+            return CallerStatus::Unmanaged;
         }
         let known = self.all().find(|client| *client.name == *name);
         let unknown = "it was removed, or the server that it was connected to has ended";
         let current = known.ok_or(unknown).and_then(|client| client.as_caller(caller));
         match current {
-            Ok(options) => Standing::Current(Box::new(options)),
-            Err(reason) => Standing::Revoked { reason: reason.to_owned() },
+            Ok(options) => CallerStatus::Current(Box::new(options)),
+            Err(reason) => CallerStatus::Revoked { reason: reason.to_owned() },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use toolcrib_core::approval::{CallerRights, Standing};
+use toolcrib_core::approval::{CallerRights, CallerStatus};
 use toolcrib_core::suspension::Caller;
 
 use crate::auth::client::Clients;
@@ -35,7 +35,7 @@ impl LiveClients {
 
 /// A suspended call continues with the rights that its client has at the decision.
 impl CallerRights for LiveClients {
-    fn standing(&self, caller: &Caller) -> Standing {
-        self.now().standing(caller)
+    fn caller_status(&self, caller: &Caller) -> CallerStatus {
+        self.now().caller_status(caller)
     }
 }

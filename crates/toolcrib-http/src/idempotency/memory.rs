@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use toolcrib_tool::BoxFuture;
 
 use crate::idempotency::store::{
-    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse,
 };
 
 /// Stores answers in memory, with expiry by tokio's clock.
@@ -31,7 +31,7 @@ struct AnswerTable {
 struct Entry {
     request: String,
     claimed: Instant,
-    answer: Option<KeptAnswer>,
+    answer: Option<StoredResponse>,
 }
 
 /// The share of one client.
@@ -83,7 +83,7 @@ impl MemoryAnswers {
         Ok(Claim::New)
     }
 
-    fn settled(&self, key: &AnswerKey, answer: &KeptAnswer) {
+    fn settled(&self, key: &AnswerKey, answer: &StoredResponse) {
         let mut kept = self.kept();
         let AnswerTable { entries, clients, .. } = &mut *kept;
         if let Some(entry) = entries.get_mut(key)
@@ -112,7 +112,7 @@ impl AnswerTable {
         let Some(gone) = self.entries.remove(key) else { return };
         let Some(own) = self.clients.get_mut(key.client()) else { return };
         own.keys -= 1;
-        own.bytes -= gone.answer.as_ref().map_or(0, KeptAnswer::size);
+        own.bytes -= gone.answer.as_ref().map_or(0, StoredResponse::size);
         if own.keys == 0 {
             self.clients.remove(key.client());
         }
@@ -131,7 +131,7 @@ impl AnswerStore for MemoryAnswers {
     fn settle<'a>(
         &'a self,
         key: &'a AnswerKey,
-        answer: &'a KeptAnswer,
+        answer: &'a StoredResponse,
     ) -> BoxFuture<'a, Result<(), AnswerError>> {
         self.settled(key, answer);
         Box::pin(ready(Ok(())))
@@ -156,8 +156,8 @@ mod tests {
         AnswerKey::new(client, key)
     }
 
-    fn answer() -> KeptAnswer {
-        KeptAnswer { status: 200, headers: Vec::new(), body: "{}".to_owned() }
+    fn answer() -> StoredResponse {
+        StoredResponse { status: 200, headers: Vec::new(), body: "{}".to_owned() }
     }
 
     #[tokio::test(start_paused = true)]

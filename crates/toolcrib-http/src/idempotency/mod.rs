@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::api::Api;
 use crate::api::problem::{NothingDone, Problem};
-use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, Claim, KeptAnswer};
+use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, Claim, StoredResponse};
 
 /// The header that carries the key.
 const KEY: &str = "idempotency-key";
@@ -261,7 +261,7 @@ impl RequestOutcome {
         Self { status: parts.status, headers: headers.collect(), body, origin, nothing_done }
     }
 
-    fn before(answer: KeptAnswer) -> Self {
+    fn before(answer: StoredResponse) -> Self {
         let header = |(name, value): (String, String)| {
             Some((name.parse().ok()?, HeaderValue::from_str(&value).ok()?))
         };
@@ -274,11 +274,11 @@ impl RequestOutcome {
         }
     }
 
-    fn to_kept(&self) -> Option<KeptAnswer> {
+    fn to_kept(&self) -> Option<StoredResponse> {
         let header = |(name, value): &(HeaderName, HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         };
-        Some(KeptAnswer {
+        Some(StoredResponse {
             status: self.status.as_u16(),
             headers: self.headers.iter().filter_map(header).collect(),
             // Answers of the API are JSON.

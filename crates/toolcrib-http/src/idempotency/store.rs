@@ -27,7 +27,7 @@ pub trait AnswerStore: fmt::Debug + Send + Sync + 'static {
     fn settle<'a>(
         &'a self,
         key: &'a AnswerKey,
-        answer: &'a KeptAnswer,
+        answer: &'a StoredResponse,
     ) -> BoxFuture<'a, Result<(), AnswerError>>;
 
     /// Forgets a key that this store has claimed, because nothing was done.
@@ -54,9 +54,9 @@ impl AnswerKey {
 
     /// A digest of both, as 64 hexadecimal digits.
     pub fn digest(&self) -> String {
-        let mut whose = blake3::Hasher::new();
-        whose.update(&(self.client.len() as u64).to_le_bytes()).update(self.client.as_bytes());
-        whose.update(self.key.as_bytes()).finalize().to_hex().to_string()
+        let mut scope = blake3::Hasher::new();
+        scope.update(&(self.client.len() as u64).to_le_bytes()).update(self.client.as_bytes());
+        scope.update(self.key.as_bytes()).finalize().to_hex().to_string()
     }
 }
 
@@ -71,7 +71,7 @@ pub enum Claim {
         /// The digest of the request that claimed it.
         request: String,
         /// The answer.
-        answer: KeptAnswer,
+        answer: StoredResponse,
     },
     /// Another running server is working on the request with this key.
     Working {
@@ -87,7 +87,7 @@ pub enum Claim {
 
 /// A stored HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAnswer {
+pub struct StoredResponse {
     /// The status.
     pub status: u16,
     /// The headers, as names and values.
@@ -96,7 +96,7 @@ pub struct KeptAnswer {
     pub body: String,
 }
 
-impl KeptAnswer {
+impl StoredResponse {
     /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
@@ -145,7 +145,7 @@ impl AnswerLimits {
             let what = "bytes of answers under Idempotency-Keys";
             return Err(Full::new(
                 what,
-                toolcrib_core::bounds::Whose::Identity,
+                toolcrib_core::bounds::BoundScope::Identity,
                 self.bytes_per_client,
             ));
         }

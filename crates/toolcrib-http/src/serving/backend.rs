@@ -13,7 +13,7 @@ use toolcrib_tool::ContextValues;
 use toolcrib_mcp::McpSessions;
 
 use crate::AnswerStore;
-use crate::api::reports::{NameStatus, Released, Reloaded, ServerStatus};
+use crate::api::reports::{NameStatus, ReleasedName, Reloaded, ServerStatus};
 
 /// A program whose tools are served: an executor, and what its host knows about it.
 ///
@@ -76,12 +76,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Ends the reservation of a name that its owner gave up, so that the next declaration gets it.
     /// Returns whether there was a reservation, and fails with the reason.
-    fn release_name(&self, name: &str) -> Result<Released, String> {
+    fn release_name(&self, name: &str) -> Result<ReleasedName, String> {
         let registry = self.executor().registry();
         let released = registry.release(name).map_err(|error| error.to_string())?;
         let snapshot = registry.snapshot();
         let owner = snapshot.get(name).map(|entry| entry.source.to_string());
-        Ok(Released { released, owner })
+        Ok(ReleasedName { released, owner })
     }
 
     /// The last records of the audit log, oldest first, at most this many; `None` if there is no

@@ -18,23 +18,23 @@ pub(crate) struct Findings<'t> {
     list: Vec<Diagnostic>,
     /// Digests of the problems so far: an aliased block is checked at every use but reported once.
     added: HashSet<u64>,
-    errors: Tally,
-    warnings: Tally,
-    hints: Tally,
+    errors: SeverityCount,
+    warnings: SeverityCount,
+    hints: SeverityCount,
     /// The maximum number of listed problems of one severity.
     limit: usize,
 }
 
 /// The counters of one severity.
 #[derive(Debug, Default)]
-struct Tally {
+struct SeverityCount {
     listed: usize,
     unlisted: usize,
     /// The place of the first problem that is not listed.
     from: Option<Span>,
 }
 
-impl Tally {
+impl SeverityCount {
     /// Counts a problem; returns whether it is listed.
     fn take(&mut self, span: &Span, limit: usize) -> bool {
         let is_listed = self.listed < limit;
@@ -67,9 +67,9 @@ impl<'t> Findings<'t> {
             text,
             list: Vec::new(),
             added: HashSet::new(),
-            errors: Tally::default(),
-            warnings: Tally::default(),
-            hints: Tally::default(),
+            errors: SeverityCount::default(),
+            warnings: SeverityCount::default(),
+            hints: SeverityCount::default(),
             limit: LISTED_MAX,
         }
     }
@@ -105,7 +105,7 @@ impl<'t> Findings<'t> {
 
     pub(crate) fn leave_out_hints(&mut self) {
         self.list.retain(|found| found.severity != Severity::Hint);
-        self.hints = Tally::default();
+        self.hints = SeverityCount::default();
     }
 
     /// Whether an error is listed at a place within the span, of this code if one is given.

@@ -5,7 +5,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
-use crate::config::layers::veil::{is_hidden, known_path};
+use crate::config::layers::secret_filter::{is_hidden, known_path};
 use crate::diagnostic::meant_value::{self, choice};
 use crate::diagnostic::position::first_line;
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, keys_meant, meant};
@@ -19,7 +19,7 @@ const HIDDEN: &str = "a value that is not shown";
 
 /// A validated value, with the settings for messages about it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct ValidatedValue<'a> {
     pub(crate) node: &'a Node,
     /// The schema of the value, which is used for help texts.
     pub(crate) schema: &'a Value,
@@ -31,7 +31,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) prefix: &'a str,
 }
 
-impl Subject<'_> {
+impl ValidatedValue<'_> {
     /// Adds a diagnostic for every violation.
     pub(crate) fn report<'e>(
         &self,

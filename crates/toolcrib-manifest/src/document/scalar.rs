@@ -134,24 +134,24 @@ fn sexagesimal(text: &str) -> Option<String> {
 ///
 /// Used where the type of a value matters: examples, and arguments and data of tests.
 pub(crate) fn check_literals(node: &Node, findings: &mut Findings<'_>) {
-    check_below(node, Around::Value, findings);
+    check_below(node, LiteralContext::Value, findings);
 }
 
 /// Like [`check_literals`], for a schema, whose `type` resolves the ambiguity of some literals.
 pub(crate) fn check_schema_literals(schema: &Node, findings: &mut Findings<'_>) {
-    check_below(schema, Around::Schema, findings);
+    check_below(schema, LiteralContext::Schema, findings);
 }
 
 /// The context of a literal.
 #[derive(Clone, Copy, PartialEq)]
-enum Around {
+enum LiteralContext {
     Value,
     Schema,
     /// A place of a schema whose values are texts by that schema.
     Texts,
 }
 
-fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
+fn check_below(node: &Node, around: LiteralContext, findings: &mut Findings<'_>) {
     match &node.value {
         NodeValue::Sequence(items) => {
             for item in items {
@@ -159,12 +159,12 @@ fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
             }
         }
         NodeValue::Mapping(entries) => {
-            let texts = around == Around::Schema
+            let texts = around == LiteralContext::Schema
                 && node.entry("type").and_then(|kind| kind.node.as_str()) == Some("string");
             for entry in entries {
                 let literal = ["default", "const", "enum", "examples"];
                 let said = texts && literal.contains(&entry.key.as_str());
-                check_below(&entry.node, if said { Around::Texts } else { around }, findings);
+                check_below(&entry.node, if said { LiteralContext::Texts } else { around }, findings);
             }
         }
         _ if node.style == Style::Plain => {
@@ -182,7 +182,7 @@ fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
                         .label(format!("the text \"{raw}\", or {other}"))
                         .help(quote_help(raw))
                         .fix(
-                            (around == Around::Texts)
+                            (around == LiteralContext::Texts)
                                 .then(|| Fix::quote(&node.span, raw))
                                 .flatten(),
                         ),

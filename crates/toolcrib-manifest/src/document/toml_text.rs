@@ -26,7 +26,7 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     if !errors.is_empty() {
         return None;
     }
-    let mut builder = Builder { findings, whole: true };
+    let mut builder = TreeBuilder { findings, whole: true };
     let span = root.span();
     let node = builder.table(root.get_ref(), span, 1);
     builder.whole.then_some(node)
@@ -57,12 +57,12 @@ fn explain(span: &Span, message: &str) -> Diagnostic {
     }
 }
 
-struct Builder<'f, 't> {
+struct TreeBuilder<'f, 't> {
     findings: &'f mut Findings<'t>,
     whole: bool,
 }
 
-impl Builder<'_, '_> {
+impl TreeBuilder<'_, '_> {
     fn table(&mut self, table: &DeTable<'_>, span: Span, depth: usize) -> Node {
         let mut entries: Vec<Entry> = table
             .iter()

@@ -3,10 +3,10 @@
 
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
-use crate::manifest::{Started, started};
+use crate::manifest::{StartedProgram, started};
 
 /// An exit code that reports a result.
-struct Answer {
+struct ExitCodeResult {
     programs: &'static [&'static str],
     /// Arguments of which one must be present; if empty, the program always behaves this way.
     arguments: &'static [&'static str],
@@ -19,66 +19,66 @@ const NO_MATCH: &str = "if nothing matches";
 const FOUND: &str = "if it finds a problem";
 const DIFFERENT: &str = "if there is a difference";
 
-const ANSWERS: [Answer; 14] = [
-    Answer {
+const EXIT_CODE_RESULTS: [ExitCodeResult; 14] = [
+    ExitCodeResult {
         programs: &["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"],
         arguments: &[],
         code: 1,
         when: NO_MATCH,
     },
-    Answer { programs: &["git"], arguments: &["grep"], code: 1, when: NO_MATCH },
-    Answer {
+    ExitCodeResult { programs: &["git"], arguments: &["grep"], code: 1, when: NO_MATCH },
+    ExitCodeResult {
         programs: &["git"],
         arguments: &["--exit-code", "--quiet", "--no-index"],
         code: 1,
         when: DIFFERENT,
     },
-    Answer {
+    ExitCodeResult {
         programs: &["diff", "cmp", "zdiff", "zcmp", "diff3", "colordiff"],
         arguments: &[],
         code: 1,
         when: DIFFERENT,
     },
-    Answer { programs: &["kubectl"], arguments: &["diff"], code: 1, when: DIFFERENT },
-    Answer {
+    ExitCodeResult { programs: &["kubectl"], arguments: &["diff"], code: 1, when: DIFFERENT },
+    ExitCodeResult {
         programs: &["terraform", "tofu"],
         arguments: &["-detailed-exitcode"],
         code: 2,
         when: DIFFERENT,
     },
-    Answer {
+    ExitCodeResult {
         programs: &["pgrep", "pidof", "pkill"],
         arguments: &[],
         code: 1,
         when: "if no process matches",
     },
-    Answer {
+    ExitCodeResult {
         programs: &["systemctl", "service"],
         arguments: &["is-active", "status"],
         code: 3,
         when: "if the unit is not active",
     },
-    Answer {
+    ExitCodeResult {
         programs: &["systemctl"],
         arguments: &["is-enabled", "is-failed"],
         code: 1,
         when: "if the answer is no",
     },
-    Answer {
+    ExitCodeResult {
         programs: &["test", "[", "expr"],
         arguments: &[],
         code: 1,
         when: "if the condition is false",
     },
-    Answer { programs: &["which"], arguments: &[], code: 1, when: "if there is no such program" },
-    Answer { programs: &["getent"], arguments: &[], code: 2, when: "if there is no such entry" },
-    Answer {
+    ExitCodeResult { programs: &["which"], arguments: &[], code: 1, when: "if there is no such program" },
+    ExitCodeResult { programs: &["getent"], arguments: &[], code: 2, when: "if there is no such entry" },
+    ExitCodeResult {
         programs: &["jq"],
         arguments: &["-e", "--exit-status"],
         code: 1,
         when: "if the last result is false or null",
     },
-    Answer {
+    ExitCodeResult {
         programs: &["shellcheck", "yamllint", "hadolint", "flake8", "eslint", "mypy"],
         arguments: &[],
         code: 1,
@@ -101,7 +101,7 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     else {
         return;
     };
-    let Answer { code, when, .. } = answer;
+    let ExitCodeResult { code, when, .. } = answer;
     if is_retried(run, *code) {
         return;
     }
@@ -113,9 +113,9 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     );
 }
 
-fn answer(program: &Started) -> Option<&'static Answer> {
+fn answer(program: &StartedProgram) -> Option<&'static ExitCodeResult> {
     let has = |argument: &&str| program.arguments.iter().any(|given| given == argument);
-    ANSWERS.iter().find(|answer| {
+    EXIT_CODE_RESULTS.iter().find(|answer| {
         answer.programs.contains(&program.name.as_str())
             && (answer.arguments.is_empty() || answer.arguments.iter().any(has))
     })

@@ -5,7 +5,7 @@ use super::shown;
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
-use crate::manifest::{Started, started};
+use crate::manifest::{StartedProgram, started};
 
 /// Programs that always need the network.
 const NETWORK: [&str; 48] = [
@@ -209,7 +209,7 @@ fn needs_processes(program: &str, place: &Span) -> Diagnostic {
     )
 }
 
-fn needs_trusted(program: &Started) -> Option<Diagnostic> {
+fn needs_trusted(program: &StartedProgram) -> Option<Diagnostic> {
     let name = program.name.as_str();
     let elsewhere = program.arguments.iter().any(|word| word == "-H" || word.starts_with("--host"));
     if !TRUSTED.contains(&name) || elsewhere {
@@ -230,7 +230,7 @@ fn needs_trusted(program: &Started) -> Option<Diagnostic> {
     Some(Diagnostic::warning("needs-trusted", &program.span, message).help(help))
 }
 
-fn needs_network(program: &Started) -> Option<Diagnostic> {
+fn needs_network(program: &StartedProgram) -> Option<Diagnostic> {
     let name = program.name.as_str();
     let commands = NETWORK_COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, list)| *list);
     let of_command = commands.is_some_and(|list| {
@@ -248,7 +248,7 @@ fn needs_network(program: &Started) -> Option<Diagnostic> {
     )
 }
 
-fn needs_home(program: &Started, run: &Node) -> Option<Diagnostic> {
+fn needs_home(program: &StartedProgram, run: &Node) -> Option<Diagnostic> {
     let offline = program.arguments.iter().any(|word| OFFLINE.contains(&word.as_str()));
     let (name, folder, others) =
         HOME.iter().find(|(name, ..)| *name == program.name).filter(|_| !offline)?;

@@ -7,7 +7,7 @@ mod descriptions;
 mod hidden;
 mod schemas;
 mod shell;
-mod surroundings;
+mod context;
 mod tools;
 
 use toolcrib_tool::ToolDefinition;
@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::{Loaded, load_and, look, look_at_texts};
 
-pub use crate::lint::surroundings::Known;
+pub use crate::lint::context::LintContext;
 
 /// A remark about a tool from outside of this crate, for example about its treatment by a model's
 /// provider.
@@ -30,7 +30,7 @@ pub struct Remark {
     /// The stable code of the kind of remark, one of [`CODES`](crate::CODES).
     pub code: &'static str,
     /// The part of the tool.
-    pub at: Place,
+    pub at: RemarkTarget,
     /// The message, as one clause.
     pub message: String,
     /// How to fix it.
@@ -40,7 +40,7 @@ pub struct Remark {
 /// The part of a tool that a [`Remark`] is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum RemarkTarget {
     /// Its name.
     Name,
     /// Its description.
@@ -63,14 +63,14 @@ pub fn lint_str(
     text: &str,
     remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
 ) -> Loaded {
-    lint_with(file, text, &Known::default(), remarks)
+    lint_with(file, text, &LintContext::default(), remarks)
 }
 
 /// Like [`lint_str`], with knowledge about the config's secrets and limits and about the machine.
 pub fn lint_with(
     file: &str,
     text: &str,
-    known: &Known,
+    known: &LintContext,
     remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
 ) -> Loaded {
     load_and(file, Findings::new(without_bom(text)), |root, declarations, findings| {
@@ -120,9 +120,9 @@ fn declared<'d>(
 fn add(remark: Remark, tool: &Node, findings: &mut Findings<'_>) {
     let whole = || tool.entry("name").map_or(&tool.span, |name| &name.node.span).clone();
     let span = match &remark.at {
-        Place::Name => whole(),
-        Place::Description => tool.entry("description").map_or_else(whole, shown),
-        Place::Input(pointer) => tool.entry("input").map_or_else(whole, |input| {
+        RemarkTarget::Name => whole(),
+        RemarkTarget::Description => tool.entry("description").map_or_else(whole, shown),
+        RemarkTarget::Input(pointer) => tool.entry("input").map_or_else(whole, |input| {
             let (node, entry) = input.node.at_pointer(pointer);
             entry.map_or_else(
                 || if pointer.is_empty() { shown(input) } else { node.span.clone() },

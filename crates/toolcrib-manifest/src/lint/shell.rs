@@ -139,10 +139,10 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
     }
 }
 
-type Said = (String, String);
+type MessageAndHelp = (String, String);
 
 /// An entry that is a shell operator.
-fn sign(text: &str, after: &[&Node]) -> Option<Said> {
+fn sign(text: &str, after: &[&Node]) -> Option<MessageAndHelp> {
     let shell = "to use a shell, write its text: `run: {shell: sh, text: …, vars: {…}}`";
     let always = after.first().and_then(|next| next.as_str()).is_some_and(|next| next == "true");
     let message = || {
@@ -183,7 +183,7 @@ fn is_redirection(text: &str) -> bool {
 }
 
 /// A text that a shell would replace.
-fn expansion(text: &str) -> Option<Said> {
+fn expansion(text: &str) -> Option<MessageAndHelp> {
     let literal = literal(text);
     if literal.contains("$(") || literal.matches('`').count() >= 2 {
         let message = "no shell runs the text in `$(…)` or backquotes here";
@@ -194,7 +194,7 @@ fn expansion(text: &str) -> Option<Said> {
 }
 
 /// A tilde that a shell would replace.
-fn home(literal: &str) -> Option<Said> {
+fn home(literal: &str) -> Option<MessageAndHelp> {
     let of_user = |text: &str| {
         let name = text.strip_prefix('~').and_then(|rest| rest.split_once('/'));
         name.is_some_and(|(name, _)| {
@@ -213,7 +213,7 @@ fn home(literal: &str) -> Option<Said> {
 }
 
 /// `$NAME` where a shell would put a variable's value.
-fn variable(literal: &str) -> Option<Said> {
+fn variable(literal: &str) -> Option<MessageAndHelp> {
     let (before, after) = literal.split_once('$')?;
     let braced = after.starts_with('{');
     let after = after.strip_prefix('{').unwrap_or(after);
@@ -237,7 +237,7 @@ fn variable(literal: &str) -> Option<Said> {
 }
 
 /// Typographic quotes around a whole entry.
-fn curly(text: &str) -> Option<Said> {
+fn curly(text: &str) -> Option<MessageAndHelp> {
     let quotes = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
     let inside = text.trim_matches(quotes);
     let both = text.starts_with(quotes) && text.ends_with(quotes) && inside.len() < text.len();
@@ -248,7 +248,7 @@ fn curly(text: &str) -> Option<Said> {
 }
 
 /// Straight quotes around a whole entry, which a shell would remove.
-fn straight(text: &str) -> Option<Said> {
+fn straight(text: &str) -> Option<MessageAndHelp> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
     (!inside.is_empty() && !inside.contains(quote)).then(|| {
@@ -258,7 +258,7 @@ fn straight(text: &str) -> Option<Said> {
 }
 
 /// An option and its value in one entry.
-fn blank(text: &str) -> Option<Said> {
+fn blank(text: &str) -> Option<MessageAndHelp> {
     let (option, value) = text.split_once(' ')?;
     let name = option.trim_start_matches('-');
     let dashes = option.len() - name.len();
@@ -275,7 +275,7 @@ fn blank(text: &str) -> Option<Said> {
 }
 
 /// A file name pattern, which the program reads as a name.
-fn glob(text: &str) -> Option<Said> {
+fn glob(text: &str) -> Option<MessageAndHelp> {
     let literal = literal(text);
     let option = literal.starts_with('-');
     (literal.contains('*') && !option && !literal.contains([' ', '(', '\\', '^', '$'])).then(|| {
@@ -287,7 +287,7 @@ fn glob(text: &str) -> Option<Said> {
 }
 
 /// A program with its arguments in one entry.
-fn whole_line(text: &str) -> Option<Said> {
+fn whole_line(text: &str) -> Option<MessageAndHelp> {
     let line = is_line(text) && !text.contains("${");
     line.then(|| {
         let words: Vec<String> =
@@ -310,7 +310,7 @@ fn is_line(text: &str) -> bool {
 }
 
 /// A command line in the place of a shell's file name.
-fn line_for_shell(shell: &str) -> Said {
+fn line_for_shell(shell: &str) -> MessageAndHelp {
     let message = format!("`{shell}` reads this line as the name of a file to run");
     (message, format!("write the line as the text of a shell: `run: {{shell: {shell}, text: …}}`"))
 }

@@ -8,7 +8,7 @@ use super::{Kind, Lock, LockMode, Owner};
 
 /// How a name differs from the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MismatchKind {
     /// The name is in no lock.
     Unlisted,
     /// The owner is the same, but the declaration has changed.
@@ -25,8 +25,8 @@ pub enum Verdict {
     },
 }
 
-/// One clause. [`Finding::reason`] adds what the operator can do about it.
-impl fmt::Display for Verdict {
+/// One clause. [`LockMismatch::reason`] adds what the operator can do about it.
+impl fmt::Display for MismatchKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unlisted => f.write_str("toolcrib.lock has not accepted it"),
@@ -41,7 +41,7 @@ impl fmt::Display for Verdict {
 
 /// A name that differs from the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LockMismatch {
     /// The kind of declaration.
     pub kind: Kind,
     /// The name.
@@ -49,12 +49,12 @@ pub struct Finding {
     /// Who declares it.
     pub source: Source,
     /// The difference.
-    pub verdict: Verdict,
+    pub verdict: MismatchKind,
     /// Whether it is blocked because of that.
     pub blocked: bool,
 }
 
-impl Finding {
+impl LockMismatch {
     /// The difference and, if it is blocked, what the operator can do about it: for listings and
     /// for the result of a call.
     pub fn reason(&self) -> String {
@@ -99,7 +99,7 @@ pub fn apply_lock(
     entries: impl IntoIterator<Item = ToolEntry>,
     lock: Option<&Lock>,
     mode: LockMode,
-) -> (Vec<ToolEntry>, Vec<Finding>) {
+) -> (Vec<ToolEntry>, Vec<LockMismatch>) {
     let mut findings = Vec::new();
     let admitted = entries.into_iter().map(|entry| {
         let digest = entry.digest.as_deref();
@@ -122,18 +122,18 @@ pub fn apply_lock_to(
     digest: Option<&str>,
     lock: Option<&Lock>,
     mode: LockMode,
-) -> Option<Finding> {
+) -> Option<LockMismatch> {
     let verdict = match (mode, lock) {
         (LockMode::Off, _) | (LockMode::Warn, None) => None,
         (_, Some(lock)) => judge(kind, name, source, digest, lock),
-        (LockMode::Enforce, None) => (!is_built_in(source)).then_some(Verdict::Unlisted),
+        (LockMode::Enforce, None) => (!is_built_in(source)).then_some(MismatchKind::Unlisted),
     }?;
     let blocked = match &verdict {
-        Verdict::Moved { .. } => false,
-        Verdict::Changed if source.layer == Layer::Upstream => true,
+        MismatchKind::Moved { .. } => false,
+        MismatchKind::Changed if source.layer == Layer::Upstream => true,
         _ => mode == LockMode::Enforce,
     };
-    Some(Finding { kind, name: name.to_owned(), source: source.clone(), verdict, blocked })
+    Some(LockMismatch { kind, name: name.to_owned(), source: source.clone(), verdict, blocked })
 }
 
 fn judge(
@@ -142,20 +142,20 @@ fn judge(
     source: &Source,
     digest: Option<&str>,
     lock: &Lock,
-) -> Option<Verdict> {
+) -> Option<MismatchKind> {
     let owner = lock.owner_of(source);
     let built_in = is_built_in(source);
     let Some(locked) = lock.get(kind, name) else {
-        return (!built_in).then_some(Verdict::Unlisted);
+        return (!built_in).then_some(MismatchKind::Unlisted);
     };
     let same = digest == locked.digest.as_deref();
-    let stolen = || Verdict::TakenOver { owner: locked.owner.clone() };
+    let stolen = || MismatchKind::TakenOver { owner: locked.owner.clone() };
     if source.layer == Layer::Fallback {
         None
     } else if locked.owner == owner {
-        (!built_in && !same).then_some(Verdict::Changed)
+        (!built_in && !same).then_some(MismatchKind::Changed)
     } else if locked.owner.layer == owner.layer && same && !built_in && digest.is_some() {
-        Some(Verdict::Moved { from: locked.owner.clone() })
+        Some(MismatchKind::Moved { from: locked.owner.clone() })
     } else {
         Some(stolen())
     }

@@ -13,11 +13,11 @@ const LOCK_MAX_BYTES: u64 = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub struct LockError {
     path: PathBuf,
-    problem: Problem,
+    problem: LockProblem,
 }
 
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum LockProblem {
     Read(io::Error),
     Write(io::Error),
     Text(String),
@@ -32,14 +32,14 @@ impl std::fmt::Display for LockError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.path.display();
         match &self.problem {
-            Problem::Read(error) => write!(f, "the lock {path} cannot be read: {error}"),
-            Problem::Write(error) => write!(f, "the lock {path} cannot be written: {error}"),
-            Problem::Newer { found, known } => write!(
+            LockProblem::Read(error) => write!(f, "the lock {path} cannot be read: {error}"),
+            LockProblem::Write(error) => write!(f, "the lock {path} cannot be written: {error}"),
+            LockProblem::Newer { found, known } => write!(
                 f,
                 "the lock {path} was written by a newer toolcrib (version {found} of the format, this program knows \
                  up to {known})\nUse that version, or restore the lock that this one wrote"
             ),
-            Problem::Text(problem) => write!(
+            LockProblem::Text(problem) => write!(
                 f,
                 "the lock {path} cannot be used: {}\nRestore the last good one, or remove it and \
                  accept the tools anew with `toolcrib lock`",
@@ -59,14 +59,14 @@ impl Lock {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(fail(Problem::Read(error))),
+            Err(error) => return Err(fail(LockProblem::Read(error))),
         };
         let mut text = String::new();
         file.take(LOCK_MAX_BYTES + 1)
             .read_to_string(&mut text)
-            .map_err(|error| fail(Problem::Read(error)))?;
+            .map_err(|error| fail(LockProblem::Read(error)))?;
         if text.len() as u64 > LOCK_MAX_BYTES {
-            return Err(fail(Problem::Text("it has more than 256 MiB".to_owned())));
+            return Err(fail(LockProblem::Text("it has more than 256 MiB".to_owned())));
         }
         let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
         if !text.lines().any(says_something) {
@@ -79,7 +79,7 @@ impl Lock {
     /// Writes the lock atomically: readers see either the old lock or the new one.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         replace(path, self.to_text().as_bytes())
-            .map_err(|error| LockError { path: path.to_owned(), problem: Problem::Write(error) })
+            .map_err(|error| LockError { path: path.to_owned(), problem: LockProblem::Write(error) })
     }
 }
 

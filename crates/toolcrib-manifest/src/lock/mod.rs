@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_tool::{Layer, Source};
 
-pub use admit::{Finding, Verdict, apply_lock, apply_lock_to};
+pub use admit::{LockMismatch, MismatchKind, apply_lock, apply_lock_to};
 pub use changes::{Change, FieldChange, LockChange, changes};
 pub use expanded::{digest_of, fields_of};
 pub use file::LockError;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{canonical_json, is_unseen};
 
-use super::file::Problem;
+use super::file::LockProblem;
 use super::{Kind, Lock, Locked, Owner};
 
 /// The version of the format.
@@ -23,27 +23,27 @@ const HEAD: &str = "\
 
 /// A lock of any version.
 #[derive(Deserialize)]
-struct Versioned {
+struct VersionOnly {
     version: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct LockFile {
     version: u64,
     #[serde(default)]
-    tools: BTreeMap<String, Entry>,
+    tools: BTreeMap<String, LockFileEntry>,
     #[serde(default)]
-    upstreams: BTreeMap<String, Entry>,
+    upstreams: BTreeMap<String, LockFileEntry>,
     #[serde(default)]
-    prompts: BTreeMap<String, Entry>,
+    prompts: BTreeMap<String, LockFileEntry>,
     #[serde(default)]
-    resources: BTreeMap<String, Entry>,
+    resources: BTreeMap<String, LockFileEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct LockFileEntry {
     owner: String,
     digest: Option<String>,
     #[serde(default)]
@@ -74,24 +74,24 @@ impl Lock {
     }
 
     /// Adds the entries of a text to this lock.
-    pub(super) fn filled(mut self, text: &str) -> Result<Self, Problem> {
+    pub(super) fn filled(mut self, text: &str) -> Result<Self, LockProblem> {
         let file = toml::from_str(text).map_err(|error| match toml::from_str(text) {
             // Checked first, because a newer version may have unknown keys.
-            Ok(Versioned { version }) if version > VERSION => newer(version),
-            _ => Problem::Text(error.to_string()),
+            Ok(VersionOnly { version }) if version > VERSION => newer(version),
+            _ => LockProblem::Text(error.to_string()),
         })?;
-        let File { version, tools, upstreams, prompts, resources } = file;
+        let LockFile { version, tools, upstreams, prompts, resources } = file;
         if version > VERSION {
             return Err(newer(version));
         }
         if version < VERSION {
-            return Err(Problem::Text(format!("there is no version {version} of it")));
+            return Err(LockProblem::Text(format!("there is no version {version} of it")));
         }
         let tables = [tools, upstreams, prompts, resources];
         for (kind, table) in Kind::ALL.into_iter().zip(tables) {
-            for (name, Entry { owner, digest, declares }) in table {
+            for (name, LockFileEntry { owner, digest, declares }) in table {
                 let owner = Owner::parse(&owner).ok_or_else(|| {
-                    Problem::Text(format!("the owner of `{name}` is no layer:unit: {owner:?}"))
+                    LockProblem::Text(format!("the owner of `{name}` is no layer:unit: {owner:?}"))
                 })?;
                 let fields = declares.into_iter().map(|(key, value)| (key, read(value))).collect();
                 self.entries.insert((kind, name), Locked { owner, digest, fields });
@@ -101,8 +101,8 @@ impl Lock {
     }
 }
 
-fn newer(found: u64) -> Problem {
-    Problem::Newer { found, known: VERSION }
+fn newer(found: u64) -> LockProblem {
+    LockProblem::Newer { found, known: VERSION }
 }
 
 /// A value in TOML; values that TOML cannot express are written as `{ json = "…" }`.

@@ -18,18 +18,18 @@ const MOST: usize = 64;
 
 /// The value of an argument in a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice<'s> {
+enum ArgumentChoice<'s> {
     /// An unknown value.
     Any,
     Absent,
     Listed(&'s str),
 }
 
-type Combination<'s> = Vec<(&'s str, Choice<'s>)>;
+type Combination<'s> = Vec<(&'s str, ArgumentChoice<'s>)>;
 
 /// Findings that only the variants of a vector show.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct VariantFindings {
     /// Errors about values that would choose a program or be run.
     pub(super) unsafe_values: Vec<Diagnostic>,
     /// Whether a program runs what it reads on standard input.
@@ -39,8 +39,8 @@ pub(super) struct Shown {
 }
 
 /// Checks every variant of a vector; `known` are the findings about the vector itself.
-pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Diagnostic]) -> Shown {
-    let mut shown = Shown::default();
+pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Diagnostic]) -> VariantFindings {
+    let mut shown = VariantFindings::default();
     let all = entries(list, words);
     for combination in combinations(&choices(&all, scope)) {
         let variant = variant(&all, scope, &combination);
@@ -66,26 +66,26 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
 }
 
 /// The arguments that can make a difference, with their choices.
-fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, Vec<Choice<'s>>> {
-    let mut choices: BTreeMap<&str, Vec<Choice<'_>>> = BTreeMap::new();
+fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, Vec<ArgumentChoice<'s>>> {
+    let mut choices: BTreeMap<&str, Vec<ArgumentChoice<'_>>> = BTreeMap::new();
     let mut add = |name: &'s str, choice| {
-        let known = choices.entry(name).or_insert_with(|| vec![Choice::Any]);
+        let known = choices.entry(name).or_insert_with(|| vec![ArgumentChoice::Any]);
         if !known.contains(&choice) {
             known.push(choice);
         }
     };
     for entry in all {
         if let Some(condition) = entry.condition {
-            add(condition, Choice::Absent);
+            add(condition, ArgumentChoice::Absent);
         }
         for reference in entry.words.iter().flat_map(|word| word.template.references()) {
             let Reference::Arg(name) = reference else { continue };
             let Some(known) = scope.arguments.get(name) else { continue };
             if known.optional {
-                add(name, Choice::Absent);
+                add(name, ArgumentChoice::Absent);
             }
             for text in &known.listed {
-                add(name, Choice::Listed(text));
+                add(name, ArgumentChoice::Listed(text));
             }
         }
     }
@@ -93,10 +93,10 @@ fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, 
 }
 
 /// The combinations of choices, the smallest first, without the empty one.
-fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combination<'s>> {
+fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<ArgumentChoice<'s>>>) -> Vec<Combination<'s>> {
     let count = choices.values().try_fold(1_usize, |count, of| count.checked_mul(of.len()));
-    let chosen = |of: &[Choice<'s>]| -> Vec<Choice<'s>> {
-        of.iter().copied().filter(|choice| *choice != Choice::Any).collect()
+    let chosen = |of: &[ArgumentChoice<'s>]| -> Vec<ArgumentChoice<'s>> {
+        of.iter().copied().filter(|choice| *choice != ArgumentChoice::Any).collect()
     };
     if count.is_none_or(|count| count > MOST) {
         let each = choices
@@ -129,11 +129,11 @@ fn variant<'n>(
     combination: &Combination<'_>,
 ) -> Vec<Word<'n>> {
     let choice = |name: &str| {
-        combination.iter().find(|(of, _)| *of == name).map_or(Choice::Any, |(_, choice)| *choice)
+        combination.iter().find(|(of, _)| *of == name).map_or(ArgumentChoice::Any, |(_, choice)| *choice)
     };
     let mut words = Vec::new();
     for entry in all {
-        if entry.condition.is_some_and(|name| choice(name) == Choice::Absent) {
+        if entry.condition.is_some_and(|name| choice(name) == ArgumentChoice::Absent) {
             continue;
         }
         for word in &entry.words {
@@ -142,13 +142,13 @@ fn variant<'n>(
             for piece in &word.template.pieces {
                 let piece = match piece {
                     Piece::Reference(Reference::Arg(name)) => match choice(name) {
-                        Choice::Any => piece.clone(),
+                        ArgumentChoice::Any => piece.clone(),
                         // A condition can be false although the argument is present.
-                        Choice::Absent => {
+                        ArgumentChoice::Absent => {
                             dropped |= scope.arguments.get(name).is_some_and(|it| it.optional);
                             piece.clone()
                         }
-                        Choice::Listed(text) => Piece::Literal(text.to_owned()),
+                        ArgumentChoice::Listed(text) => Piece::Literal(text.to_owned()),
                     },
                     _ => piece.clone(),
                 };
@@ -167,8 +167,8 @@ fn variant<'n>(
 
 fn described(combination: &Combination<'_>) -> String {
     let parts = combination.iter().map(|(name, choice)| match choice {
-        Choice::Listed(text) => format!("where `{name}` is `{text}`"),
-        Choice::Any | Choice::Absent => format!("where `{name}` is absent"),
+        ArgumentChoice::Listed(text) => format!("where `{name}` is `{text}`"),
+        ArgumentChoice::Any | ArgumentChoice::Absent => format!("where `{name}` is absent"),
     });
     format!(", {}", parts.collect::<Vec<_>>().join(" and "))
 }

@@ -29,7 +29,7 @@ use crate::upstream::review::confidential::Confidential;
 use crate::upstream::review::pins::PinStore;
 use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::tool::linked_resources::LinkedResources;
-use crate::upstream::tool::publish::{DefinitionChecks, Publisher, Unaccepted};
+use crate::upstream::tool::publish::{DefinitionChecks, Publisher, UnacceptedChange};
 
 /// How long a shutdown waits for programs whose connection attempt was dropped.
 const KILL_WAIT: Duration = Duration::from_secs(1);
@@ -208,7 +208,7 @@ impl Upstreams {
 
     /// The definition that a server offers for a tool that is disabled because its definition
     /// changed, if there is such a tool. A person reviews it before accepting it.
-    pub fn unaccepted(&self, tool: &str) -> Option<Unaccepted> {
+    pub fn unaccepted(&self, tool: &str) -> Option<UnacceptedChange> {
         self.find_changed_tool(tool).map(|(_, offered, _)| offered)
     }
 
@@ -235,7 +235,7 @@ impl Upstreams {
         Ok(true)
     }
 
-    fn find_changed_tool(&self, tool: &str) -> Option<(String, Unaccepted, Arc<SupervisorState>)> {
+    fn find_changed_tool(&self, tool: &str) -> Option<(String, UnacceptedChange, Arc<SupervisorState>)> {
         let table = self.table();
         table.kept.values().find_map(|kept| {
             let unaccepted = kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);

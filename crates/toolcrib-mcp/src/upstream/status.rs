@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::upstream::connection::failure::Failure;
-use crate::upstream::settings::selection::Unmatched;
+use crate::upstream::settings::selection::UnmatchedSetting;
 
 /// The status of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct UpstreamStatus {
     /// [`UPSTREAM_TOOLS_MAX`](super::UPSTREAM_TOOLS_MAX).
     pub left_out: usize,
     /// Filters and overrides that match nothing of what the server lists.
-    pub unmatched: Vec<Unmatched>,
+    pub unmatched: Vec<UnmatchedSetting>,
 }
 
 impl UpstreamStatus {

@@ -62,9 +62,9 @@ impl Default for Limits {
 ///
 /// Dropping the future of [`send`](Self::send) ends the request. Needs a tokio runtime with time and I/O.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Arc<ClientState>);
 
-struct Inner {
+struct ClientState {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
     limits: Limits,
@@ -138,16 +138,16 @@ impl Client {
                 else {
                     return response::read(&hop, answer, max_bytes, redirects)
                         .await
-                        .map(Step::Done);
+                        .map(AfterResponse::Done);
                 };
                 if redirects == self.0.limits.redirects {
                     return Err(hop.refuse(RedirectRefusal::TooMany(redirects)));
                 }
-                redirect::next(&hop, status, location.as_bytes(), &first).map(Step::Next)
+                redirect::next(&hop, status, location.as_bytes(), &first).map(AfterResponse::Next)
             };
             match step.await {
-                Ok(Step::Done(response)) => return Ok(response),
-                Ok(Step::Next(next)) => hop = next,
+                Ok(AfterResponse::Done(response)) => return Ok(response),
+                Ok(AfterResponse::Next(next)) => hop = next,
                 Err(error) if redirects == 0 => return Err(error),
                 Err(error) => {
                     return Err(Error::Redirected { redirects, source: Box::new(error) });
@@ -174,12 +174,12 @@ impl Client {
 }
 
 /// The next step after one request.
-enum Step {
+enum AfterResponse {
     Done(Response),
     Next(Hop),
 }
 
-impl Inner {
+impl ClientState {
     async fn connectable(&self) -> Result<reqwest::Client, Error> {
         let tls = tokio::task::spawn_blocking(tls::config)
             .await
@@ -226,7 +226,7 @@ impl ClientBuilder {
     /// Makes the client. Nothing is read or opened before its first request.
     pub fn build(self) -> Client {
         let Self { policy, resolver, limits } = self;
-        Client(Arc::new(Inner { policy, resolver, limits, http: OnceCell::new() }))
+        Client(Arc::new(ClientState { policy, resolver, limits, http: OnceCell::new() }))
     }
 }
 

@@ -38,22 +38,22 @@ impl Resolver for SystemResolver {
 const TRIED: usize = 16;
 
 /// The client's only source of addresses for names: connections are made to what it returns.
-pub(super) struct GuardedResolver(Arc<Guard>);
+pub(super) struct GuardedResolver(Arc<AddressGuard>);
 
-struct Guard {
+struct AddressGuard {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
 }
 
 impl GuardedResolver {
     pub(super) fn new(policy: AddressPolicy, resolver: Arc<dyn Resolver>) -> Self {
-        Self(Arc::new(Guard { policy, resolver }))
+        Self(Arc::new(AddressGuard { policy, resolver }))
     }
 }
 
-impl Guard {
-    async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, Refused> {
-        let refused = |why| Refused { host: name.to_owned(), why };
+impl AddressGuard {
+    async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, RefusedAddress> {
+        let refused = |why| RefusedAddress { host: name.to_owned(), why };
         let found = self.resolver.resolve(name).await;
         let found = found
             .map_err(|error| refused(RefusalReason::Unresolved(error.kind(), error.to_string())))?;
@@ -89,7 +89,7 @@ impl Resolve for GuardedResolver {
 
 /// Why a name has no allowed address; it is a source in the error of the underlying client.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RefusedAddress {
     host: String,
     why: RefusalReason,
 }
@@ -100,7 +100,7 @@ enum RefusalReason {
     Address(IpAddr, AddressKind),
 }
 
-impl Refused {
+impl RefusedAddress {
     pub(super) fn to_error(&self) -> Error {
         let host = self.host.clone();
         match &self.why {
@@ -114,10 +114,10 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_error().fmt(f)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedAddress {}

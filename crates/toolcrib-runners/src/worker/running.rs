@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess};
+use toolcrib_sandbox::{Captured, ChildExit, Child, ChildStdin, ChildStdout, ChildProcess};
 
 use super::protocol::{self, WorkerLine, WorkerReply, WorkerReport};
 use crate::confinement::facts;
@@ -47,8 +47,8 @@ type WorkerAnswer = Result<WorkerReply, Arc<WorkerExit>>;
 pub(super) struct RunningWorker {
     /// Its confinement, as results report it.
     sandbox: Value,
-    process: Mutex<Option<KeptProcess>>,
-    input: tokio::sync::Mutex<KeptInput>,
+    process: Mutex<Option<ChildProcess>>,
+    input: tokio::sync::Mutex<ChildStdin>,
     output: tokio::sync::Mutex<OutputLines>,
     waiting: Mutex<PendingCalls>,
     /// The number of lines that reached their calls.
@@ -101,7 +101,7 @@ impl fmt::Debug for RunningWorker {
 
 impl RunningWorker {
     pub(super) fn new(
-        kept: Kept,
+        kept: Child,
         program: String,
         line_bytes: usize,
         masks: Option<ByteMasks>,
@@ -129,7 +129,7 @@ impl RunningWorker {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn process(&self) -> MutexGuard<'_, Option<KeptProcess>> {
+    fn process(&self) -> MutexGuard<'_, Option<ChildProcess>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +189,7 @@ impl RunningWorker {
         let Some(process) = self.take_process() else { return };
         let live = Arc::clone(self);
         let find_out = async move {
-            let Ended { status, stderr, .. } = process.stop(END_WAIT).await;
+            let ChildExit { status, stderr, .. } = process.stop(END_WAIT).await;
             let reason = match (status.code(), status.signal_name(), status.signal()) {
                 (Some(code), ..) => format!("exited with code {code}"),
                 (_, Some(name), _) => format!("was ended by {name}"),
@@ -203,7 +203,7 @@ impl RunningWorker {
     }
 
     /// Takes the process, unless another caller has taken it. The caller that gets it ends it.
-    fn take_process(&self) -> Option<KeptProcess> {
+    fn take_process(&self) -> Option<ChildProcess> {
         self.waiting().ending = true;
         self.process().take()
     }
@@ -417,7 +417,7 @@ struct LineTooLong {
 /// Standard output, line by line. A read may be dropped halfway and restarted.
 #[derive(Debug)]
 struct OutputLines {
-    output: KeptOutput,
+    output: ChildStdout,
     buffer: Vec<u8>,
     /// The length of the line returned last; it is removed before the next read.
     given: usize,
@@ -427,7 +427,7 @@ struct OutputLines {
 }
 
 impl OutputLines {
-    fn new(output: KeptOutput, max: usize) -> Self {
+    fn new(output: ChildStdout, max: usize) -> Self {
         Self { output, buffer: Vec::new(), given: 0, searched: 0, max }
     }
 

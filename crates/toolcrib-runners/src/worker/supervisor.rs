@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
-use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places, SealedFile, keep};
+use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places, SealedFile, spawn};
 use toolcrib_tool::{ByteMasks, ErrorKind, ToolError};
 
 use super::running::{Exchange, RunningWorker};
@@ -195,7 +195,7 @@ impl WorkerSupervisor {
         for (name, template) in &self.spec.env {
             command = command.env(name, expand_without_call(template, &self.host)?);
         }
-        let kept = keep(&command).await.map_err(not_started)?;
+        let kept = spawn(&command).await.map_err(not_started)?;
         let live = Arc::new(RunningWorker::new(kept, program.clone(), self.spec.line_bytes, masks));
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);

@@ -6,10 +6,10 @@ use crate::{Confinement, Limits, Profile, Require};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfinementDefaults {
-    /// What happens where the kernel cannot enforce a profile. Default: [`Require::Required`].
+    /// What to do if the kernel cannot enforce a profile. Default: [`Require::Required`].
     pub require: Require,
-    /// Bytes of memory of programs under `workspace` and `workspace+net`
-    /// ([`Limits::memory`]). Default: that of the profiles, 2 GiB.
+    /// Bytes of memory of programs under `workspace` and `workspace+net` ([`Limits::memory`]).
+    /// Default: 2 GiB, the limit of these profiles.
     pub memory: Option<u64>,
 }
 
@@ -20,7 +20,7 @@ impl Default for ConfinementDefaults {
 }
 
 impl ConfinementDefaults {
-    /// Sets what happens where the kernel cannot enforce a profile.
+    /// Sets what to do if the kernel cannot enforce a profile.
     #[must_use]
     pub const fn require(mut self, require: Require) -> Self {
         self.require = require;
@@ -37,7 +37,7 @@ impl ConfinementDefaults {
 
 impl Confinement {
     /// Applies the operator's defaults for confined programs. `pure` stays
-    /// [required](Require::Required), and keeps its own limits.
+    /// [required](Require::Required) and keeps its own limits.
     #[must_use]
     pub const fn defaults(mut self, defaults: ConfinementDefaults) -> Self {
         if matches!(self.profile, Profile::Workspace | Profile::WorkspaceNet) {

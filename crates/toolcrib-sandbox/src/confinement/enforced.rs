@@ -15,7 +15,7 @@ use crate::{KillRung, Profile};
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Enforced {
-    /// The profile that was asked for.
+    /// The requested profile.
     pub profile: Profile,
     /// Whether it can open only the files of its profile and its grants.
     pub files: bool,
@@ -25,20 +25,22 @@ pub struct Enforced {
     pub syscalls: bool,
     /// Whether it has no capabilities and can gain no privileges.
     pub privileges: bool,
-    /// Whether places beneath its grants were hidden from it or made read-only: those of
+    /// Whether places below its grants were hidden from it or made read-only: those of
     /// [`Confinement::hidden`](crate::Confinement::hidden) and
-    /// [`read_only`](crate::Confinement::read_only). `false` also where no grant contains one.
+    /// [`read_only`](crate::Confinement::read_only). Also `false` if no grant contains such a
+    /// place.
     pub withheld: bool,
     /// The mechanism that holds its process tree together.
     pub processes: KillRung,
     /// The Landlock version in force.
     pub landlock: Option<u32>,
-    /// Guarantees of the profile that this machine does not enforce, and why, one clause each.
+    /// Guarantees of the profile that this machine does not enforce, with the reason, one clause
+    /// each.
     pub missing: Vec<String>,
 }
 
 impl Enforced {
-    /// For a [trusted](Profile::Trusted) program: nothing but the end of its process tree.
+    /// For a [trusted](Profile::Trusted) program, only its process tree is ended.
     pub const fn nothing() -> Self {
         Self {
             profile: Profile::Trusted,
@@ -53,12 +55,12 @@ impl Enforced {
         }
     }
 
-    /// Whether all that the profile promises is enforced.
+    /// Whether everything that the profile promises is enforced.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// The names of what is enforced.
+    /// The names of the enforced restrictions.
     pub fn held(&self) -> impl Iterator<Item = &'static str> {
         let held = [
             (self.files, "files"),

@@ -64,12 +64,13 @@ impl FromStr for Profile {
     }
 }
 
-/// What happens where the kernel cannot enforce all that a profile promises.
+/// What to do if the kernel cannot enforce everything that a profile promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Require {
-    /// The program runs with what can be enforced, which [`Enforced`](super::Enforced) reports.
+    /// Run the program with the restrictions that can be enforced; [`Enforced`](super::Enforced)
+    /// reports them.
     BestEffort,
-    /// The program is not started.
+    /// Do not start the program.
     Required,
 }
 
@@ -87,21 +88,20 @@ impl Require {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of each process. Under `pure` this is its whole address space. Under
-    /// `workspace` and `workspace+net` it is the memory that a process has to itself and may write to
-    /// (`RLIMIT_DATA`), because Node.js, Go and Java reserve far more addresses than they use; memory
-    /// that processes share is not counted. Where the tree is held by a control group that counts
-    /// memory, the limit is that of the whole tree as well.
+    /// Bytes of memory of each process. Under `pure` this limits its whole address space. Under `workspace` and
+    /// `workspace+net` it limits the private, writable memory of a process (`RLIMIT_DATA`), because Node.js, Go and
+    /// Java reserve far more address space than they use; shared memory is not counted. If a control group that counts
+    /// memory holds the tree, the limit also applies to the whole tree.
     pub memory: Option<u64>,
-    /// Bytes a file may grow to.
+    /// The maximum size of a file, in bytes.
     pub file_size: Option<u64>,
-    /// Descriptors each process may have open.
+    /// The maximum number of open descriptors of each process.
     pub open_files: Option<u64>,
-    /// Time on a processor, per process, in whole seconds (rounded up).
+    /// The processor time of each process, in whole seconds (rounded up).
     pub cpu: Option<Duration>,
-    /// Processes and threads alive at once. They are counted for the program alone where it has a PID
-    /// namespace on Linux 6.14 or newer, or a user namespace. Elsewhere the program may have this many
-    /// more than its user has when it starts, and root is not limited.
+    /// The maximum number of processes and threads at a time. They are counted for the program alone if it has a PID
+    /// namespace on Linux 6.14 or newer, or a user namespace. Elsewhere the program may start this many more than its
+    /// user has at its start, and root is not limited.
     pub processes: Option<u32>,
 }
 
@@ -165,7 +165,7 @@ pub struct Confinement {
     /// Files and directories that the program cannot change, whatever else is granted: manifests,
     /// the lock, scripts, programs. See [`read_only`](Self::read_only).
     pub read_only: Vec<PathBuf>,
-    /// What happens where the kernel cannot enforce the profile.
+    /// What to do if the kernel cannot enforce the profile.
     pub require: Require,
     /// Its resource limits.
     pub limits: Limits,
@@ -175,11 +175,11 @@ pub struct Confinement {
     pub job_control: bool,
     /// Why the control plane cannot be withheld, regardless of the kernel.
     pub(crate) objection: Option<String>,
-    /// Which places of a control plane were taken out of the grants.
+    /// Which places of a control plane were removed from the grants.
     pub(crate) taken: Option<WithheldFromGrants>,
     /// The only rung to use, for tests.
     pub(crate) rung: Option<KillRung>,
-    /// Facilities that tests disable.
+    /// Kernel features that tests disable.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     pub(crate) without: Vec<Facility>,
 }
@@ -269,12 +269,12 @@ impl Confinement {
     ///
     /// # Errors
     ///
-    /// The reason, and what to do.
+    /// Returns the reason and what to do about it.
     pub fn check(&self) -> Result<(), String> {
         crate::jail::check(self)
     }
 
-    /// Sets what happens where the kernel cannot enforce the profile.
+    /// Sets what to do if the kernel cannot enforce the profile.
     #[must_use]
     pub const fn require(mut self, require: Require) -> Self {
         self.require = require;

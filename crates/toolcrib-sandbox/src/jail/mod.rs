@@ -1,27 +1,26 @@
 //! The jail: a small helper process that confines itself and then becomes the program.
 //!
-//! Not something between `fork` and `exec`: that would force the server to be forked, which takes
-//! long for a large one, and run code where nothing may be allocated. So the server starts a
-//! *helper* with `posix_spawn`. It forks once (twice for a PID namespace), which costs next to
-//! nothing in a small process: one of the two becomes the program, the other stays outside of the
-//! jail, looks after the tree, and ends it when the server says so or is gone.
+//! Code between `fork` and `exec` is not an option: it would force the server to be forked, which
+//! takes long for a large process, and nothing may be allocated there. So the server starts a
+//! *helper* with `posix_spawn`. The helper forks once (twice for a PID namespace), which is cheap
+//! in a small process: one of the two processes becomes the program; the other stays outside of the
+//! jail, supervises the tree, and ends it when the server asks for that or disappears.
 //!
-//! The helper is, in this order,
+//! The helper is the first of these that exists:
 //!
 //! 1. what [`set_helper`] was given,
 //! 2. the file `toolcrib-jail` beside the running program, which is installed with `toolcrib`,
 //! 3. the running program itself, if its `main` called [`reexec_hook`] first.
 //!
-//! It is [opened](open_helper) once, and started by its descriptor: replacing its file later changes
-//! nothing for a process that runs.
+//! It is [opened](open_helper) once and started by its descriptor, so replacing its file later does
+//! not affect a running process.
 //!
-//! Before the jail is closed, places are covered that are [withheld](crate::Confinement::hide) from the
-//! program although its grants contain them, and then its working directory and its grants are
-//! opened: without following a symbolic link that programs of the workspace could replace. A program
-//! itself is loaded by its name, as the kernel finds it; what it leads to must be granted. The `#!` line of
-//! a file that programs may write grants nothing.
+//! Before the jail is closed, the [withheld](crate::Confinement::hide) places below the program's grants are covered.
+//! Then its working directory and its grants are opened, without following a symbolic link that programs of the
+//! workspace could replace. The program itself is loaded by its path, as the kernel resolves it; its target must be
+//! granted. The `#!` line of a file that programs may write adds no grants.
 //!
-//! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
+//! Without a helper, only [trusted](crate::Profile::Trusted) programs are started.
 
 use crate::jail::files::mounts;
 use crate::jail::files::withheld;
@@ -58,9 +57,9 @@ use crate::process::sys;
 /// // … the program itself.
 /// ```
 ///
-/// In a process that was started as a helper it does the helper's work and does not return. A small
-/// helper starts faster than a large program: where `toolcrib-jail` is installed beside the program
-/// it is preferred.
+/// In a process that was started as a helper, it does the helper's work and does not return. A
+/// small helper starts faster than a large program, so `toolcrib-jail` is preferred if it is
+/// installed beside the program.
 pub fn reexec_hook() {
     if std::env::args_os().next().is_some_and(|name| name == plan::NAME) {
         let code = help(std::env::args_os());
@@ -70,37 +69,36 @@ pub fn reexec_hook() {
     executable::HOOKED.store(true, Ordering::Release);
 }
 
-/// What `toolcrib-jail` does, and nothing else.
+/// The `main` of `toolcrib-jail`.
 pub fn main() -> ExitCode {
     ExitCode::from(u8::try_from(help(std::env::args_os())).unwrap_or(1))
 }
 
-/// Sets the file of the helper, before the first program is started. Of several calls the first
-/// counts; says whether this was it. Where there is no such file, there is no helper.
+/// Sets the file of the helper before the first program is started. Only the first call has an
+/// effect; returns whether this was it. If the file does not exist, there is no helper.
 pub fn set_helper(file: impl Into<PathBuf>) -> bool {
     executable::SET.set(file.into()).is_ok()
 }
 
-/// Finds and opens the helper, if that has not been done yet; says whether there is one.
+/// Finds and opens the helper if that has not been done yet. Returns whether there is one.
 ///
-/// The first confined program would do that otherwise. A server calls it before it serves anything:
-/// the helper runs unconfined, and what stands at its path later, when tools have run, is not started
-/// any more.
+/// Otherwise the start of the first confined program would do so. A server calls this before it serves requests: the
+/// helper runs unconfined, so a file that tools put at its path later must not be started.
 pub fn open_helper() -> bool {
     helper().is_some()
 }
 
-/// Whether there is a helper, so that programs can be confined at all.
+/// Whether there is a helper, so that programs can be confined.
 pub fn has_helper() -> bool {
     helper().is_some()
 }
 
 /// The places that a plan withholds.
-fn withheld_by(plan: &plan::Plan) -> withheld::Withheld<'_> {
-    withheld::Withheld { hidden: &plan.hidden, read_only: &plan.read_only }
+fn withheld_by(plan: &plan::Plan) -> withheld::WithheldPlaces<'_> {
+    withheld::WithheldPlaces { hidden: &plan.hidden, read_only: &plan.read_only }
 }
 
-/// The helper's work. Gives an exit code, which nobody looks at unless it was started by hand.
+/// Does the helper's work. Returns an exit code, which matters only if it was started by hand.
 fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
     let arguments: Vec<_> = arguments.collect();
     if arguments.get(1..).is_some_and(|words| words == [plan::VERSION, plan::PROBE]) {
@@ -109,7 +107,7 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
             Ok(()) => report::BuiltJail::default().to_text(),
             Err(reason) => report::impossible(&reason),
         };
-        // The server may be gone.
+        // The server may have ended.
         let _ = std::fs::File::from(report).write_all(text.as_bytes());
         return 0;
     }
@@ -117,9 +115,10 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
         return by_hand();
     };
     let Some([control, report, file]) = sys::inherited() else { return by_hand() };
-    // It was needed to start this process.
+    // The descriptor was needed to start this process.
     drop(file);
-    // It would be the number of that descriptor. A name is for people who look at processes.
+    // Otherwise the name would be the number of that descriptor. The name helps people who look at
+    // a list of processes.
     let _ = rustix::thread::set_name(c"toolcrib-jail");
     supervisor::supervise(&plan, &words, &control, report.into());
     0
@@ -127,7 +126,7 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
 
 fn by_hand() -> i32 {
     let text: &[u8] = b"toolcrib-jail is started by toolcrib of the same version, not by hand\n";
-    // What cannot be said is still told by the exit code.
+    // If the message cannot be written, the exit code still reports the failure.
     let _ = rustix::io::write(rustix::stdio::stderr(), text);
     2
 }

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use super::has_helper;
 use crate::jail::files::grants::grants;
 use crate::jail::files::mounts;
-use crate::jail::files::withheld::{NotWithheld, Withheld};
-use crate::jail::helper::plan::Facility;
+use crate::jail::files::withheld::{WithholdError, WithheldPlaces};
+use crate::jail::helper::plan::KernelFeature;
 use crate::process::{absolute, probe};
 use crate::{Confinement, Profile, server_path};
 
-/// How long a helper may take to answer. A server checks its tools before it serves anybody.
+/// The time limit for a helper's answer. A server checks its tools before it serves requests.
 const PROBE_LIMIT: Duration = Duration::from_millis(500);
 
-/// After a helper that did not answer in time, how long no other is asked.
+/// After a helper has not answered in time, the time until another one is asked.
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often missing files of the control plane are looked for again where they come and go.
+/// The maximum number of lookups of missing control plane files that come and go.
 const MOST_LOOKS: u32 = 100;
 
 /// See [`Confinement::check`].
@@ -36,63 +36,63 @@ pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
     if !needs_mounts(confinement)? {
         return Ok(());
     }
-    if confinement.without.contains(&Facility::Namespaces) {
+    if confinement.without.contains(&KernelFeature::Namespaces) {
         return Err(mounts::without_namespaces());
     }
     can_withhold()
 }
 
-/// Whether something has to be mounted to keep withheld places from the program.
+/// Whether withheld places require mounts.
 fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
     let grants = grants(confinement, None, &server_path(), None);
     let mounts = |confinement: &Confinement| {
         let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
-        Withheld { hidden: &hidden, read_only: &read_only }.mounts(&grants)
+        WithheldPlaces { hidden: &hidden, read_only: &read_only }.mounts(&grants)
     };
     let mut confinement = Cow::Borrowed(confinement);
     for _ in 1..MOST_LOOKS {
         match mounts(&confinement) {
-            // A place of the control plane has gone since it was looked for, or is back.
-            Err(NotWithheld::Missing(_)) if confinement.taken.is_some() => {
+            // A place of the control plane has disappeared since the last lookup, or is back.
+            Err(WithholdError::Missing(_)) if confinement.taken.is_some() => {
                 confinement.to_mut().leave_out_missing();
             }
             found => {
-                return found.map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason);
+                return found.map(|mounts| !mounts.is_empty()).map_err(WithholdError::into_reason);
             }
         }
     }
-    mounts(&confinement).map(|mounts| !mounts.is_empty()).map_err(NotWithheld::into_reason)
+    mounts(&confinement).map(|mounts| !mounts.is_empty()).map_err(WithholdError::into_reason)
 }
 
-/// What is known of the helper.
-enum Answer {
+/// The result of asking the helper.
+enum HelperProbe {
     Unknown,
-    /// It did not answer in time, at this moment.
+    /// It did not answer in time; this is when.
     Late(Instant),
     Known(Result<(), String>),
 }
 
-/// Whether a helper can make a mount namespace and mount something there. The answer is that of the
-/// machine, so one helper is asked, once. If it does not answer in time, programs are not objected to:
-/// whether one starts is found out when it does.
+/// Whether a helper can create a mount namespace and mount something there. The answer is the same for the whole
+/// machine, so one helper is asked once. If it does not answer in time, programs are not refused: a start will show
+/// whether it works.
 fn can_withhold() -> Result<(), String> {
-    static ANSWER: Mutex<Answer> = Mutex::new(Answer::Unknown);
+    static ANSWER: Mutex<HelperProbe> = Mutex::new(HelperProbe::Unknown);
     let mut answer = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
     match &*answer {
-        Answer::Known(known) => return known.clone(),
-        Answer::Late(at) if at.elapsed() < PROBE_INTERVAL => return Ok(()),
-        Answer::Late(_) | Answer::Unknown => {}
+        HelperProbe::Known(known) => return known.clone(),
+        HelperProbe::Late(at) if at.elapsed() < PROBE_INTERVAL => return Ok(()),
+        HelperProbe::Late(_) | HelperProbe::Unknown => {}
     }
     match probe(PROBE_LIMIT) {
         Ok(known) => {
-            *answer = Answer::Known(known.clone());
+            *answer = HelperProbe::Known(known.clone());
             known
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            *answer = Answer::Late(Instant::now());
+            *answer = HelperProbe::Late(Instant::now());
             Ok(())
         }
-        // An error is about this moment, for example a lack of descriptors: the next caller asks again.
+        // An error may be temporary, for example a lack of descriptors: the next caller asks again.
         Err(error) => Err(format!("no helper can be started now: {error}")),
     }
 }

@@ -1,11 +1,11 @@
-//! Finding out what this machine cannot enforce, by starting a program that does nothing.
+//! Finds out what this machine cannot enforce, by starting a program that does nothing.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::{Command, Confinement, Profile, Require, run_blocking};
 
-/// How long a program that does nothing may take, on a busy machine.
+/// The time limit for a program that does nothing, on a busy machine.
 const TRIAL: Duration = Duration::from_secs(10);
 
 static FOUND: OnceLock<Vec<String>> = OnceLock::new();
@@ -14,8 +14,8 @@ static FOUND: OnceLock<Vec<String>> = OnceLock::new();
 /// `workspace+net`, by starting `true` under each of them. Returns one sentence per missing feature
 /// with the affected profiles; empty if everything is enforced.
 ///
-/// It blocks for some milliseconds the first time, and for 30 seconds where no helper answers. Later calls
-/// give what was found then.
+/// The first call blocks for some milliseconds, or for 30 seconds if the helper does not answer. Later calls return the
+/// first result.
 pub fn probe() -> &'static [String] {
     FOUND.get_or_init(|| {
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
@@ -34,7 +34,7 @@ pub fn probe() -> &'static [String] {
     })
 }
 
-/// What [`probe`] found, if it was called; nothing before.
+/// The result of [`probe`], if it was called; otherwise empty.
 pub fn shortfalls() -> &'static [String] {
     FOUND.get().map_or(&[], Vec::as_slice)
 }

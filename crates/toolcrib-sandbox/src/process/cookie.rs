@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "TOOLCRIB_CALL";
 pub(crate) struct Cookie(String);
 
 impl Cookie {
-    /// A fresh one.
+    /// A new cookie.
     pub(crate) fn new() -> io::Result<Self> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes)
@@ -31,8 +31,8 @@ impl Cookie {
         &self.0
     }
 
-    /// What a child's variable holds. A server that itself runs as somebody's tool keeps the outer
-    /// cookie in front, so that the outer sweep still recognises its children.
+    /// The value of the child's variable. A server that itself runs as a tool keeps the outer
+    /// cookie in front, so that the outer sweep still recognizes its children.
     pub(crate) fn value(&self) -> OsString {
         let mut value = std::env::var_os(VARIABLE).unwrap_or_default();
         if !value.is_empty() {

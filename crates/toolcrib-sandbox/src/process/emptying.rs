@@ -1,6 +1,6 @@
-//! Emptying a directory that a program filled as it liked: by descriptor, following no links, with a
-//! fixed number of descriptors and no recursion, however deep its directories are nested, and within
-//! a bounded time.
+//! Empties a directory with arbitrary content: through descriptors, without following links, with a
+//! fixed number of descriptors and without recursion, however deep directories are nested, and
+//! within a bounded time.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-/// The longest time that one directory is worked on.
+/// The maximum time spent on one directory.
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
-/// How many names are read at a time.
+/// The number of names to read at a time.
 const BATCH: usize = 1024;
 
-/// Removes what is in a directory, as far as that can be done until the deadline.
+/// Removes the entries of a directory, as far as possible until the deadline.
 ///
-/// Entries of a subdirectory are removed or, if they are directories, moved up into the top one,
-/// until the subdirectory is empty. So nothing is ever more than one level away.
+/// Entries of a subdirectory are removed or, if they are directories, moved up into the top one
+/// until the subdirectory is empty. So no entry is ever more than one level away.
 pub(super) fn empty(top: &OwnedFd, deadline: Instant) {
     let mut emptying = DirectoryEmptier { top, deadline, moved: 0 };
     while emptying.pass() {}
@@ -28,12 +28,12 @@ pub(super) fn empty(top: &OwnedFd, deadline: Instant) {
 struct DirectoryEmptier<'d> {
     top: &'d OwnedFd,
     deadline: Instant,
-    /// Directories that were moved up, of which each needs a new name.
+    /// The number of directories that were moved up; each needs a new name.
     moved: u64,
 }
 
 impl DirectoryEmptier<'_> {
-    /// Goes through the top directory once; returns whether to continue.
+    /// Processes the entries of the top directory once; returns whether to continue.
     fn pass(&mut self) -> bool {
         let mut progress = false;
         for name in names(self.top) {
@@ -49,7 +49,7 @@ impl DirectoryEmptier<'_> {
     fn remove(&mut self, name: &CStr) -> bool {
         match unlinkat(self.top, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return true,
-            // A directory. Linux says the one, POSIX the other.
+            // A directory: Linux and POSIX return different errors.
             Err(Errno::ISDIR | Errno::PERM) => {}
             Err(_) => return false,
         }
@@ -85,9 +85,9 @@ impl DirectoryEmptier<'_> {
             let name = format!(".toolcrib-removed-{}", self.moved);
             match renameat(below, inner, self.top, &name) {
                 Ok(()) => return true,
-                // The program has something of that name.
+                // The program created an entry with that name.
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
-                // A directory that its owner may not write to is not moved.
+                // A directory that its owner may not write to cannot be moved.
                 Err(Errno::ACCESS) => {
                     return enter(below, inner).is_some()
                         && renameat(below, inner, self.top, &name).is_ok();
@@ -99,11 +99,11 @@ impl DirectoryEmptier<'_> {
     }
 }
 
-/// Opens a directory and gives its owner all rights on it: some programs write-protect what they
-/// cache, as Go does.
+/// Opens a directory and gives its owner all permissions, because some programs, such as Go,
+/// write-protect what they cache.
 fn enter(parent: &OwnedFd, name: &CStr) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // This needs no right to the directory itself.
+    // This needs no permission on the directory itself.
     let handle = openat(parent, name, flags | OFlags::PATH, Mode::empty()).ok()?;
     let known = format!("/proc/self/fd/{}", handle.as_raw_fd());
     let _ = fs::set_permissions(known, fs::Permissions::from_mode(0o700));
@@ -127,7 +127,7 @@ mod tests {
         openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
     }
 
-    /// Directories in each other, deeper than any path can name, with a file in every tenth.
+    /// Nested directories, deeper than any path can name, with a file in every tenth.
     fn nest(top: &OwnedFd, levels: usize) {
         let mut here = top.try_clone().unwrap();
         for level in 0..levels {

@@ -1,4 +1,4 @@
-//! Starting a confined program: the helper that becomes it, on the best rung there is.
+//! Starts a confined program: runs a helper that becomes the program, with the best available rung.
 
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr};
@@ -32,20 +32,20 @@ pub(super) struct LaunchTarget<'a> {
     pub(super) file: &'a Path,
     /// The program as a sealed file, if it is one.
     pub(super) sealed: Option<&'a SealedFile>,
-    /// Where programs of this environment are looked for.
+    /// The `PATH` in which to look for programs.
     pub(super) search: &'a OsStr,
     pub(super) scratch: Option<&'a Path>,
-    /// Where it starts.
+    /// Its working directory.
     pub(super) directory: Option<&'a Path>,
-    /// As for a program that is started without a helper.
+    /// The request for a start without a helper.
     pub(super) request: Request<'a>,
 }
 
 /// A failed start.
 pub(super) enum LaunchError {
-    /// For this reason.
+    /// The reason.
     Because(SpawnError),
-    /// As a start of the program itself would have failed.
+    /// The error that a start of the program itself would have had.
     Load(io::Error),
 }
 
@@ -55,24 +55,24 @@ impl<E: Into<SpawnError>> From<E> for LaunchError {
     }
 }
 
-/// How long a helper may take to become the program. It takes milliseconds unless a file system
+/// The time limit for a helper to become the program. It takes milliseconds unless a file system
 /// does not respond.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a start is tried again while files that are withheld from the program are being replaced.
-/// An attempt takes milliseconds, so a file has to be replaced all the time for this to be over.
+/// How long to retry a start while withheld files are being replaced. An attempt takes milliseconds, so the limit is
+/// reached only if a file is replaced continuously.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The error for a helper without a report.
 const SILENT: &str = "the helper ended without a report, or is of another version";
 
-/// Rungs that this machine does not offer, one bit each.
+/// Rungs that this machine does not support, one bit each.
 static NOT_HERE: AtomicU8 = AtomicU8::new(0);
 
 /// The rungs for a program, the best first.
 fn ladder(confinement: &Confinement) -> Vec<KillRung> {
     let mut ladder = match confinement.profile {
-        // One process that can start no other: without a namespace its group is all there is.
+        // A process that cannot start others: without a namespace, its group contains everything.
         Profile::Pure => vec![KillRung::PidNamespace, KillRung::SealedGroup],
         _ => vec![KillRung::PidNamespace, KillRung::Cgroup],
     };
@@ -111,7 +111,7 @@ pub(super) fn launch(
                 }
                 LaunchAttempt::NoSuchRung(error) => break error,
                 LaunchAttempt::Replaced(_) if began.elapsed() < PATIENCE => attempts += 1,
-                // A file of the control plane that was there when it was looked for.
+                // A file of the control plane that existed at the last lookup.
                 LaunchAttempt::Missing(_)
                     if began.elapsed() < PATIENCE && confinement.taken.is_some() =>
                 {
@@ -137,7 +137,7 @@ pub(super) fn launch(
                 }
             }
         };
-        // Resources that may be available again soon are retried.
+        // Resources that may become available soon are worth a retry.
         let passing = [libc::EAGAIN, libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::ENFILE];
         if !error.raw_os_error().is_some_and(|number| passing.contains(&number))
             && target.confinement.without.is_empty()
@@ -156,9 +156,9 @@ pub(super) fn launch(
 enum LaunchAttempt {
     Running(Pid, Supervisor, Enforced),
     NoSuchRung(io::Error),
-    /// A file that is withheld from the program does not exist, and the program could create it.
+    /// A withheld file does not exist, and the program could create it.
     Missing(String),
-    /// A file that is withheld from the program was replaced during the start.
+    /// A withheld file was replaced during the start.
     Replaced(String),
 }
 
@@ -216,7 +216,7 @@ fn attempt(
             enforced,
         ));
     }
-    // It ends by itself, and nothing else was started.
+    // The helper ends by itself, and it started nothing else.
     drop(begun.control);
     let _ = waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED);
     let because = |source| {
@@ -256,7 +256,7 @@ fn attempt(
     }
 }
 
-/// A relative path is relative to this process's directory, which is not the helper's.
+/// A relative path is relative to this process's directory, not to the helper's.
 fn absolute_path(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -265,7 +265,7 @@ pub(crate) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().map(|path| absolute_path(path)).collect()
 }
 
-/// The error for a start that was too slow.
+/// The error for a start that took too long.
 pub(super) fn late(program: &Path, error: io::Error) -> SpawnError {
     if error.kind() != io::ErrorKind::TimedOut {
         return error.into();
@@ -273,8 +273,8 @@ pub(super) fn late(program: &Path, error: io::Error) -> SpawnError {
     SpawnError::Late { program: program.display().to_string(), limit: START_LIMIT }
 }
 
-/// Asks a helper whether it could withhold places from a program, and waits so long for its answer. The
-/// outer error is that of asking.
+/// Asks a helper whether it could withhold places, and waits up to this long for its answer. The outer error means that
+/// it could not be asked.
 pub(crate) fn probe(limit: Duration) -> io::Result<Result<(), String>> {
     let helper = jail::helper().ok_or(io::ErrorKind::NotFound)?;
     let argv = [plan::NAME, plan::VERSION, plan::PROBE].map(CString::new);
@@ -300,14 +300,14 @@ pub(crate) fn probe(limit: Duration) -> io::Result<Result<(), String>> {
     }
 }
 
-/// A helper that has reported how its start went.
+/// A helper that has reported the result of its start.
 struct StartedHelper {
     process: Pid,
     control: OwnedFd,
     text: String,
 }
 
-/// Starts a helper by its descriptor and waits so long for its report. The inner error is that of its start.
+/// Starts a helper by its descriptor and waits up to this long for its report. The inner error is that of its start.
 fn begin(
     helper: &Helper,
     request: &Request<'_>,
@@ -316,7 +316,7 @@ fn begin(
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Their numbers there are 3 to 5, and those of the program's own follow.
+    // In the helper they have the numbers 3 to 5; the program's own descriptors follow.
     let count = i32::try_from(request.further.len()).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
     let last = FURTHER + OF_HELPER - 1 + count;
     let (theirs, reporter) = (above(theirs, last)?, above(reporter, last)?);
@@ -334,8 +334,8 @@ fn begin(
     match read_report(&report, Instant::now() + limit) {
         Ok(Some(text)) => Ok(Ok(StartedHelper { process, control, text })),
         slow => {
-            // Both end it: the first even if it does not respond, the second with everything it has
-            // started.
+            // Both end it: the first works even if it does not respond; the second also ends
+            // everything it has started.
             let _ = kill_process(process, Signal::KILL);
             drop(control);
             reap_later(process);
@@ -344,7 +344,7 @@ fn begin(
     }
 }
 
-/// The whole report; nothing if it is not there in time.
+/// Reads the whole report; empty if it does not arrive in time.
 fn read_report(report: &OwnedFd, deadline: Instant) -> io::Result<Option<String>> {
     let mut text = Vec::new();
     let mut chunk = [0; 1024];
@@ -361,7 +361,7 @@ fn read_report(report: &OwnedFd, deadline: Instant) -> io::Result<Option<String>
             Err(error) => return Err(error.into()),
         }
         match rustix::io::read(report, &mut chunk) {
-            // Bytes that are not UTF-8 are not a report, which the caller finds out.
+            // The caller detects bytes that are not UTF-8, because they are not a valid report.
             Ok(0) => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
             Ok(count) => text.extend_from_slice(&chunk[..count]),
             Err(Errno::INTR) => {}
@@ -370,9 +370,9 @@ fn read_report(report: &OwnedFd, deadline: Instant) -> io::Result<Option<String>
     }
 }
 
-/// A process that waits for a file system dies only when that responds.
+/// A process that waits for a file system ends only when that responds.
 fn reap_later(process: Pid) {
     let reap = move || waitid(WaitId::Pid(process), WaitIdOptions::EXITED);
-    // Without a thread the process stays a zombie until this one ends.
+    // Without this thread, the process stays a zombie until this one ends.
     let _ = std::thread::Builder::new().name("toolcrib-reaper".to_owned()).spawn(reap);
 }

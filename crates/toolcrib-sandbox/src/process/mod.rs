@@ -2,7 +2,7 @@
 
 mod cookie;
 mod emptying;
-mod kept_process;
+mod child;
 mod launch;
 mod pipes;
 pub(crate) mod procfs;
@@ -21,7 +21,7 @@ use crate::program::{
     OutputTap, SpawnError, Status, capture, lookup,
 };
 
-pub use crate::process::kept_process::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
+pub use crate::process::child::{Child, ChildStdin, ChildStdout, ChildProcess, spawn};
 pub use crate::process::sealed_file::SealedFile;
 pub(crate) use launch::{absolute, probe};
 pub use reaper::finish_kills;

@@ -8,7 +8,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::capture::Recorder;
 use super::{Capture, Captured, OutputFilters, OutputKind, OutputTap};
 
-/// The maximum size of one read: a pipe's usual size.
+/// The maximum size of one read: the usual size of a pipe.
 const CHUNK: usize = 64 * 1024;
 
 /// Our ends of a program's pipes. Every method is cancel-safe and can be called again.
@@ -19,9 +19,9 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Takes our ends and makes them non-blocking; the child's stay as programs expect them. Both
-    /// outputs pass through filters, if there are any, and are shown to the tap. Must be called inside a tokio runtime with I/O
-    /// enabled.
+    /// Wraps our ends and makes them non-blocking; the child's ends stay blocking, as programs expect. Both outputs
+    /// pass through the filters, if there are any, and then through the tap. Must be called inside a tokio runtime with
+    /// I/O enabled.
     pub(crate) fn new(
         stdin: Option<OwnedFd>,
         text: Vec<u8>,
@@ -42,8 +42,8 @@ impl Pipes {
         })
     }
 
-    /// Completes when both outputs have ended. Standard input is fed meanwhile; a program need not
-    /// read it.
+    /// Completes when both outputs have ended. Meanwhile it writes standard input, which a program
+    /// need not read.
     pub(crate) async fn drain(&mut self) {
         let Self { stdin, stdout, stderr } = self;
         let outputs = async {
@@ -59,13 +59,13 @@ impl Pipes {
         }
     }
 
-    /// Closes the pipes and returns what was kept of standard output and standard error.
+    /// Closes the pipes and returns what was captured of standard output and standard error.
     pub(crate) fn close(self) -> (Captured, Captured) {
         (self.stdout.recorder.finish(), self.stderr.recorder.finish())
     }
 }
 
-/// The way into standard input.
+/// Our end of standard input.
 struct InputPipe {
     pipe: Option<Sender>,
     text: Vec<u8>,
@@ -73,8 +73,8 @@ struct InputPipe {
 }
 
 impl InputPipe {
-    /// Writes the rest, then closes. A reader that went away is not an error: not every program
-    /// reads its input to the end.
+    /// Writes the rest, then closes the pipe. It is no error if the reader has gone: not every
+    /// program reads its input to the end.
     async fn feed(&mut self) {
         let Some(pipe) = &self.pipe else { return };
         while self.written < self.text.len() {
@@ -94,7 +94,7 @@ impl InputPipe {
     }
 }
 
-/// The way out of standard output or standard error.
+/// Our end of standard output or standard error.
 struct OutputPipe {
     pipe: Option<Receiver>,
     buffer: Vec<u8>,
@@ -114,7 +114,8 @@ impl OutputPipe {
             if pipe.readable().await.is_err() {
                 break;
             }
-            // Many programs write nothing to standard error: no buffer before the first byte.
+            // Many programs write nothing to standard error, so no buffer is allocated before the
+            // first byte.
             self.buffer.resize(CHUNK, 0);
             match pipe.try_read(&mut self.buffer) {
                 Ok(0) => break,
@@ -122,7 +123,7 @@ impl OutputPipe {
                 Err(error) if is_passing(&error) => {}
                 Err(_) => break,
             }
-            // A program that floods its output must not keep `stop` from being looked at.
+            // A program that floods its output must not delay the check of `stop`.
             tokio::task::coop::consume_budget().await;
         }
         self.pipe = None;
@@ -130,7 +131,7 @@ impl OutputPipe {
     }
 }
 
-/// Whether the next try may succeed.
+/// Whether a retry may succeed.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

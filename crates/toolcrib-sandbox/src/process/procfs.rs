@@ -5,16 +5,16 @@ use std::io;
 use std::ops::Range;
 use std::str::SplitAsciiWhitespace;
 
-/// What one line of `/proc/PID/stat` says, as far as it matters here.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// Clock ticks since boot; with the pid it names a process for good.
+    /// Clock ticks since boot; together with the pid they identify a process for good.
     pub(crate) started: u64,
-    /// Already dead, waiting to be reaped by its parent.
+    /// Dead, but not reaped by its parent yet.
     pub(crate) zombie: bool,
 }
 
@@ -24,30 +24,32 @@ pub(crate) fn processes() -> io::Result<Vec<Process>> {
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A process may be gone by now.
+        // The process may have ended by now.
         found.extend(process(pid));
     }
     Ok(found)
 }
 
-/// One process, if it is there.
+/// One process, if it exists.
 pub(crate) fn process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
 }
 
-/// The environment a process was started with; empty if it is gone or another user's.
+/// The environment a process was started with; empty if the process has ended or belongs to another
+/// user.
 pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
-/// How many processes and threads a user has, as far as they can be seen.
+/// The number of processes and threads of a user, as far as they are visible.
 pub(crate) fn tasks_of(user: u32) -> io::Result<u64> {
     let mut tasks = 0;
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().filter(|name| name.parse::<i32>().is_ok()) else { continue };
-        // Not the owner of the folder: that is root for a process which is closed to others.
+        // This reads the status, not the owner of the folder, which is root for a process that is
+        // closed to others.
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         if number(&status, "Uid:") == Some(u64::from(user)) {
             tasks += number(&status, "Threads:").unwrap_or(1);
@@ -56,14 +58,14 @@ pub(crate) fn tasks_of(user: u32) -> io::Result<u64> {
     Ok(tasks)
 }
 
-/// The first number in the line that begins so.
+/// The first number in the line with this prefix.
 fn number(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Where in this process's memory the environment is that the kernel shows of it; nothing if that
-/// cannot be told.
+/// The address range of the environment that the kernel shows of this process; `None` if it is
+/// unknown.
 pub(crate) fn own_environment() -> Option<Range<usize>> {
     let stat = fs::read("/proc/self/stat").ok()?;
     let mut fields = after_name(&stat)?.skip(47);
@@ -71,7 +73,7 @@ pub(crate) fn own_environment() -> Option<Range<usize>> {
     Some(first..end)
 }
 
-/// The fields of a line behind the command's name, which may hold blanks and parentheses.
+/// The fields of a line after the command's name, which may contain blanks and parentheses.
 fn after_name(stat: &[u8]) -> Option<SplitAsciiWhitespace<'_>> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     Some(std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace())
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!((number(status, "Uid:"), number(status, "Threads:")), (Some(1000), Some(7)));
         let own = rustix::process::getuid().as_raw();
         assert!(tasks_of(own).unwrap() >= 1);
-        // Nobody's: it stands for "leave it as it is".
+        // No user has this number: it means "leave unchanged".
         assert_eq!(tasks_of(u32::MAX).unwrap(), 0);
     }
 

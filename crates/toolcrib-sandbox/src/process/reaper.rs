@@ -9,22 +9,22 @@ use rustix::process::Signal;
 
 use super::tree::ProcessTree;
 
-/// How often trees in their grace are looked at.
+/// The interval between checks of trees in their grace period.
 const TICK: Duration = Duration::from_millis(10);
-/// How long the kernel may take to carry out a SIGKILL before other trees get their turn.
+/// How long the kernel may take to carry out a SIGKILL before the thread turns to other trees.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// A tree that has had its SIGTERM.
+/// A tree that got its SIGTERM.
 struct KillJob {
     tree: Arc<ProcessTree>,
     kill_at: Instant,
 }
 
-/// How many trees are not finished yet.
+/// The number of unfinished trees.
 static PENDING: Mutex<usize> = Mutex::new(0);
 static FINISHED: Condvar = Condvar::new();
 
-/// Takes over a tree whose call was dropped and that got its SIGTERM.
+/// Takes over a tree that got its SIGTERM when its call was dropped.
 pub(super) fn submit(tree: Arc<ProcessTree>) {
     *PENDING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     let job = KillJob { kill_at: Instant::now() + tree.grace(), tree };
@@ -33,7 +33,7 @@ pub(super) fn submit(tree: Arc<ProcessTree>) {
         None => Some(job),
     };
     if let Some(job) = refused {
-        // No thread is available: blocking here is better than leaving processes running.
+        // No thread is available. Blocking here is better than leaving processes running.
         job.tree.signal(Signal::KILL);
         finish(&job);
     }
@@ -41,8 +41,8 @@ pub(super) fn submit(tree: Arc<ProcessTree>) {
 
 /// Waits until the trees of all dropped calls are gone; returns whether that succeeded in time.
 ///
-/// For a process that is about to exit: otherwise programs of dropped [`run`](super::run) futures
-/// only get SIGTERM. Blocks the thread.
+/// Processes that are about to exit call this: otherwise programs of dropped [`run`](super::run)
+/// futures only get SIGTERM. Blocks the thread.
 pub fn finish_kills(timeout: Duration) -> bool {
     let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
     let (pending, _) = FINISHED
@@ -51,7 +51,7 @@ pub fn finish_kills(timeout: Duration) -> bool {
     *pending == 0
 }
 
-/// The way to the thread, which starts with its first job; `None` if it cannot.
+/// The sender to the thread, which starts with its first job; `None` if it cannot start.
 fn queue() -> Option<&'static Sender<KillJob>> {
     static QUEUE: OnceLock<Option<Sender<KillJob>>> = OnceLock::new();
     QUEUE
@@ -63,7 +63,7 @@ fn queue() -> Option<&'static Sender<KillJob>> {
         .as_ref()
 }
 
-/// Runs as long as the process.
+/// The thread runs as long as the process.
 fn work(queue: &Receiver<KillJob>) {
     let mut jobs: Vec<KillJob> = Vec::new();
     loop {
@@ -74,7 +74,7 @@ fn work(queue: &Receiver<KillJob>) {
             match queue.recv_timeout(TICK) {
                 Ok(job) => jobs.push(job),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The sender lives in a static.
+                // The sender is in a static, so the channel never closes.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -83,7 +83,7 @@ fn work(queue: &Receiver<KillJob>) {
         let (due, waiting): (Vec<_>, Vec<_>) =
             jobs.into_iter().partition(|job| job.kill_at <= now || job.tree.wait(Duration::ZERO));
         jobs = waiting;
-        // All get their SIGKILL before the first sweep takes its time.
+        // All trees get their SIGKILL before the first sweep, which takes time.
         for job in &due {
             job.tree.signal(Signal::KILL);
         }
@@ -91,7 +91,8 @@ fn work(queue: &Receiver<KillJob>) {
     }
 }
 
-/// After the SIGKILL: sweeps, reaps, tidies up, counts down. `false` if the program is still there.
+/// Finishes a tree after its SIGKILL: sweeps, reaps, cleans up, and counts down. Returns `false` if
+/// the program still exists.
 fn finish(job: &KillJob) -> bool {
     if !job.tree.wait(KILL_WAIT) {
         return false;

@@ -19,22 +19,22 @@ use super::{Captured, Command, Finished, KillReport, SpawnError, Status};
 const DRAIN_GUARD: Duration = Duration::from_millis(500);
 /// How long the kernel may take to carry out a SIGKILL.
 pub(super) const KILL_WAIT: Duration = Duration::from_secs(1);
-/// How long the rest of the output is read when everybody who could write is dead.
+/// How long to read the rest of the output after every possible writer has ended.
 const LAST_READ: Duration = Duration::from_millis(100);
 
-/// Runs a command and returns when nothing of it is left.
+/// Runs a command and returns when none of its processes is left.
 ///
-/// When `stop` completes, the process group gets SIGTERM, after the command's
-/// [grace](Command::grace) SIGKILL, and what left the group is hunted down; `run` then returns
-/// with what was printed until then and [`stopped`](Finished::stopped) set, usually within the
-/// grace plus some milliseconds. When the program ends by itself but others keep its outputs open,
-/// they get 500 ms to finish before they are ended too.
+/// When `stop` completes, the process group gets SIGTERM and, after the command's [grace
+/// period](Command::grace), SIGKILL; processes that left the group are searched for and killed.
+/// `run` then returns the output so far with [`stopped`](Finished::stopped) set, usually some
+/// milliseconds after the grace period. If the program ends by itself but other processes keep its
+/// outputs open, they get 500 ms to finish before they are ended too.
 ///
-/// Dropping the future ends the tree in the same way, without waiting: SIGTERM at once, the rest
-/// on a thread of its own (see [`finish_kills`](super::finish_kills)).
+/// Dropping the future ends the tree in the same way without waiting: it sends SIGTERM at once, and
+/// a background thread does the rest (see [`finish_kills`](super::finish_kills)).
 ///
-/// The start is done on a thread that may block, and given up after ten seconds
-/// ([`SpawnError::Late`]).
+/// The program is started on a thread that may block. If that takes longer than ten seconds, the
+/// start fails ([`SpawnError::Late`]).
 ///
 /// # Panics
 ///
@@ -44,13 +44,13 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
     let program = command.program.to_string_lossy().into_owned();
     let (command, started) = start(command, StdinSource::Text).await?;
     follow(command, started, started_at, stop).await.map_err(|error| match error {
-        // Something has run.
+        // The program has run.
         SpawnError::Resources(source) => SpawnError::Unfollowed { program, source },
         error => error,
     })
 }
 
-/// What a started program prints, and how it ends.
+/// Reads what a started program prints, and ends it.
 async fn follow(
     command: Command,
     started: Started,
@@ -90,8 +90,8 @@ async fn follow(
     })
 }
 
-/// Runs a command on a thread of its own and waits for it, at most `limit` and what ending it
-/// takes: for callers that are not async, also inside a runtime. Blocks the calling thread.
+/// Runs a command on its own thread and waits for it, at most `limit` plus the time that ending it
+/// takes. It is for callers that are not async, also inside a runtime. Blocks the calling thread.
 ///
 /// ```
 /// use std::time::Duration;
@@ -105,16 +105,16 @@ pub fn run_blocking(command: Command, limit: Duration) -> Result<Finished, Spawn
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let finished = runtime.block_on(async { run(command, sleep(limit)).await });
-        // A start that was given up may still hold a thread.
+        // A start that was given up may still occupy a thread.
         runtime.shutdown_background();
         finished
     };
-    // A runtime cannot be entered inside another one: hence the thread.
+    // A runtime cannot be entered inside another one, so this needs a thread.
     let thread = std::thread::Builder::new().name("toolcrib-run".to_owned()).spawn(work)?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread ended early").into()))
 }
 
-/// The last facts about a tree.
+/// How a tree ended.
 struct TreeEnd {
     status: Status,
     stdout: Captured,
@@ -122,7 +122,7 @@ struct TreeEnd {
     kill: KillReport,
 }
 
-/// The program has ended by itself, the group may not have.
+/// The program has ended by itself; its group may still have members.
 async fn end_exited(
     guard: TreeGuard,
     mut pipes: Pipes,
@@ -153,7 +153,7 @@ async fn end_exited(
     finish(guard, status, stdout, stderr, kill).await
 }
 
-/// The program is to end now.
+/// The program has to end now.
 async fn end_stopped(guard: TreeGuard, mut pipes: Pipes) -> Result<TreeEnd, SpawnError> {
     let (guard, ()) = off_thread(guard, ProcessTree::identify).await?;
     guard.tree().signal(Signal::TERM);
@@ -161,7 +161,8 @@ async fn end_stopped(guard: TreeGuard, mut pipes: Pipes) -> Result<TreeEnd, Spaw
         let (ended, ()) = tokio::join!(guard.tree().ended(), pipes.drain());
         ended
     });
-    // Output still open after the grace, or the program still there: both end the same way.
+    // Output is still open after the grace period, or the program still runs: both end in the same
+    // way.
     let _ = went.await;
     let forced = !guard.tree().wait(Duration::ZERO);
     guard.tree().signal(Signal::KILL);
@@ -173,7 +174,7 @@ async fn end_stopped(guard: TreeGuard, mut pipes: Pipes) -> Result<TreeEnd, Spaw
     let _ = timeout(LAST_READ, pipes.drain()).await;
     let (stdout, stderr) = pipes.close();
     if !ended {
-        // Stuck in the kernel: the guard hands it to the reaper, which has time.
+        // It is stuck in the kernel. The guard hands it to the reaper, which keeps waiting.
         let kill = report(guard.tree(), forced, SweepResult { complete: false, ..swept });
         return Ok(TreeEnd { status: Status::Unknown, stdout, stderr, kill });
     }
@@ -193,14 +194,14 @@ pub(super) fn report(tree: &ProcessTree, forced: bool, swept: SweepResult) -> Ki
     }
 }
 
-/// Reads on after both outputs have ended, which is never, so that only other events end a select.
+/// After both outputs have ended, waits forever, so that only other events end a select.
 async fn drain_forever(pipes: &mut Pipes) {
     pipes.drain().await;
     std::future::pending::<()>().await;
 }
 
-/// Does blocking work on the tree. If the caller goes away meanwhile, the guard is dropped when
-/// the work is done, and does its own.
+/// Does blocking work on the tree. If the caller is dropped meanwhile, the guard is dropped after
+/// the work, and then ends the tree.
 pub(super) async fn off_thread<T: Send + 'static>(
     guard: TreeGuard,
     work: fn(&ProcessTree) -> T,
@@ -213,7 +214,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     .map_err(|error| SpawnError::Resources(io::Error::other(error)))
 }
 
-/// The program is reaped: nothing is left but its scratch directory.
+/// The program is reaped: only its scratch directory is left.
 async fn finish(
     mut guard: TreeGuard,
     status: Status,

@@ -16,40 +16,41 @@ use super::SpawnError;
 use super::cookie::Cookie;
 use super::emptying::{LONGEST, empty};
 
-/// What the name of every one begins with; a cookie follows.
+/// The prefix of the names of all scratch directories; a cookie follows.
 const PREFIX: &str = "toolcrib-";
-/// How many hexadecimal digits the cookie has.
+/// The number of hexadecimal digits of the cookie.
 const DIGITS: usize = 32;
-/// How long an answer waits at most for the removal of what a program left in one.
+/// The maximum time that an answer waits for the removal of a scratch directory's content.
 const WAIT: Duration = Duration::from_secs(1);
-/// How often a directory is made again that a sweep took for one that was left behind.
+/// The maximum number of attempts to create a directory that a sweep removes as stale.
 const TRIES: usize = 8;
 
-/// A fresh directory with mode 0700; dropping it removes it with all it holds.
+/// A new directory with mode 0700; dropping it removes it with its content.
 #[derive(Debug)]
 pub(crate) struct ScratchDir {
     path: PathBuf,
-    /// Held open and locked as long as it is in use: what is not locked was left behind.
+    /// Open and locked as long as it is in use. A directory without a lock was left behind.
     directory: OwnedFd,
     removed: bool,
 }
 
 impl ScratchDir {
-    /// Makes one in the server's directory for temporary files.
+    /// Creates one in the server's directory for temporary files.
     pub(crate) fn new(cookie: &Cookie) -> Result<Self, SpawnError> {
         let temporary = std::env::temp_dir();
         let path = temporary.join(format!("{PREFIX}{}", cookie.as_str()));
         for _ in 0..TRIES {
-            // mkdir fails on an existing name, symlinks included: nobody can have prepared this one.
+            // mkdir fails if the name exists, even as a symbolic link, so nobody can have prepared
+            // this directory.
             let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| {
                 let held =
                     open(&path).and_then(|directory| Ok(lock(&directory)?.then_some(directory)));
-                // Nobody has seen it, and nobody would remove it.
+                // Nobody knows of it, so nobody else would remove it.
                 held.inspect_err(|_| drop(fs::remove_dir(&path)))
             });
             match made {
                 Ok(Some(directory)) => return Ok(Self { path, directory, removed: false }),
-                // Another server's sweep came between.
+                // Another server's sweep removed it in between.
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && temporary.is_dir() => {}
                 Err(source) => return Err(SpawnError::Scratch { path, source }),
@@ -59,12 +60,12 @@ impl ScratchDir {
         Err(SpawnError::Scratch { path, source })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it if the program left nothing in it: the usual case, and cheap.
+    /// Removes it if the program left nothing in it, which is the usual case, and cheap.
     pub(crate) fn remove_if_empty(&mut self) -> bool {
         self.removed = self.removed || fs::remove_dir(&self.path).is_ok();
         self.removed
@@ -76,24 +77,24 @@ impl Drop for ScratchDir {
         if self.remove_if_empty() {
             return;
         }
-        // Nobody can be told of a failure here. What is left is swept when a server starts.
+        // A failure here cannot be reported. The next server that starts removes the rest.
         empty(&self.directory, Instant::now() + LONGEST);
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// Removes one that is not empty, off the runtime's threads. A large one is removed on after this has
-/// returned, so that nobody's answer waits for it.
+/// Removes a directory that is not empty, outside of the runtime's threads. The removal of a large one continues after
+/// this has returned, so that no answer waits for it.
 pub(crate) async fn remove_full(scratch: ScratchDir) {
-    // If the runtime is going away, the closure is dropped, which removes it as well.
+    // If the runtime is shutting down, the closure is dropped, which removes the directory as well.
     let _ = timeout(WAIT, spawn_blocking(move || drop(scratch))).await;
 }
 
-/// Removes the scratch directories that servers of this user left behind because they were killed.
-/// Those of servers and programs that are alive stay, and so does everything that is of another user
-/// or has another name. Gives how many it removed.
+/// Removes the scratch directories that killed servers of this user left behind. Directories of
+/// running servers and programs stay, and so does everything that belongs to another user or has
+/// another name. Returns how many it removed.
 ///
-/// It may take some time: call it on a thread of its own.
+/// It may take some time, so call it on its own thread.
 pub fn sweep_scratch() -> usize {
     sweep(&std::env::temp_dir())
 }
@@ -131,7 +132,7 @@ fn lock(directory: &OwnedFd) -> io::Result<bool> {
     match flock(directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(fstat(directory)?.st_nlink > 0),
         Err(Errno::AGAIN) => Ok(false),
-        // A file system without locks: then nothing is swept either.
+        // A file system without locks: its directories are not swept either.
         Err(Errno::NOSYS | Errno::OPNOTSUPP) => Ok(true),
         Err(error) => Err(error.into()),
     }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-/// A sealed file in memory, which cannot change after its content was checked, whoever may write to
-/// the original. Cloning it is cheap.
+/// A sealed file in memory. Its content cannot change after it was checked, even if the original
+/// file does. Cloning it is cheap.
 ///
-/// Given to a [`Command`](super::Command), it is open in the program from its start, and named
-/// `/proc/self/fd/N` there. What it starts has it, too.
+/// A [`Command`](super::Command) passes it to the program as an open descriptor, which is named
+/// `/proc/self/fd/N` there. The processes that the program starts inherit it.
 ///
 /// ```
 /// use toolcrib_sandbox::SealedFile;
@@ -27,11 +27,11 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 pub struct SealedFile(Arc<File>);
 
 impl SealedFile {
-    /// A file of these bytes. Fails where the system is short of memory or descriptors, or lets nothing
-    /// in memory be executed (`vm.memfd_noexec` is 2).
+    /// Creates a file of these bytes. Fails if the system is short of memory or descriptors, or forbids executing files
+    /// in memory (`vm.memfd_noexec` is 2).
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // Before Linux 6.3 all of them may be executed, and saying so is not known.
+        // Before Linux 6.3, all such files may be executed, and the flag is unknown.
         let made = match memfd_create("sealed", flags | MemfdFlags::EXEC) {
             Err(Errno::INVAL) => memfd_create("sealed", flags),
             made => made,
@@ -43,12 +43,12 @@ impl SealedFile {
         Ok(Self(Arc::new(file)))
     }
 
-    /// Its first bytes, at most so many as there is room for.
+    /// Its first bytes, at most as many as fit.
     pub(crate) fn beginning(&self, room: &mut [u8]) -> io::Result<usize> {
         self.0.read_at(room, 0)
     }
 
-    /// Another descriptor of it, above this one.
+    /// Duplicates its descriptor with a number above this one.
     pub(crate) fn above(&self, last: i32) -> io::Result<OwnedFd> {
         Ok(fcntl_dupfd_cloexec(self.0.as_fd(), last + 1)?)
     }

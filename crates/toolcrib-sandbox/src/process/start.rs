@@ -1,4 +1,4 @@
-//! From a command to a running tree: environment, program, pipes, process.
+//! Starts a command: prepares its environment, program and pipes, and starts the process.
 
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr, OsString};
@@ -23,12 +23,12 @@ use super::{Command, SpawnError, lookup};
 use crate::program::environment;
 use crate::{Enforced, Profile};
 
-/// The first descriptor of a program after its standard streams.
+/// The program's first descriptor after its standard streams.
 pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
-/// How many of them a helper has for itself.
+/// The number of descriptors that a helper uses itself.
 pub(super) const OF_HELPER: RawFd = 3;
 
-/// A program that has just been started, and our ends of its pipes.
+/// A program that has just been started, with our ends of its pipes.
 pub(crate) struct Started {
     /// Ends it when it is dropped.
     pub(crate) guard: TreeGuard,
@@ -41,16 +41,16 @@ pub(crate) struct Started {
 /// What the program reads on standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StdinSource {
-    /// The command's text; nothing, from `/dev/null`, if that is empty.
+    /// The command's text, or `/dev/null` if the text is empty.
     Text,
-    /// What is written as it runs.
-    Kept,
+    /// A pipe that the caller writes to while the program runs.
+    Pipe,
 }
 
-/// Starts the command, on a thread that may block, and gives it back.
+/// Starts the command on a thread that may block, and returns the command too.
 ///
-/// Files of a network file system may not answer, and to open one is to wait. That may be neither a
-/// thread of the runtime nor without limit.
+/// Opening a file of a network file system may hang, so this must neither block a thread of the
+/// runtime nor wait forever.
 pub(crate) async fn start(
     command: Command,
     input: StdinSource,
@@ -60,7 +60,7 @@ pub(crate) async fn start(
         let started = start_here(&command, input)?;
         Ok((command, started))
     });
-    // The helper has its own limit. A little later is what this process looks up itself.
+    // The helper has its own time limit. The lookups of this process get a little more.
     match timeout(START_LIMIT + Duration::from_secs(1), work).await {
         Ok(Ok(started)) => started,
         Ok(Err(_)) => Err(io::Error::other("the runtime is shutting down").into()),
@@ -101,13 +101,13 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
     let envp = envp(environment)?;
     let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
     let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(ScratchDir::path);
-    // Where a confined program starts is for its helper to open.
+    // The helper opens the working directory of a confined program.
     let cwd = match scratch_path.or(command.cwd.as_deref()).filter(|_| trusted) {
         Some(cwd) => Some(c_string(cwd.as_os_str(), || "the working directory".to_owned())?),
         None => None,
     };
 
-    let piped = input == StdinSource::Kept || !command.stdin.is_empty();
+    let piped = input == StdinSource::Pipe || !command.stdin.is_empty();
     let stdin = if piped { Some(pipe_into_child()?) } else { None };
     let (stdout, child_stdout) = pipe_out_of_child()?;
     let (stderr, child_stderr) = pipe_out_of_child()?;
@@ -145,7 +145,8 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
     let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Ok(pidfd) => pidfd,
         Err(error) => {
-            // Out of descriptors, say. Without a handle the child cannot be looked after.
+            // For example, no descriptor is available. Without a process handle the child cannot be
+            // supervised.
             let _ = rustix::process::kill_process_group(pid, Signal::KILL);
             let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
             let program = command.program.to_string_lossy().into_owned();
@@ -157,8 +158,8 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
     Ok(Started { guard, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
 }
 
-/// Fails if a program cannot start in this directory. The answer of `posix_spawn` would not tell a
-/// missing directory from a missing program.
+/// Fails if a program cannot start in this directory. The error of `posix_spawn` would not
+/// distinguish a missing directory from a missing program.
 fn check_directory(cwd: &Path) -> Result<(), SpawnError> {
     let refused = |source| SpawnError::WorkingDirectory { path: cwd.to_owned(), source };
     if !cwd.metadata().map_err(refused)?.is_dir() {
@@ -169,7 +170,7 @@ fn check_directory(cwd: &Path) -> Result<(), SpawnError> {
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The whole environment of the child, and the scratch directory if something in it needs one.
+/// The complete environment of the child, and the scratch directory if the environment needs one.
 fn environment(
     command: &Command,
     cookie: &Cookie,
@@ -211,9 +212,9 @@ fn value_of<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
-/// The sealed files of a command, and what they are called in the program.
+/// The sealed files of a command, and their names in the program.
 struct SealedDescriptors {
-    /// The program's number, and those of arguments with their places.
+    /// The descriptor of the program, and those of arguments with their positions.
     program: Option<RawFd>,
     args: Vec<(usize, RawFd)>,
     files: Vec<OwnedFd>,
@@ -221,7 +222,7 @@ struct SealedDescriptors {
 
 impl SealedDescriptors {
     fn of(command: &Command) -> io::Result<Self> {
-        // A confined program has these after the two of its helper.
+        // A confined program gets these after the two of its helper.
         let first = match command.confinement.profile {
             Profile::Trusted => FURTHER,
             _ => FURTHER + OF_HELPER,
@@ -231,7 +232,8 @@ impl SealedDescriptors {
         let places = command.sealed_args.iter().map(|(place, _)| *place);
         let args: Vec<_> = places.zip(numbers).collect();
         let files = command.sealed.iter().chain(command.sealed_args.iter().map(|(_, file)| file));
-        // Above all numbers in the program: none overwrites another before it has its own.
+        // They are above all numbers in the program, so that none overwrites another before it is
+        // moved.
         let last = args.last().map(|(_, number)| *number).or(program).unwrap_or(first);
         let files = files.map(|file| file.above(last)).collect::<Result<_, _>>()?;
         Ok(Self { program, args, files })
@@ -250,12 +252,12 @@ impl SealedDescriptors {
     }
 }
 
-/// What a program calls a descriptor of its own.
+/// The program's name for one of its descriptors.
 fn name_of(number: RawFd) -> String {
     format!("/proc/self/fd/{number}")
 }
 
-/// The argument vector; the program appears under the name it was given.
+/// The argument vector; its first entry is the name under which the program was given.
 fn argv(command: &Command, sealed: &SealedDescriptors) -> Result<Vec<CString>, SpawnError> {
     let program = c_string(&command.program, || "the program's name".to_owned());
     let args = command.args.iter().enumerate().map(|(index, arg)| {
@@ -287,20 +289,20 @@ pub(super) fn c_string(
     CString::new(text.as_bytes()).map_err(|_| SpawnError::Nul { place: place() })
 }
 
-/// A pipe the child writes to: (our end, the child's end).
+/// A pipe to which the child writes: (our end, the child's end).
 fn pipe_out_of_child() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, child) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((ours, above(child, libc::STDERR_FILENO)?))
 }
 
-/// A pipe the child reads from: (the child's end, our end).
+/// A pipe from which the child reads: (the child's end, our end).
 fn pipe_into_child() -> io::Result<(OwnedFd, OwnedFd)> {
     let (child, ours) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((above(child, libc::STDERR_FILENO)?, ours))
 }
 
-/// A server started with closed standard streams gets 0, 1 or 2 for a pipe; the child's own
-/// streams would overwrite it.
+/// In a server that was started with closed standard streams, a pipe may get the number 0, 1 or 2,
+/// and the child's own streams would overwrite it.
 pub(super) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > last {
         return Ok(fd);
@@ -308,7 +310,7 @@ pub(super) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
     Ok(fcntl_dupfd_cloexec(&fd, last + 1)?)
 }
 
-/// What the system's answer means for this command.
+/// Explains the system's error for this command.
 fn explain(command: &Command, file: &Path, error: io::Error) -> SpawnError {
     let path = match &command.sealed {
         Some(_) => PathBuf::from(&command.program),
@@ -323,7 +325,7 @@ fn explain(command: &Command, file: &Path, error: io::Error) -> SpawnError {
         Some(libc::ENOENT) if command.sealed.is_some() => {
             "the interpreter or loader it names is missing, or `/proc` is"
         }
-        // The file was there a moment ago: what is missing is what it wants to be run by.
+        // The file exists, so its interpreter is missing.
         Some(libc::ENOENT) if file.exists() => "the interpreter or loader it names is missing",
         _ => return SpawnError::Start { path, source: error },
     };

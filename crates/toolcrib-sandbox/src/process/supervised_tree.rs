@@ -13,7 +13,7 @@ use super::{KillRung, Status};
 use crate::jail::helper::report::{MESSAGE, TreeMessage};
 use crate::jail::helper::supervisor::{KILL, TERMINATE};
 
-/// The way to the helper that looks after a tree.
+/// The connection to the helper that supervises a tree.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     control: OwnedFd,
@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
     told: Mutex<HelperMessages>,
 }
 
-/// The helper's messages so far.
+/// The messages received so far.
 #[derive(Debug, Default)]
 struct HelperMessages {
     ended: Option<(i32, bool)>,
@@ -30,41 +30,41 @@ struct HelperMessages {
 }
 
 impl Supervisor {
-    /// Of the helper at the other end.
+    /// The process of the helper.
     pub(super) fn new(control: OwnedFd, rung: KillRung) -> Self {
         Self { control, rung, told: Mutex::default() }
     }
 
-    /// What the tree is held together by.
+    /// The mechanism that holds the tree together.
     pub(super) fn rung(&self) -> KillRung {
         self.rung
     }
 
-    /// Becomes readable when the program has ended, and stays so until somebody asks
-    /// [how](Self::status).
+    /// Becomes readable when the program has ended, and stays readable until
+    /// [`status`](Self::status) is called.
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
 
-    /// Has the tree asked to end, or killed.
+    /// Asks the helper to end the tree, or to kill it.
     pub(super) fn signal(&self, signal: Signal) {
         let word = if signal == Signal::KILL { KILL } else { TERMINATE };
-        // Fails when it has ended, and all the others with it.
+        // It fails if the helper has ended, and the whole tree with it.
         let _ = send(&self.control, &[word], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
-    /// Waits at most this long for the program's end; returns whether it ended.
+    /// Waits up to this long for the program's end; returns whether it ended.
     pub(super) fn has_ended(&self, timeout: Duration) -> bool {
         let told = self.told();
         told.ended.is_some() || told.hung_up || self.is_readable(timeout)
     }
 
-    /// Whether others of the tree were still there when the program ended.
+    /// Whether other processes of the tree were still running when the program ended.
     pub(super) fn lingers(&self) -> bool {
         self.listen().ended.is_none_or(|(_, lingering)| lingering)
     }
 
-    /// How the program ended, once it has.
+    /// How the program ended, if it has.
     pub(super) fn status(&self) -> Status {
         match self.listen().ended {
             Some((code, _)) if code >= 0 => Status::Exited(code),
@@ -73,14 +73,16 @@ impl Supervisor {
         }
     }
 
-    /// Waits at most this long until the helper says that nothing is left; nothing if it does not.
+    /// Waits up to this long until the helper reports that no process is left; `None` if it does
+    /// not.
     pub(super) fn done(&self, timeout: Duration) -> Option<SweepResult> {
         let deadline = Instant::now() + timeout;
         loop {
             let told = self.listen();
             let left = deadline.saturating_duration_since(Instant::now());
             if told.done.is_some() || told.hung_up || left.is_zero() {
-                // Who ended with the program, and without a further word, said that nobody is left.
+                // A helper that ended with the program without a further message has confirmed that
+                // no process was left.
                 let alone = told.ended.is_some_and(|(_, lingering)| !lingering);
                 return told
                     .done
@@ -104,8 +106,8 @@ impl Supervisor {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the helper's messages. Call it only after the program's end, because until then others
-    /// wait for the socket to be readable.
+    /// Reads the helper's messages. Call it only after the program's end, because before that,
+    /// other tasks wait until the socket is readable.
     fn listen(&self) -> MutexGuard<'_, HelperMessages> {
         let mut told = self.told();
         let mut bytes = [0; MESSAGE];
@@ -120,7 +122,7 @@ impl Supervisor {
                     }
                     None => told.hung_up = true,
                 },
-                // It ended without having read our last word; what it said comes after this.
+                // The helper ended before it read our last command; its messages follow.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
                 Err(_) => told.hung_up = true,

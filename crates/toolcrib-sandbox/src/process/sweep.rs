@@ -10,12 +10,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::cookie::Cookie;
 use super::procfs::{self, Process};
 
-/// At most this many looks at `/proc` …
+/// The maximum number of scans of `/proc`.
 const ROUNDS: u32 = 20;
-/// … and no new one after this time.
+/// No new scan is started after this time.
 const LIMIT: Duration = Duration::from_secs(1);
 /// From this round on, processes are killed without being stopped first, in case they fork faster
-/// than we scan.
+/// than `/proc` can be scanned.
 const PATIENCE: u32 = ROUNDS / 2;
 
 /// The result of a sweep.
@@ -23,7 +23,7 @@ const PATIENCE: u32 = ROUNDS / 2;
 pub(crate) struct SweepResult {
     /// Processes outside the group that were killed.
     pub(crate) killed: usize,
-    /// Whether two looks in a row found nothing.
+    /// Whether two scans in a row found nothing.
     pub(crate) complete: bool,
 }
 
@@ -32,20 +32,22 @@ pub(crate) type ProcessIdentity = (i32, u64);
 
 /// Which processes to look for.
 pub(crate) struct SweepTarget<'a> {
-    /// In their environment.
+    /// The cookie in their environment.
     pub(crate) cookie: &'a Cookie,
-    /// The program, whose number is that of its session and group.
+    /// The program; its number is also that of its session and group.
     pub(crate) program: i32,
-    /// Whether the program was reaped: strangers may have its number then.
+    /// Whether the program was reaped, so that its number may belong to another process.
     pub(crate) reaped: bool,
-    /// Processes that were recognised before.
+    /// Processes that were recognized earlier.
     pub(crate) known: &'a HashSet<ProcessIdentity>,
 }
 
-/// Kills the quarry, and whatever it starts meanwhile, until two looks in a row find nothing.
+/// Kills the matching processes and everything they start meanwhile, until two scans in a row find
+/// nothing.
 ///
-/// New finds are stopped and looked for again before anything is killed, so that the death of one
-/// cannot be the signal for another to fork. Blocks for some milliseconds, at most about a second.
+/// Newly found processes are stopped, and the scan is repeated before anything is killed, so that
+/// the death of one cannot be the signal for another to fork. Blocks for some milliseconds, at most
+/// about a second.
 pub(crate) fn sweep(quarry: &SweepTarget<'_>) -> SweepResult {
     let deadline = Instant::now() + LIMIT;
     let mut stopped = HashSet::new();
@@ -70,7 +72,7 @@ pub(crate) fn sweep(quarry: &SweepTarget<'_>) -> SweepResult {
             continue;
         }
         for process in &found {
-            // The group has had its SIGKILL already: its members are merely late.
+            // The group got its SIGKILL already; its members only need time to end.
             let sent = send(process, Signal::KILL).is_ok();
             if sent && process.group != quarry.program {
                 killed.insert(identity(process));
@@ -81,7 +83,7 @@ pub(crate) fn sweep(quarry: &SweepTarget<'_>) -> SweepResult {
         }
         thread::sleep(Duration::from_millis(1 << (round / 3).min(6)));
     }
-    // Nothing may stay behind merely stopped.
+    // No process may stay merely stopped.
     for process in look(quarry).unwrap_or_default() {
         let _ = send(&process, Signal::KILL);
     }
@@ -98,7 +100,8 @@ fn identity(process: &Process) -> ProcessIdentity {
     (process.pid, process.started)
 }
 
-/// The living quarry: known, marked by session, group or cookie, or descended from one that is.
+/// The running processes that match: known ones, those marked by session, group or cookie, and
+/// descendants of matching ones.
 fn look(quarry: &SweepTarget<'_>) -> io::Result<Vec<Process>> {
     let own = std::process::id();
     let mut candidates = procfs::processes()?;
@@ -121,8 +124,8 @@ fn look(quarry: &SweepTarget<'_>) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Signals exactly this process: the handle is opened first and the number checked after, so that
-/// a reused number is noticed.
+/// Signals exactly this process: it opens the handle first and checks the number afterwards, so
+/// that a reused number is detected.
 fn send(process: &Process, signal: Signal) -> io::Result<()> {
     let pid = Pid::from_raw(process.pid).ok_or(io::ErrorKind::InvalidInput)?;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;

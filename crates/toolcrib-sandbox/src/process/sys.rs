@@ -1,10 +1,11 @@
-//! The system interfaces that nobody wraps safely: `posix_spawn` with everything closed, reset and
-//! detached, awaiting a process handle, and what the helper of a jail, and a server at its start, do
-//! as processes of one thread. The crate's only unsafe code.
+//! System interfaces without a safe wrapper: `posix_spawn` with closed descriptors, reset signals
+//! and a new session; waiting for a process handle; and the system calls that the helper of a jail,
+//! and a server at its start, make while they have one thread. This is the crate's only unsafe
+//! code.
 //!
-//! Not `fork`: copying the page tables of a parent of 1 GiB takes over 20 ms, `posix_spawn`
-//! (`CLONE_VM | CLONE_VFORK` in glibc) under one. And nothing of ours runs between the two halves,
-//! so nothing there can allocate or lock.
+//! `fork` is not used: copying the page tables of a parent of 1 GiB takes over 20 ms, `posix_spawn`
+//! (`CLONE_VM | CLONE_VFORK` in glibc) less than one. Besides, none of our code runs between the
+//! two halves, so it cannot allocate or take a lock there.
 #![expect(unsafe_code, reason = "no safe interface offers these")]
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_short};
@@ -20,23 +21,23 @@ use rustix::thread::UnshareFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// What to start. Strings are as the kernel wants them.
+/// What to start. Strings are in the kernel's form.
 pub(crate) struct Request<'a> {
-    /// The program's file, absolute.
+    /// The absolute path of the program's file.
     pub(crate) path: &'a CStr,
-    /// The argument vector, the program's name first.
+    /// The argument vector, starting with the program's name.
     pub(crate) argv: &'a [CString],
-    /// The environment, `NAME=value` each.
+    /// The environment, as `NAME=value`.
     pub(crate) envp: &'a [CString],
-    /// Where it starts.
+    /// The working directory.
     pub(crate) cwd: Option<&'a CStr>,
-    /// Its standard input; `/dev/null` without. Every descriptor must be above 2.
+    /// Standard input; `/dev/null` if absent. Every descriptor must be above 2.
     pub(crate) stdin: Option<BorrowedFd<'a>>,
     /// Its standard output.
     pub(crate) stdout: BorrowedFd<'a>,
     /// Its standard error.
     pub(crate) stderr: BorrowedFd<'a>,
-    /// Its further descriptors, from 3 on. Every one must be above those.
+    /// Further descriptors, which get the numbers from 3 on. Every one must be above those numbers.
     pub(crate) further: &'a [BorrowedFd<'a>],
 }
 
@@ -82,9 +83,9 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("posix_spawn gave no process id"))
 }
 
-/// Makes sure that this process is told how its children end. A server can be started with SIGCHLD
-/// ignored, and inherits that: then the kernel forgets each child as it ends, and waiting for one
-/// fails. Checked before the first child; a handler of the program's own stays.
+/// Makes sure that this process learns how its children end. A server can be started with SIGCHLD
+/// ignored and inherits that: then the kernel forgets each child as it ends, and waiting for it
+/// fails. This is checked before the first child; a handler of the program's own stays.
 fn remember_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -109,21 +110,21 @@ fn remember_children() {
     });
 }
 
-/// Which of two processes this is after [`fork`].
+/// The process that runs after [`fork`].
 pub(crate) enum Fork {
-    /// The old one, with the new one's number.
+    /// The parent, with the child's process number.
     Parent(Pid),
-    /// The new one.
+    /// The child.
     Child,
 }
 
-/// Whether this process has more than one thread; nothing where that cannot be told.
+/// Whether this process has more than one thread; `None` if it is unknown.
 fn has_threads() -> Option<bool> {
-    // One link of its own, one from above, and one from each thread.
+    // The directory has one link of its own, one from its parent, and one per thread.
     rustix::fs::stat("/proc/self/task").map(|tasks| tasks.st_nlink > 3).ok()
 }
 
-/// Makes a copy of this process, which must have one thread.
+/// Forks this process, which must have one thread.
 pub(crate) fn fork() -> io::Result<Fork> {
     if has_threads() == Some(true) {
         return Err(io::Error::other("a process of several threads is not forked"));
@@ -139,8 +140,8 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Loads a program in place of this one, with the environment of this one. `execvp` will not do: it
-/// gives a file that is not a program to a shell.
+/// Replaces this process by a program and keeps the environment. `execvp` is not suitable: it
+/// passes a file that is not a program to a shell.
 pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
     let prepared = || -> io::Result<_> {
         let argv: io::Result<Vec<_>> =
@@ -163,8 +164,8 @@ pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Takes a variable out of the environment of this process, which must have one thread. What of it
-/// is in the part of memory that the kernel shows as the environment is overwritten.
+/// Removes a variable from the environment of this process, which must have one thread, and
+/// overwrites its value in the memory that the kernel shows as the environment.
 pub(crate) fn forget_variable(name: &OsStr, shown: Option<&Range<usize>>) -> io::Result<()> {
     if has_threads() != Some(false) {
         return Err(io::Error::other(
@@ -204,7 +205,8 @@ pub(crate) fn forget_variable(name: &OsStr, shown: Option<&Range<usize>>) -> io:
     Ok(())
 }
 
-/// Signals every process of this process's PID namespace but itself. Only in its first process.
+/// Signals every process of this process's PID namespace except itself. Call it only in the
+/// namespace's first process.
 pub(crate) fn kill_all(signal: Signal) -> io::Result<()> {
     if std::process::id() != 1 {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -217,14 +219,14 @@ pub(crate) fn kill_all(signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Leaves namespaces for fresh ones.
+/// Leaves namespaces for new ones.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: what is unsafe is `CLONE_FILES`, after which descriptors are not what they were.
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// What `mount_setattr` is told (`struct mount_attr`).
+/// The argument of `mount_setattr` (`struct mount_attr`).
 #[repr(C)]
 struct MountAttributes {
     set: u64,
@@ -233,18 +235,18 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Makes a mount read-only, with all that is mounted below it. Its other flags stay as they are:
-/// those of a user namespace's parent could not be given anew.
+/// Makes a mount, with all mounts below it, read-only. Its other flags stay, because flags
+/// inherited from the parent user namespace cannot be set again.
 pub(crate) fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
     set_mount_attributes(mount.as_raw_fd(), c"", libc::MOUNT_ATTR_RDONLY, 0)
 }
 
-/// Makes all mounts of this process's mount namespace read-only, or none.
+/// Makes either all mounts of this process's mount namespace read-only, or none.
 pub(crate) fn make_all_mounts_read_only() -> io::Result<()> {
     set_mount_attributes(libc::AT_FDCWD, c"/", libc::MOUNT_ATTR_RDONLY, 0)
 }
 
-/// Cuts all mounts of this process's mount namespace off from those of others.
+/// Detaches all mounts of this process's mount namespace from those of others.
 pub(crate) fn make_mounts_private() -> io::Result<()> {
     set_mount_attributes(libc::AT_FDCWD, c"/", 0, libc::MS_PRIVATE)
 }
@@ -266,7 +268,7 @@ fn set_mount_attributes(folder: c_int, path: &CStr, set: u64, propagation: u64) 
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Puts a filter of system calls in force for this thread and what it becomes.
+/// Installs a system call filter for this thread and the program that it becomes.
 pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(io::Error::other)?,
@@ -280,8 +282,8 @@ pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The descriptors a helper is started with, so many from 3 on, closed when a program is loaded;
-/// nothing if this process was not started as one. To be called once.
+/// The first descriptors from 3 on that a helper was started with, which are closed when a program
+/// is loaded; `None` if this process was not started as a helper. Call it once.
 pub(crate) fn inherited<const COUNT: usize>() -> Option<[OwnedFd; COUNT]> {
     let take = |number| {
         // SAFETY: nothing but F_SETFD, which fails for a number that is no descriptor.
@@ -294,8 +296,8 @@ pub(crate) fn inherited<const COUNT: usize>() -> Option<[OwnedFd; COUNT]> {
     taken?.try_into().ok()
 }
 
-/// A descriptor that becomes readable when a child changes. The signal is blocked, for what is
-/// loaded later as well.
+/// A descriptor that becomes readable when a child changes. The signal stays blocked in the program
+/// that is loaded later.
 pub(crate) fn watch_children() -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is initialised by sigemptyset before it is read, and the descriptor is a
@@ -322,14 +324,14 @@ pub(crate) fn watch(fd: BorrowedFd<'_>) -> io::Result<AsyncFd<BorrowedFd<'_>>> {
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// As [`watch`], for a descriptor that goes with its watch.
+/// Like [`watch`], for a descriptor that is owned by its watch.
 pub(crate) fn watch_owned(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor as long as it lives, and the `AsyncFd`
     // owns it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// The vector of pointers C wants, with its null at the end.
+/// A null-terminated vector of pointers, as C expects it.
 fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
     strings.iter().map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
@@ -350,7 +352,7 @@ impl Attributes {
             check(libc::posix_spawnattr_init(raw.as_mut_ptr()))?;
             Self(raw.assume_init())
         };
-        // The flags are bits 1 to 7 of a short; the binding gives some of them as int.
+        // The flags are bits 1 to 7 of a short; the binding declares some of them as int.
         let flags = c_int::from(libc::POSIX_SPAWN_SETSID)
             | libc::POSIX_SPAWN_SETSIGDEF
             | libc::POSIX_SPAWN_SETSIGMASK;
@@ -435,8 +437,8 @@ impl Drop for FileActions {
     }
 }
 
-/// For programs whose `main` is somebody else's, as that of a test is: the hook in the list of what
-/// runs before it.
+/// For programs whose `main` cannot be changed, such as tests: registers the hook among the
+/// functions that run before `main`.
 #[cfg(feature = "hook-before-main")]
 #[used]
 // SAFETY: the section is one of pointers to functions of this type, which are called once, in the

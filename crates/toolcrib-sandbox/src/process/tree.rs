@@ -61,18 +61,18 @@ impl ProcessTree {
         self.grace
     }
 
-    /// Completes when the program itself has ended. It stays unreaped.
+    /// Completes when the program itself has ended. The program stays unreaped.
     pub(crate) async fn ended(&self) -> io::Result<()> {
         watch(self.end())?.readable().await?.retain_ready();
         Ok(())
     }
 
-    /// A handle of its own that becomes readable when the program itself has ended.
+    /// A separate handle that becomes readable when the program itself has ended.
     pub(crate) fn end_handle(&self) -> io::Result<OwnedFd> {
         self.end().try_clone_to_owned()
     }
 
-    /// What becomes readable when the program itself has ended.
+    /// The descriptor that becomes readable when the program itself has ended.
     fn end(&self) -> BorrowedFd<'_> {
         match &self.supervisor {
             Some(supervisor) => supervisor.handle(),
@@ -80,12 +80,12 @@ impl ProcessTree {
         }
     }
 
-    /// What the tree is held together by.
+    /// The mechanism that holds the tree together.
     pub(crate) fn rung(&self) -> KillRung {
         self.supervisor.as_ref().map_or(KillRung::ProcessGroup, Supervisor::rung)
     }
 
-    /// Waits at most this long for the program's end; returns whether it ended.
+    /// Waits up to this long for the program's end; returns whether it ended.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         match &self.supervisor {
             Some(supervisor) => supervisor.has_ended(timeout),
@@ -93,7 +93,8 @@ impl ProcessTree {
         }
     }
 
-    /// The same for the process that was started: the program, or the helper that looks after it.
+    /// Does the same for the process that was started: the program, or the helper that supervises
+    /// it.
     fn wait_for_process(&self, timeout: Duration) -> bool {
         let timeout = Timespec {
             tv_sec: timeout.as_secs().cast_signed(),
@@ -103,34 +104,35 @@ impl ProcessTree {
         poll(&mut handles, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Signals the whole group. Does nothing once the program is reaped, when its number may be
-    /// somebody else's.
+    /// Signals the whole group. Does nothing after the program was reaped, because another process
+    /// may have its number then.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(supervisor) = &self.supervisor {
             supervisor.signal(signal);
         } else if !self.reaped.load(Ordering::Acquire) {
-            // ESRCH: all gone, which is what we want. EPERM: nobody left that we may signal.
+            // ESRCH: every process has ended. EPERM: no process is left that we may signal.
             let _ = kill_process_group(self.pid, signal);
         }
     }
 
-    /// Notes down who belongs to the tree now, for a later [`sweep`](Self::sweep). Blocks.
+    /// Records the current processes of the tree for a later [`sweep`](Self::sweep). Blocks.
     pub(crate) fn identify(&self) {
-        // Whoever looks after a confined tree knows it.
+        // The helper of a confined tree knows its processes.
         if self.supervisor.is_none() {
             let found = self.with_quarry(identify);
             self.known().extend(found);
         }
     }
 
-    /// Kills processes that left the group, and remaining ones of the group. Blocks.
+    /// Kills processes that left the group and the remaining members of the group. Blocks.
     pub(crate) fn sweep(&self) -> SweepResult {
         if let Some(supervisor) = &self.supervisor {
             supervisor.signal(Signal::KILL);
             if let Some(swept) = supervisor.done(KILL_WAIT) {
                 return swept;
             }
-            // It was killed, or does not get on: what can be found without it is.
+            // The helper was killed or does not respond, so only processes that can be found
+            // without it are killed.
             let _ = kill_process_group(self.pid, Signal::KILL);
             return SweepResult { complete: false, ..self.with_quarry(sweep) };
         }
@@ -151,8 +153,8 @@ impl ProcessTree {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether, the program being reaped, others are or were just now in its group. If the number
-    /// has a new owner already, the answer is a false "yes", which costs a sweep.
+    /// Whether others are, or were a moment ago, in the group of the reaped program. If the number
+    /// has a new owner already, the answer is a false "yes", which costs only a sweep.
     pub(crate) fn group_lingers(&self) -> bool {
         if let Some(supervisor) = &self.supervisor {
             return supervisor.lingers();
@@ -160,8 +162,8 @@ impl ProcessTree {
         test_kill_process_group(self.pid).is_ok()
     }
 
-    /// Gives the program's number back to the system. Only after its end, when nobody will signal
-    /// its group any more.
+    /// Reaps the program, which releases its number. Call it only after the program's end and after
+    /// the last signal to its group.
     pub(crate) fn reap(&self) -> Status {
         // A helper that has reported the program's end is about to exit.
         if self.supervisor.is_some() {
@@ -182,16 +184,16 @@ impl ProcessTree {
         }
     }
 
-    /// Removes the scratch directory if that is cheap; else hands it out, to be dropped where
-    /// blocking is allowed.
+    /// Removes the scratch directory if that is cheap. Otherwise returns it, so that it is dropped
+    /// where blocking is allowed.
     pub(crate) fn take_full_scratch(&self) -> Option<ScratchDir> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         if scratch.remove_if_empty() { None } else { Some(scratch) }
     }
 }
 
-/// Ends a tree when it is dropped before [`disarm`](Self::disarm): SIGTERM at once, the rest on
-/// the reaper's thread.
+/// Ends a tree if it is dropped before [`disarm`](Self::disarm): sends SIGTERM at once and leaves
+/// the rest to the reaper's thread.
 #[derive(Debug)]
 pub(crate) struct TreeGuard {
     tree: Arc<ProcessTree>,

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Changes a stream before any of it is cut or kept, for example to hide secrets. It is given one
-/// piece after another, and `None` at the end, and appends to the vector what goes on.
+/// Changes a stream before any of it is cut or kept, for example to hide secrets. It gets one piece
+/// after another, and `None` at the end, and appends its output to the vector.
 pub type OutputFilter = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
 
-/// Makes an [`OutputFilter`] for each stream.
+/// Creates an [`OutputFilter`] for each stream.
 pub type OutputFilters = Arc<dyn Fn() -> OutputFilter + Send + Sync>;
 
 /// One of the outputs of a program.
@@ -21,17 +21,17 @@ pub enum OutputKind {
     Stderr,
 }
 
-/// Is called with each piece of output as soon as it is read, behind the
-/// [filter](crate::Command::filter_output). It must not block.
+/// Called with each piece of output as soon as it was read and
+/// [filtered](crate::Command::filter_output). It must not block.
 pub type OutputTap = Arc<dyn Fn(OutputKind, &[u8]) + Send + Sync>;
 
-/// How much of an output stream is kept, in bytes. What comes after the head and before the tail
-/// is read, counted and thrown away.
+/// The number of bytes to keep of an output stream. The bytes between the head and the tail are
+/// read, counted and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capture {
-    /// Bytes kept of the beginning. Default 768 KiB.
+    /// Bytes to keep of the beginning. Default 768 KiB.
     pub head: usize,
-    /// Bytes kept of the end. Default 256 KiB.
+    /// Bytes to keep of the end. Default 256 KiB.
     pub tail: usize,
 }
 
@@ -41,29 +41,30 @@ impl Default for Capture {
     }
 }
 
-/// What was kept of an output stream.
+/// The captured part of an output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     /// The beginning.
     pub head: Vec<u8>,
-    /// The end; follows the head directly if nothing was left out.
+    /// The end; it directly follows the head if nothing was dropped.
     pub tail: Vec<u8>,
-    /// How many bytes the program wrote, counted behind its [filter](crate::Command::filter_output).
+    /// The number of bytes that the program wrote, counted after the
+    /// [filter](crate::Command::filter_output).
     pub total: u64,
 }
 
 impl Captured {
-    /// How many bytes between head and tail were thrown away.
+    /// The number of bytes between head and tail that were dropped.
     pub fn omitted(&self) -> u64 {
         self.total.saturating_sub((self.head.len() + self.tail.len()) as u64)
     }
 
-    /// Whether something was thrown away.
+    /// Whether bytes were dropped.
     pub fn is_truncated(&self) -> bool {
         self.omitted() > 0
     }
 
-    /// All bytes kept, one after another.
+    /// All captured bytes, in order.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         if self.tail.is_empty() {
             Cow::Borrowed(&self.head)
@@ -72,8 +73,8 @@ impl Captured {
         }
     }
 
-    /// The stream as text; what is not UTF-8 becomes U+FFFD. If something was thrown away, a line
-    /// of its own says how many bytes, and no character is split at the seam.
+    /// The stream as text; bytes that are not UTF-8 become U+FFFD. If bytes were dropped, a
+    /// separate line says how many, and no character is split at the cut.
     ///
     /// ```
     /// use toolcrib_sandbox::Captured;
@@ -85,8 +86,8 @@ impl Captured {
         self.text_with(|part| part)
     }
 
-    /// The stream as [`text`](Self::text) gives it, with a change made to each part that was kept: to
-    /// all of it if nothing was thrown away, else to the beginning and to the end.
+    /// The stream as [`text`](Self::text) returns it, with each captured part changed by the function: the whole stream
+    /// if nothing was dropped, otherwise the head and the tail.
     pub fn text_with(&self, change: impl Fn(String) -> String) -> String {
         if !self.is_truncated() {
             return change(String::from_utf8_lossy(&self.bytes()).into_owned());
@@ -100,9 +101,8 @@ impl Captured {
         format!("{head}{break_before}[… {omitted} bytes omitted …]\n{tail}")
     }
 
-    /// The stream without the lines that were cut: the unfinished line at the end of the head, and the
-    /// rest of a line at the start of the tail. They count as thrown away. If nothing was thrown away,
-    /// all of it.
+    /// The stream without incomplete lines at the cut: the unfinished line at the end of the head, and the rest of a
+    /// line at the start of the tail. They count as dropped. If nothing was dropped, this is the whole stream.
     pub fn whole_lines(&self) -> Cow<'_, Self> {
         if !self.is_truncated() {
             return Cow::Borrowed(self);
@@ -117,7 +117,7 @@ impl Captured {
 
 /// `bytes` without an unfinished character at its end.
 fn without_split_end(bytes: &[u8]) -> &[u8] {
-    // A character has at most four bytes: its first byte, if it is cut off, is one of the last three.
+    // A character has at most four bytes, so the first byte of an unfinished one is among the last three.
     for back in 1..=bytes.len().min(3) {
         let start = bytes.len() - back;
         let length = match bytes[start] {
@@ -138,12 +138,13 @@ fn without_split_start(bytes: &[u8]) -> &[u8] {
     &bytes[rest..]
 }
 
-/// Takes a stream in pieces and keeps what a [`Capture`] asks for of what its filter lets through.
+/// Collects the pieces of a stream and keeps the part of its filtered content that a [`Capture`]
+/// asks for.
 pub(crate) struct Recorder {
     limits: Capture,
     filter: Option<OutputFilter>,
     tap: Option<(OutputKind, OutputTap)>,
-    /// What the filter has let through; its room is used again for the next piece.
+    /// The filter's output; the buffer is reused for the next piece.
     passed: Vec<u8>,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -151,7 +152,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// An empty one. Memory is taken as the stream grows, never more than the limits.
+    /// An empty recorder. Memory is allocated as the stream grows, up to the limits.
     pub(crate) fn new(limits: Capture, filters: Option<&OutputFilters>) -> Self {
         Self {
             limits,
@@ -164,17 +165,17 @@ impl Recorder {
         }
     }
 
-    /// Shows what passes the filter to a tap as well.
+    /// Also passes the filtered stream to a tap.
     pub(crate) fn tapped(self, kind: OutputKind, tap: Option<&OutputTap>) -> Self {
         Self { tap: tap.map(|tap| (kind, Arc::clone(tap))), ..self }
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         self.pass(Some(piece));
     }
 
-    /// The stream has ended: takes what the filter has held back.
+    /// Ends the stream: adds what the filter has held back.
     pub(crate) fn end(&mut self) {
         self.pass(None);
         self.filter = None;
@@ -209,7 +210,7 @@ impl Recorder {
         self.tail.extend(last);
     }
 
-    /// What has been kept so far, without what the filter holds back.
+    /// The captured part so far, without what the filter holds back.
     pub(crate) fn so_far(&self) -> Captured {
         Captured {
             head: self.head.clone(),
@@ -218,7 +219,7 @@ impl Recorder {
         }
     }
 
-    /// What was kept, to the end of the stream.
+    /// The captured part of the whole stream.
     pub(crate) fn finish(mut self) -> Captured {
         self.end();
         Captured { head: self.head, tail: self.tail.into(), total: self.total }
@@ -226,7 +227,7 @@ impl Recorder {
 }
 
 impl fmt::Debug for Recorder {
-    /// Says how much there is, not what.
+    /// Shows the sizes, not the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder")
             .field("limits", &self.limits)
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_passed_the_filter_to_the_end() {
-        // Holds back one byte, and writes each as two.
+        // A filter that holds back one byte and doubles each byte.
         let filters: OutputFilters = Arc::new(|| {
             let mut held = Vec::new();
             Box::new(move |piece, passed| match piece {

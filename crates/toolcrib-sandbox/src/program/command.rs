@@ -10,18 +10,18 @@ use crate::{Confinement, SealedFile};
 
 /// A program to start with [`run`](crate::run).
 ///
-/// Its environment is empty but for `PATH` (the server's, without relative entries), `LANG` and
-/// `TZ` (the server's), a scratch directory of its own as `HOME` and `TMPDIR`, and `TOOLCRIB_CALL`
-/// (a random mark by which its processes are recognised). [`env`](Self::env) and
-/// [`pass_env`](Self::pass_env) add to that and win over it, but for the mark.
+/// Its environment is empty except for `PATH` (the server's, without relative entries), `LANG` and
+/// `TZ` (the server's), a scratch directory for `HOME` and `TMPDIR`, and `TOOLCRIB_CALL` (a random
+/// mark by which its processes are recognized). [`env`](Self::env) and [`pass_env`](Self::pass_env)
+/// add variables and override these, except the mark.
 #[derive(Clone)]
 #[must_use = "a command does nothing until it is run"]
 pub struct Command {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    /// What is started in the program's place.
+    /// A sealed file that is started in place of the program.
     pub(crate) sealed: Option<SealedFile>,
-    /// Arguments whose places are taken by names of files: by their numbers.
+    /// Arguments that are replaced by names of sealed files, by index.
     pub(crate) sealed_args: Vec<(usize, SealedFile)>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Option<PathBuf>,
@@ -37,10 +37,10 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command without arguments, in the server's working directory.
+    /// Creates a command without arguments, in the server's working directory.
     ///
-    /// A bare name is looked up on the `PATH` the program will have; a name with a `/` is a path,
-    /// relative to the command's working directory.
+    /// A bare name is looked up in the program's `PATH`; a name with a `/` is a path, relative to
+    /// the command's working directory.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -61,7 +61,7 @@ impl Command {
         }
     }
 
-    /// Adds one argument. It arrives as exactly this one argument.
+    /// Adds one argument. The program gets it as exactly one argument.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
@@ -73,26 +73,26 @@ impl Command {
         self
     }
 
-    /// Has this file started in the program's place, which keeps its name in messages. It is a program,
-    /// or a script whose first line names one, which is given the file's name, `/proc/self/fd/N`.
+    /// Starts this file in place of the program, which keeps its name in messages. The file is a program, or a script
+    /// whose first line names an interpreter, which gets the file's name, `/proc/self/fd/N`.
     pub fn sealed(mut self, file: SealedFile) -> Self {
         self.sealed = Some(file);
         self
     }
 
-    /// Adds one argument: the name that the program has for this file.
+    /// Adds an argument that names this file in the program.
     pub fn sealed_arg(mut self, file: SealedFile) -> Self {
         self.sealed_args.push((self.args.len(), file));
         self.arg("")
     }
 
-    /// Sets a variable; the last value of a name wins.
+    /// Sets a variable; the last value of a name applies.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Hands through the server's own value of each of these variables, where it has one.
+    /// Passes on the server's value of each of these variables that is set.
     pub fn pass_env<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         for name in names {
             let name = name.into();
@@ -109,13 +109,13 @@ impl Command {
         self
     }
 
-    /// Makes its scratch directory the working directory, whatever [`cwd`](Self::cwd) was set.
+    /// Makes its scratch directory the working directory, regardless of [`cwd`](Self::cwd).
     pub fn cwd_in_scratch(mut self) -> Self {
         self.in_scratch = true;
         self
     }
 
-    /// Sets what the program reads on standard input. Default: nothing, from `/dev/null`.
+    /// Sets the text of the program's standard input. Default: empty, from `/dev/null`.
     pub fn stdin(mut self, stdin: impl Into<Vec<u8>>) -> Self {
         self.stdin = stdin.into();
         self
@@ -133,43 +133,42 @@ impl Command {
         self
     }
 
-    /// Makes standard error the same stream as standard output: what is written to either is kept
-    /// there, in the order in which it was written.
+    /// Redirects standard error to standard output: both are captured there, in the order in which
+    /// they were written.
     pub fn stderr_to_stdout(mut self) -> Self {
         self.joined = true;
         self
     }
 
-    /// Sets what every output stream passes through before any of it is cut or kept. Default:
-    /// nothing. The standard output of a program that is [kept](crate::keep) does not pass through it:
-    /// whoever reads it does so from the pipe.
+    /// Sets the filter that every output stream passes before any of it is cut or kept. Default: none. The standard
+    /// output of a [spawned](crate::spawn) program does not pass it, because the caller reads the pipe.
     pub fn filter_output(mut self, filters: impl Into<Option<OutputFilters>>) -> Self {
         self.filters = filters.into();
         self
     }
 
-    /// Sets what is shown the output while the program runs, as it comes and behind the
-    /// [filter](Self::filter_output). All of it is shown, also what is not kept. Default: nothing. It is
-    /// not used for programs that are [kept](crate::keep).
+    /// Sets a tap that gets the [filtered](Self::filter_output) output while the program runs, including the parts that
+    /// are not kept. Default: none. It is not used for [spawned](crate::spawn) programs.
     pub fn tap_output(mut self, tap: OutputTap) -> Self {
         self.tap = Some(tap);
         self
     }
 
-    /// Sets the time between the SIGTERM of a stop and the SIGKILL. Default: 500 ms.
+    /// Sets the grace period between SIGTERM and SIGKILL. Default: 500 ms.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Sets what the program may do. Default: [trusted](crate::Profile::Trusted).
+    /// Sets the program's confinement. Default: [trusted](crate::Profile::Trusted).
     pub fn confine(mut self, confinement: Confinement) -> Self {
         self.confinement = confinement;
         self
     }
 }
 
-/// Variables by name only, and of standard input its length: both may hold secrets.
+/// Shows only the names of variables and the length of standard input, because both may hold
+/// secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();

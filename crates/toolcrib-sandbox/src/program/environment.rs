@@ -5,14 +5,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where programs are looked for when the server has no `PATH` of its own.
+/// The `PATH` to use if the server has none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The folders of the server's `PATH` that existed when it was first asked for, or the usual system
+/// The folders of the server's `PATH` that existed at the first call, or the usual system
 /// directories. Relative and empty entries are left out.
 ///
-/// A relative entry means "the working directory": with the workspace as working directory, a file
-/// somebody put there could pose as `git`. So could a program in a folder that a tool makes later.
+/// A relative entry means "the working directory": if that is the workspace, a file there could
+/// pose as `git`. So could a program in a folder that a tool creates later.
 pub fn server_path() -> OsString {
     static PATH: OnceLock<OsString> = OnceLock::new();
     PATH.get_or_init(|| searched(&std::env::var_os("PATH").unwrap_or_default())).clone()
@@ -29,10 +29,10 @@ fn searched(path: &OsStr) -> OsString {
     OsString::from_vec(folders.join(&b':'))
 }
 
-/// The variables every program gets: `PATH`, `LANG` and, if the server has it, `TZ`.
+/// The variables of every program: `PATH`, `LANG` and, if the server has it, `TZ`.
 pub(crate) fn base() -> Vec<(OsString, OsString)> {
     let mut base = vec![(OsString::from("PATH"), server_path())];
-    // Without a locale many programs print `?` for every character beyond ASCII.
+    // Without a locale, many programs print `?` for every character that is not ASCII.
     let lang = std::env::var_os("LANG").unwrap_or_else(|| OsString::from("C.UTF-8"));
     base.push((OsString::from("LANG"), lang));
     if let Some(zone) = std::env::var_os("TZ") {

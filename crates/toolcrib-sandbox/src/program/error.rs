@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use crate::Profile;
 
-/// Why a program was not started. Nothing of it ran.
+/// Why a program was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// No directory of the program's PATH holds it.
+    /// No directory of the program's `PATH` contains it.
     #[error("the program `{program}` was not found; PATH searched: {path}")]
     NotFound {
-        /// The name looked for.
+        /// The name.
         program: String,
-        /// The `PATH` searched.
+        /// The `PATH` that was searched.
         path: String,
     },
-    /// The file is there, but it is no program this user may run.
+    /// The file exists, but this user cannot run it as a program.
     #[error("`{}` is not an executable file: {reason}", path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
-        /// One clause.
+        /// The reason, as one clause.
         reason: String,
     },
     /// The working directory cannot be entered.
@@ -31,30 +31,30 @@ pub enum SpawnError {
     WorkingDirectory {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A NUL character where the system knows none.
+    /// A NUL character in a place where the system does not allow it.
     #[error("{place} contains a NUL character")]
     Nul {
         /// The place, for example `argument 2`.
         place: String,
     },
-    /// No variable can have this name.
+    /// The name of a variable is invalid.
     #[error("`{name}` cannot be the name of an environment variable")]
     VariableName {
         /// The name.
         name: String,
     },
-    /// The scratch directory could not be made.
+    /// The scratch directory could not be created.
     #[error("the scratch directory `{}` cannot be made: {source}", path.display())]
     Scratch {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The arguments and the environment are larger than the kernel takes.
+    /// The arguments and the environment exceed the kernel's limit.
     #[error(
         "the arguments of `{program}` are too long for the system: an argument may have 128 KiB, \
          all of them together with the environment about 2 MiB"
@@ -63,7 +63,7 @@ pub enum SpawnError {
         /// The program.
         program: String,
     },
-    /// Nothing is there that could build a confinement.
+    /// There is no helper that could build a confinement.
     #[error(
         "`{program}` is to run under the profile {profile}, which needs the helper `toolcrib-jail`, \
          and there is none beside this program: install it there, or call \
@@ -89,16 +89,16 @@ pub enum SpawnError {
         /// What is missing, one clause each.
         missing: Vec<String>,
     },
-    /// The program cannot be started with what it is granted: a grant, its working directory or a
-    /// place that is withheld from it stands against that, or this machine cannot withhold places.
+    /// The program cannot be started with its grants: a grant, its working directory or a withheld
+    /// place conflicts with that, or this machine cannot withhold places.
     #[error("`{program}` was not started: {reason}")]
     Grants {
         /// The program.
         program: String,
-        /// What stands against it, and what to do.
+        /// The conflict, and what to do.
         reason: String,
     },
-    /// The start took too long and was given up.
+    /// The start took too long.
     #[error(
         "`{program}` was not started within {limit:?}: its file, its working directory or something \
          that it is granted does not answer, as on a network file system that cannot be reached"
@@ -106,17 +106,17 @@ pub enum SpawnError {
     Late {
         /// The program.
         program: String,
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
     },
-    /// The confinement could not be built, although the machine has what it takes.
+    /// Building the confinement failed, although the machine supports it.
     #[error("`{program}` could not be confined to the profile {profile}: {source}")]
     Confine {
         /// The program.
         program: String,
         /// The profile.
         profile: Profile,
-        /// What failed.
+        /// The step that failed.
         source: io::Error,
     },
     /// Programs are not started on this system.
@@ -133,28 +133,28 @@ pub enum SpawnError {
     Start {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It was started, but the system lacked what is needed to follow it, so it was ended. What it did until
-    /// then is unknown.
+    /// The program was started, but the system lacked the resources to supervise it, so it was ended. Whether it had an
+    /// effect is unknown.
     #[error(
         "`{program}` was started and ended at once, because it could not be followed: {source}"
     )]
     Unfollowed {
         /// The program.
         program: String,
-        /// What was lacking.
+        /// The missing resource.
         source: io::Error,
     },
-    /// Pipes, process handles or the async runtime are not to be had.
+    /// Pipes, process handles or the async runtime are not available.
     #[error("no process can be started now: {0}")]
     Resources(#[from] io::Error),
 }
 
 impl SpawnError {
-    /// Whether the machine or the process was out of something that comes back: descriptors, processes,
-    /// memory, room on a disk. Nothing has run, and the same start may succeed later.
+    /// Whether the machine or the process lacked a resource that may become available again: descriptors, processes,
+    /// memory, disk space. Nothing has run, and the same start may succeed later.
     #[must_use]
     pub fn is_shortage(&self) -> bool {
         let (Self::Resources(source)

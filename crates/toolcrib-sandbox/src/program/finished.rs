@@ -5,34 +5,34 @@ use std::time::Duration;
 use super::Captured;
 use crate::Enforced;
 
-/// A program that has ended, with everything it started.
+/// The result of a program that has ended with everything it started.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finished {
     /// How it ended.
     pub status: Status,
-    /// Whether it was ended because `stop` completed. The status tells what that did to it: a
-    /// program may well exit by itself when asked to.
+    /// Whether it was ended because `stop` completed. The status says how it reacted: a program may
+    /// exit by itself when it gets the signal.
     pub stopped: bool,
     /// What it wrote to standard output.
     pub stdout: Captured,
     /// What it wrote to standard error.
     pub stderr: Captured,
-    /// From before the start until nothing was left.
+    /// The time from before the start until no process was left.
     pub duration: Duration,
     /// How its process tree was ended.
     pub kill: KillReport,
-    /// What the kernel held it to.
+    /// The restrictions that the kernel enforced on it.
     pub enforced: Enforced,
 }
 
-/// The last facts about a kept program.
+/// How a child program ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: Status,
-    /// What was kept of its standard error.
+    /// The captured part of its standard error.
     pub stderr: Captured,
     /// How its process tree was ended.
     pub kill: KillReport,
@@ -46,8 +46,8 @@ pub enum Status {
     Exited(i32),
     /// A signal of this number ended it.
     Signaled(i32),
-    /// Its end could not be observed: the kernel had not carried out a SIGKILL after a second (a
-    /// process stuck in a device), or the host program reaps children that are not its own.
+    /// Its end could not be observed: the kernel had not carried out a SIGKILL after a second (the
+    /// process is stuck in a device), or the host program reaps children that it did not start.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ impl Status {
         }
     }
 
-    /// The signal's usual name, for example `SIGKILL`, if one ended it and it has a name here.
+    /// The signal's usual name, for example `SIGKILL`, if a signal ended it and the name is known.
     pub fn signal_name(self) -> Option<&'static str> {
         Some(match self.signal()? {
             libc::SIGABRT => "SIGABRT",
@@ -94,22 +94,22 @@ impl Status {
     }
 }
 
-/// The means by which a process tree is held together and ended.
+/// The mechanism by which a process tree is held together and ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KillRung {
-    /// A PID namespace, with a user namespace where the server is not root: the kernel ends all of
-    /// it at once, and says when nothing is left.
+    /// A PID namespace, with a user namespace if the server is not root: the kernel ends the whole
+    /// tree at once and reports when no process is left.
     PidNamespace,
-    /// A control group that is killed as one (Linux 5.14).
+    /// A control group that is killed as a whole (Linux 5.14).
     Cgroup,
-    /// A process group that no process can leave, because the system calls for it are refused.
+    /// A process group that no process can leave, because the system call filter refuses that.
     SealedGroup,
-    /// Processes that lose their parent become children of the one that looks after the tree, and
-    /// are killed until none is left.
+    /// Processes that lose their parent become children of the supervising process, which kills
+    /// them until none is left.
     Subreaper,
-    /// The process group, and a sweep of `/proc` for what left it. The crate's documentation says
-    /// what can escape.
+    /// The process group, and a sweep of `/proc` for processes that left it. The crate's
+    /// documentation says which ones can escape.
     ProcessGroup,
 }
 
@@ -129,7 +129,7 @@ impl KillRung {
         }
     }
 
-    /// A bit of its own.
+    /// Its bit.
     pub(crate) const fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -139,14 +139,14 @@ impl KillRung {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KillReport {
-    /// What held the tree together.
+    /// The mechanism that held the tree together.
     pub rung: KillRung,
-    /// Whether the program itself needed a SIGKILL: it was stopped and did not go within its
-    /// grace.
+    /// Whether the program itself needed a SIGKILL: it was stopped and did not end within its grace
+    /// period.
     pub forced: bool,
     /// How many processes that had left the program's group were found and killed.
     pub survivors_killed: usize,
-    /// Whether everything that was recognised is gone. `false` if a process outlived its SIGKILL,
-    /// belongs to another user, or `/proc` could not be read.
+    /// Whether everything that was recognized has ended. `false` if a process outlived its SIGKILL
+    /// or belongs to another user, or if `/proc` could not be read.
     pub complete: bool,
 }

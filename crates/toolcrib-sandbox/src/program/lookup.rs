@@ -1,4 +1,4 @@
-//! Finding a program before anything is started, so that "not found" is a clear answer.
+//! Finds a program before anything is started, so that "not found" is a clear error.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,11 +11,11 @@ use super::SpawnError;
 use crate::STARTS_PROGRAMS;
 use crate::program::environment::server_path;
 
-/// Finds `program` on the server's `PATH`, as [`run`](crate::run) does for a command that sets no
-/// `PATH` of its own. A name with a `/` is a path and looked up as it is.
+/// Finds `program` on the server's `PATH`, as [`run`](crate::run) does for a command without its
+/// own `PATH`. A name with a `/` is a path and is looked up as it is.
 ///
-/// Fails with [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`], and where no program is started
-/// with [`SpawnError::Unsupported`].
+/// Fails with [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`], and on systems that start no programs with
+/// [`SpawnError::Unsupported`].
 pub fn find_program(program: impl AsRef<OsStr>) -> Result<PathBuf, SpawnError> {
     if !STARTS_PROGRAMS {
         let program = program.as_ref().to_string_lossy().into_owned();
@@ -42,7 +42,7 @@ pub(crate) fn find(
             Some(directory) => directory.join(program),
             None => PathBuf::from(program),
         };
-        // Absolute before the start: the child changes its directory first.
+        // This must be absolute, because the child changes its directory first.
         let file = std::path::absolute(&file).unwrap_or(file);
         return match executable(&file) {
             Ok(()) => Ok(file),
@@ -58,7 +58,8 @@ pub(crate) fn find(
             continue;
         }
         let file = Path::new(OsStr::from_bytes(directory)).join(program);
-        // What cannot even be looked at, as below a folder closed to us, is not there for us.
+        // A file that cannot be examined, for example in a folder without permissions, counts as
+        // missing.
         if file.metadata().is_err() {
             continue;
         }

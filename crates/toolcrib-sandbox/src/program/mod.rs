@@ -11,6 +11,6 @@ mod outline;
 pub use capture::{Capture, Captured, OutputFilter, OutputFilters, OutputKind, OutputTap};
 pub use command::Command;
 pub use error::SpawnError;
-pub use finished::{Ended, Finished, KillReport, KillRung, Status};
+pub use finished::{ChildExit, Finished, KillReport, KillRung, Status};
 pub use lookup::find_program;
 pub use outline::Outline;

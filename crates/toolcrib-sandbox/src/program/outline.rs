@@ -6,26 +6,26 @@ use std::path::Path;
 use super::Command;
 use crate::Confinement;
 
-/// What a [`Command`] would start, to be shown: no value of a variable, and nothing of what it reads.
+/// What a [`Command`] would start, for display: without values of variables and without the text of standard input.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outline<'c> {
     /// The program and its arguments.
     pub argv: Vec<&'c OsStr>,
-    /// Names of the variables that were set for it.
+    /// The names of the variables that were set for it.
     pub env: Vec<&'c OsStr>,
-    /// The directory it starts in; `None`: its scratch directory.
+    /// Its working directory; `None` means its scratch directory.
     pub cwd: Option<&'c Path>,
-    /// How many bytes it reads on standard input.
+    /// The number of bytes of its standard input.
     pub stdin_bytes: usize,
-    /// How many bytes of standard output are kept.
+    /// The number of bytes of standard output that are kept.
     pub output_bytes: usize,
-    /// What it may do and use up.
+    /// Its confinement and limits.
     pub confinement: &'c Confinement,
 }
 
 impl Command {
-    /// What it would start.
+    /// Returns the outline of this command.
     pub fn outline(&self) -> Outline<'_> {
         let here = || self.cwd.as_deref().unwrap_or(Path::new("."));
         Outline {

@@ -9,16 +9,16 @@ use rustix::io::Errno;
 use super::entry::kind;
 use super::{Kind, WorkspaceError};
 
-/// The deepest nesting of folders that is gone into.
+/// The maximum nesting of folders to enter.
 pub(super) const MAX_DEPTH: usize = 256;
 
-/// Opens a folder that is in another, to read what is in it.
+/// Opens a folder inside another one, to list it.
 pub(super) fn enter(folder: &OwnedFd, name: &CString) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(folder, name, flags, Mode::empty())
 }
 
-/// The names in a folder, and what they stand for; one more than `limit` at most.
+/// The names in a folder with their entries; at most one more than `limit`.
 pub(super) fn contents(
     folder: &OwnedFd,
     limit: u64,

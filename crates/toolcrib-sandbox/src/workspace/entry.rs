@@ -6,7 +6,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::WorkspaceError;
 
-/// The kind of what a name stands for.
+/// The kind of a file system entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A word for listings and data: `file`, `folder`, `link`, `special`.
+    /// The name for listings and data: `file`, `folder`, `link`, `special`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -43,15 +43,15 @@ impl From<FileType> for Kind {
     }
 }
 
-/// What is at a place.
+/// The entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Its size in bytes; of a folder, what the file system says.
+    /// Its size in bytes; for a folder, the size that the file system reports.
     pub size: u64,
-    /// When its content was changed last.
+    /// When its content was last changed.
     pub modified: SystemTime,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn regular(stat: &Stat) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Tells one state of a file from another: who it is, how long, and when it was changed.
+/// Distinguishes states of a file: its identity, its size, and when it was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileState([i128; 7]);
 

@@ -4,79 +4,79 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// Why an operation of a [`Workspace`](super::Workspace) did not happen.
+/// Why an operation of a [`Workspace`](super::Workspace) failed.
 ///
-/// The texts are clauses about the path, for whoever named it: `notes.txt: there is no such file`.
-/// None of them says anything about what lies outside the root.
+/// The texts are clauses about the path, for the caller that named it:
+/// `notes.txt: there is no such file`. None of them reveals anything outside the root.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// The path leads out of the root, or would. The same text whatever is there.
+    /// The path leads out of the root. The text is the same whether anything exists there.
     #[error("it is outside the project: only what is inside the project's folder can be reached")]
     Outside,
-    /// Keys and credentials.
+    /// The place holds keys or credentials.
     #[error("it is one of the places that are never touched: keys, credentials and the like")]
     Sensitive,
-    /// What decides how other programs behave.
+    /// The file controls other programs.
     #[error("it is protected against changes, because it decides what other programs do")]
     Protected,
-    /// The text is no path that could be meant.
+    /// The text cannot be a path.
     #[error("{0}")]
     Malformed(&'static str),
-    /// Nothing is there.
+    /// There is no such file or folder.
     #[error("there is no such file or folder")]
     NotFound,
-    /// Something on the way is no folder.
+    /// A component of the path is not a folder.
     #[error("a part of the path that would have to be a folder is not one")]
     NotAFolder,
-    /// A file was needed.
+    /// The entry is not a file.
     #[error("it is a folder, not a file")]
     IsAFolder,
-    /// A FIFO, a socket or a device.
+    /// The entry is a FIFO, a socket or a device.
     #[error("it is a {0}, not a regular file")]
     Special(&'static str),
-    /// A link would have to be written through.
+    /// The path is a link, and writing does not follow links.
     #[error("it is a symbolic link, and links are not written through: name the file itself")]
     IsALink,
-    /// Links lead in a circle, or into the kernel's own files.
+    /// Links form a loop, or lead into the kernel's own files.
     #[error("the symbolic links on the way form a loop")]
     Loop,
-    /// The folder has content.
+    /// The folder is not empty.
     #[error("the folder is not empty")]
     NotEmpty,
-    /// The root itself.
+    /// The operation cannot be applied to the root.
     #[error("it is the project's own folder, which cannot be deleted")]
     IsTheRoot,
-    /// There is more than the caller takes.
+    /// The content is larger than the caller accepts.
     #[error("it has {size} bytes, more than the {limit} that can be taken at once")]
     TooLarge {
-        /// What it has, in bytes.
+        /// Its size in bytes.
         size: u64,
-        /// What the caller takes, in bytes.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// There is more to look at than one operation may.
+    /// There are more entries than one operation may visit.
     #[error("there are more than {0} files and folders in it, too many for one call")]
     TooMany(u64),
-    /// Somebody else has changed it since it was read.
+    /// The file was changed by another program since it was read.
     #[error("it was changed on disk while it was being edited: nothing was written")]
     Changed,
-    /// Others rename or hold it again and again.
+    /// Other programs keep renaming or locking it.
     #[error("it is busy: others are changing it; try again")]
     Busy,
-    /// The system says no.
+    /// The system denied access.
     #[error("the server has no permission for it")]
     NoPermission,
-    /// The disk is full, or a quota is used up.
+    /// The disk is full, or a quota is exhausted.
     #[error("there is no space left on the disk")]
     NoSpace,
-    /// Anything else that the system says.
+    /// Any other error of the system.
     #[error("{0}")]
     Io(#[source] io::Error),
 }
 
 impl WorkspaceError {
-    /// Whether it is a rule that refused, not the file system.
+    /// Whether a rule refused the operation, not the file system.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Outside | Self::Sensitive | Self::Protected)
     }
@@ -85,12 +85,12 @@ impl WorkspaceError {
 impl From<Errno> for WorkspaceError {
     fn from(errno: Errno) -> Self {
         match errno {
-            // How `RESOLVE_BENEATH` says it.
+            // The error that `RESOLVE_BENEATH` returns.
             Errno::XDEV => Self::Outside,
             Errno::NOENT => Self::NotFound,
             Errno::NOTDIR => Self::NotAFolder,
             Errno::ISDIR => Self::IsAFolder,
-            // Sockets, and devices that nobody drives, answer so when they are opened.
+            // The error for opening sockets, and devices without a driver.
             Errno::NXIO | Errno::NODEV => Self::Special("socket or device"),
             Errno::LOOP => Self::Loop,
             Errno::NOTEMPTY => Self::NotEmpty,

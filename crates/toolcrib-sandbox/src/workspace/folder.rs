@@ -1,4 +1,4 @@
-//! A folder that was found, and one name in it: what every change works on.
+//! A resolved folder and one name in it: the target of every change.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -15,19 +15,19 @@ use super::names::folded;
 use super::wanted::RequestedPath;
 use super::{Workspace, WorkspaceError};
 
-/// How long an operation waits for others that are at work on the same file.
+/// How long an operation waits for other operations on the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A name in a folder.
+/// A name in an open folder.
 pub(super) struct FolderEntry {
     pub(super) folder: OwnedFd,
     pub(super) name: String,
-    /// Where it is, from the root, with no link on the way; the name itself may be one.
+    /// Its path from the root, without links on the way; the name itself may be a link.
     pub(super) place: PathBuf,
 }
 
 impl FolderEntry {
-    /// What the name stands for now, not following it; `None`: nothing.
+    /// The current entry of the name, not following links; `None` if it does not exist.
     pub(super) fn stat(&self) -> Result<Option<Stat>, WorkspaceError> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -38,10 +38,11 @@ impl FolderEntry {
 }
 
 impl Workspace {
-    /// Finds the folder of a path that something will be changed at, and checks that it may be.
+    /// Resolves the folder of a path that will be changed, and checks that the change is allowed.
     pub(super) fn spot(&self, wanted: &RequestedPath) -> Result<FolderEntry, WorkspaceError> {
         let Some((folder, name)) = wanted.split() else {
-            // What ends in the root or goes up must at least stay inside to be told more.
+            // For a path that ends in the root or contains `..`, an error may be specific only if
+            // the path stays inside.
             self.folder(wanted, Operation::Look)?;
             return Err(WorkspaceError::IsAFolder);
         };
@@ -54,7 +55,7 @@ impl Workspace {
         Ok(FolderEntry { folder, name: name.to_owned(), place })
     }
 
-    /// As [`spot`](Self::spot), making the folders that are missing on the way.
+    /// Like [`spot`](Self::spot), but creates missing folders on the way.
     pub(super) fn spot_to_make(
         &self,
         wanted: &RequestedPath,
@@ -70,7 +71,7 @@ impl Workspace {
         }
     }
 
-    /// Opens a folder, to go on from, and says where it is.
+    /// Opens a folder on the way, and returns its path too.
     pub(super) fn folder(
         &self,
         wanted: &RequestedPath,
@@ -82,19 +83,19 @@ impl Workspace {
         Ok((opened.fd, place))
     }
 
-    /// Makes a folder and those on the way to it. Says whether any had to be made.
+    /// Creates a folder and its missing parents. Returns whether any had to be created.
     pub(super) fn make_folders(&self, wanted: &RequestedPath) -> Result<bool, WorkspaceError> {
         let mut made = false;
         let (mut here, mut place) = self.folder(&wanted.first(0), Operation::Look)?;
         for (count, name) in wanted.names().iter().enumerate() {
             let next = wanted.first(count + 1);
             let found = match self.folder(&next, Operation::Look) {
-                // A folder that goes up is not made up on the way.
+                // Folders are not created for a path with `..`.
                 Err(WorkspaceError::NotFound) if !next.climbs() => {
                     self.guard.check(&place.join(name), Operation::Change)?;
                     match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
                         Ok(()) => made = true,
-                        // Somebody else was quicker; or it is a link to nowhere.
+                        // Another process created it first; or it is a dangling link.
                         Err(Errno::EXIST) => {}
                         Err(errno) => return Err(errno.into()),
                     }
@@ -124,14 +125,14 @@ impl Workspace {
     ) -> Result<Locked, WorkspaceError> {
         let stat = fstat(folder)?;
         let (device, folder) = identity(&stat);
-        // Names that may be one file's wait for each other.
+        // Operations on names that may refer to one file wait for each other.
         let key = LockKey { device, folder, name: folded(name) };
         let locked = self.locks.lock([(key, mode)], Instant::now() + PATIENCE);
         locked.ok_or(WorkspaceError::Busy)
     }
 }
 
-/// A name as it is shown, whatever bytes it has; no control character gets through.
+/// The displayed form of a name, whatever its bytes; control characters are escaped.
 pub(super) fn shown(name: &OsStr) -> String {
     let text = name.to_string_lossy();
     let escape =
@@ -146,6 +147,7 @@ pub(super) fn shown(name: &OsStr) -> String {
     plain
 }
 
-/// The flags that a file is opened with to be read: nothing waits, nothing becomes a terminal.
+/// The flags for opening a file to read it: the call does not wait, and a terminal does not become
+/// the controlling one.
 pub(super) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);

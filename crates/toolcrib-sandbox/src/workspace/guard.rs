@@ -20,11 +20,11 @@ pub(super) enum Operation {
 pub(super) struct PathGuard {
     /// The root, without links.
     root: PathBuf,
-    /// What is refused for as long as the workspace is open.
+    /// Places that are refused as long as the workspace is open.
     fixed: RefusedPlaces,
-    /// The same, in whatever folder they are, for changes.
+    /// Names that cannot be changed, in any folder.
     protected_names: Vec<PathBuf>,
-    /// What decides what the server runs, which may change with each reload.
+    /// The control plane, which may change with each reload.
     plane: ControlPlane,
     /// The part of the control plane inside the root, with the places it was computed from.
     known: RwLock<(Arc<Places>, Arc<RefusedPlaces>)>,
@@ -33,15 +33,15 @@ pub(super) struct PathGuard {
 /// Refused places with everything below them, as paths from the root. An empty path is the root.
 #[derive(Debug, Default)]
 struct RefusedPlaces {
-    /// For every operation.
+    /// Refused for every operation.
     sensitive: Vec<PathBuf>,
-    /// For changes.
+    /// Refused for changes.
     protected: Vec<PathBuf>,
 }
 
 impl PathGuard {
-    /// Keeps of some places those that are below `root` (a path without links), wherever links
-    /// have them. `Err`: the root is itself inside a sensitive place.
+    /// Selects the places below `root` (a path without links), with their links resolved. The error
+    /// means that the root is itself inside a sensitive place.
     pub(super) fn new(
         root: &Path,
         sensitive: &[PathBuf],
@@ -88,14 +88,14 @@ impl PathGuard {
         refused
     }
 
-    /// Whether looking can be refused at all.
+    /// Whether reading can be refused at all.
     pub(super) fn concerns(&self, access: Operation) -> bool {
         access == Operation::Change
             || !self.fixed.sensitive.is_empty()
             || !self.planned().sensitive.is_empty()
     }
 
-    /// Fails if the place, without links in it, is one that is refused.
+    /// Fails if the operation on this place, a path without links, is refused.
     pub(super) fn check(&self, place: &Path, access: Operation) -> Result<(), WorkspaceError> {
         let planned = self.planned();
         for refused in [&self.fixed, &*planned] {

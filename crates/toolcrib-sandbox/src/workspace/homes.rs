@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// What is never touched, from a home folder.
+/// Paths in a home folder that are never accessed.
 const IN_HOMES: [&str; 6] = [".ssh", ".aws", ".kube", ".gnupg", ".netrc", ".config/gcloud"];
 
-/// The places of keys and credentials of everybody who has a home here: the server's user by its
-/// environment, and all users that `/etc/passwd` names or that have a folder in `/Users`, as on macOS,
-/// since a server that runs as root can reach them all.
+/// The places of keys and credentials of everybody with a home folder on this machine: the server's user according to
+/// its environment, and all users in `/etc/passwd` or with a folder in `/Users` (macOS), because a server that runs as
+/// root can access them all.
 pub fn sensitive_places() -> Vec<PathBuf> {
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let users = std::fs::read_dir("/Users").into_iter();

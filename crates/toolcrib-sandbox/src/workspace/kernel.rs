@@ -16,10 +16,10 @@ mod system {
 
     use crate::workspace::tree::TRIES;
 
-    /// The flag that opens something only to hold it.
+    /// The flag for opening a file without access to its content.
     pub(crate) const HELD: Option<OFlags> = Some(OFlags::PATH);
 
-    /// `openat2`, as often as it takes; never by name alone.
+    /// Calls `openat2`, repeatedly if it is interrupted.
     pub(crate) fn beneath(
         root: BorrowedFd<'_>,
         path: &str,
@@ -36,12 +36,12 @@ mod system {
         }
     }
 
-    /// Where an open descriptor is now, as the kernel says it.
+    /// The current path of an open descriptor, from the kernel.
     pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let path = readlinkat(CWD, link, Vec::with_capacity(256))?;
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
-        // In another mount namespace or root it is "(unreachable)/…".
+        // In another mount namespace or root, the path is "(unreachable)/…".
         if path.is_absolute() { Ok(path.to_owned()) } else { Err(Errno::NOENT) }
     }
 }

@@ -6,33 +6,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// A place in a folder, whatever path leads there: the folder by its device and inode, and the name
-/// in it. A file's own inode would not do, since writing puts another in its place; a path would not
-/// either, since several lead to one file.
+/// Identifies a file by its folder's device and inode and by its name. The file's own inode is not
+/// suitable, because writing replaces it; a path is not either, because several paths lead to one
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey {
     /// The folder's device.
     pub device: u64,
     /// The folder's inode.
     pub folder: u64,
-    /// The name in it.
+    /// The name in the folder.
     pub name: String,
 }
 
 /// Whether others may hold the lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {
-    /// Other readers may.
+    /// Other readers may hold it too.
     Shared,
-    /// Nobody may.
+    /// Nobody else may hold it.
     Exclusive,
 }
 
-/// The locks of files in use. Cloning it is cheap and yields the same table.
+/// The locks of files in use. Clones share the same table.
 ///
-/// A name is in the table only while somebody holds or awaits its lock. Whoever comes first gets it
-/// first; readers that stand next to each other, together. Locks hold between users of one table;
-/// other programs know nothing of them.
+/// The table contains a name only while somebody holds or awaits its lock. Locks are granted in
+/// order of arrival; adjacent readers get the lock together. Locks apply only between users of one
+/// table, not to other programs.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub struct LockTable(Arc<LockState>);
 struct LockState {
     slots: Mutex<HashMap<LockKey, LockEntry>>,
     tickets: AtomicU64,
-    /// One for all: whoever waits is rare, and looks again.
+    /// One condition variable for all locks: waiting is rare, and a woken thread checks again.
     released: Condvar,
 }
 
@@ -62,12 +62,12 @@ struct LockState {
 struct LockEntry {
     readers: usize,
     writer: bool,
-    /// Who waits, in the order in which they came.
+    /// The waiting requests, in order of arrival.
     queue: VecDeque<(u64, LockMode)>,
 }
 
 impl LockEntry {
-    /// Takes the lock, if whoever holds it allows, and so do those who came before.
+    /// Grants the lock if its holders, and the requests that came before, allow it.
     fn take(&mut self, ticket: u64, mode: LockMode) -> bool {
         let mut before = self.queue.iter().take_while(|(other, _)| *other != ticket);
         match mode {
@@ -98,24 +98,24 @@ impl LockTable {
         Self::default()
     }
 
-    /// The table that everybody in this process shares who does not say otherwise.
+    /// The table of this process, which is the default.
     pub fn of_process() -> Self {
         static TABLE: OnceLock<LockTable> = OnceLock::new();
         TABLE.get_or_init(Self::default).clone()
     }
 
-    /// Takes locks, all or none, one after the other in the order of their keys, so that nobody
-    /// waits in a circle; a key that is named twice is locked once, in the stronger mode. Waits
-    /// until then at most, blocking the thread; `None`: it was in vain.
+    /// Takes all locks or none, in the order of their keys, which prevents deadlocks. A key that
+    /// occurs twice is locked once, in the stronger mode. Blocks the thread until the deadline at
+    /// most; `None` if it was not successful.
     ///
-    /// Who holds a lock must not ask for more: that could wait for itself.
+    /// The holder of a lock must not ask for more locks: it could wait for itself.
     pub fn lock(
         &self,
         keys: impl IntoIterator<Item = (LockKey, LockMode)>,
         until: Instant,
     ) -> Option<Locked> {
         let mut keys: Vec<_> = keys.into_iter().collect();
-        // The stronger of two modes comes first, and stays.
+        // The stronger of two equal keys comes first and is kept.
         keys.sort_by(|(a, a_mode), (b, b_mode)| a.cmp(b).then(b_mode.cmp(a_mode)));
         keys.dedup_by(|(later, _), (first, _)| later == first);
         let mut locked = Locked { table: self.clone(), held: Vec::with_capacity(keys.len()) };
@@ -128,7 +128,7 @@ impl LockTable {
         Some(locked)
     }
 
-    /// How many files somebody holds or awaits.
+    /// The number of files whose lock somebody holds or awaits.
     pub fn len(&self) -> usize {
         self.slots().len()
     }
@@ -144,7 +144,7 @@ impl LockTable {
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<LockKey, LockEntry>> {
-        // Nothing panics while it is held; and if, every state of it is a state between two calls.
+        // No code panics while it holds the mutex, and every state is consistent between two calls.
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,7 +160,7 @@ impl LockTable {
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.0.released.wait_timeout(slots, left);
             slots = waited.unwrap_or_else(PoisonError::into_inner).0;
-            // It is there as long as somebody waits.
+            // The entry exists as long as somebody waits.
             let slot = slots.entry(key.clone()).or_default();
             let taken = slot.take(ticket, mode);
             if !taken && Instant::now() < until {
@@ -170,7 +170,7 @@ impl LockTable {
             if slot.is_unused() {
                 slots.remove(key);
             }
-            // Others may have waited for this one only.
+            // Other requests may have waited only for this one.
             self.0.released.notify_all();
             return taken;
         }

@@ -35,29 +35,29 @@ pub use error::WorkspaceError;
 pub use homes::sensitive_places;
 pub use locks::{LockKey, LockMode, LockTable, Locked};
 pub use read::OpenFile;
-pub use remove::Removed;
-pub use replace::Written;
-pub use walk::{Step, Visit, Walked};
+pub use remove::RemoveReport;
+pub use replace::WriteReport;
+pub use walk::{WalkControl, Visit, WalkReport};
 
-/// The names that are [protected](WorkspaceBuilder::protected_names) where nobody says otherwise:
-/// what git, editors, MCP clients and toolcrib itself run or obey.
+/// The default [protected names](WorkspaceBuilder::protected_names): files that git, editors, MCP
+/// clients and toolcrib itself run or obey.
 pub const PROTECTED_NAMES: [&str; 5] =
     [".git/hooks", ".git/config", ".mcp.json", ".vscode", "tools.d"];
 
-/// A folder, held open by a descriptor, and the files below it.
+/// A folder, held open by a descriptor, with the files below it.
 ///
-/// Paths are texts as a model writes them: relative to the root, or absolute and beginning with it.
-/// They are looked up by the kernel below the descriptor (`openat2` with `RESOLVE_BENEATH`), or a
-/// component at a time where it cannot, never compared as texts, so neither `..` nor a link nor a
-/// rename at the wrong moment leads out. A link
-/// that stays inside is followed; one with an absolute target is not, wherever it leads.
+/// Paths are texts as a model writes them: relative to the root, or absolute and starting with it.
+/// The kernel resolves them below the descriptor (`openat2` with `RESOLVE_BENEATH`); where it
+/// cannot, they are resolved one component at a time. They are never compared as texts. So neither
+/// `..` nor a link nor a concurrent rename leads out. A link that stays inside is followed; a link
+/// with an absolute target is never followed.
 ///
-/// Whatever is outside gets the same answer ([`WorkspaceError::Outside`]), whether it exists or
-/// not. Credentials ([`sensitive`](WorkspaceBuilder::sensitive)) and what decides what other
-/// programs do ([`PROTECTED_NAMES`]) are refused inside, too.
+/// Everything outside gets the same error ([`WorkspaceError::Outside`]), whether it exists or not.
+/// Credentials ([`sensitive`](WorkspaceBuilder::sensitive)) and files that control other programs
+/// ([`PROTECTED_NAMES`]) are refused inside the root too.
 ///
-/// Files are replaced as a whole, so that nobody ever sees half of one; operations on one file by
-/// users of one [`LockTable`] wait for each other. All of them block their thread.
+/// Files are replaced as a whole, so that no reader sees half of one. Operations on one file by
+/// users of one [`LockTable`] wait for each other. All operations block their thread.
 ///
 /// ```
 /// use toolcrib_sandbox::{Workspace, WorkspaceError};
@@ -72,13 +72,13 @@ pub const PROTECTED_NAMES: [&str; 5] =
 #[derive(Debug)]
 pub struct Workspace {
     tree: FolderTree,
-    /// How the root is written: as it was given, and without links.
+    /// The spellings of the root: as given, and without links.
     roots: [PathBuf; 2],
     guard: PathGuard,
     locks: LockTable,
 }
 
-/// Says what is refused in a [`Workspace`], and with whom it shares its locks.
+/// Configures which places a [`Workspace`] refuses, and whose locks it shares.
 #[derive(Debug, Clone)]
 pub struct WorkspaceBuilder {
     root: PathBuf,
@@ -91,56 +91,55 @@ pub struct WorkspaceBuilder {
 }
 
 impl WorkspaceBuilder {
-    /// Adds places that no operation touches, with all that is below them: absolute paths. Those of
-    /// keys and credentials in home folders (`~/.ssh ~/.aws ~/.kube ~/.gnupg ~/.netrc
-    /// ~/.config/gcloud`) always are.
+    /// Adds sensitive places, which no operation accesses, with everything below them. Paths are
+    /// absolute. The places of keys and credentials in home folders
+    /// (`~/.ssh ~/.aws ~/.kube ~/.gnupg ~/.netrc ~/.config/gcloud`) are always sensitive.
     #[must_use]
     pub fn sensitive<P: Into<PathBuf>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
         self.sensitive.extend(places.into_iter().map(Into::into));
         self
     }
 
-    /// Adds places that can be read and not changed: absolute paths.
+    /// Adds read-only places. Paths are absolute.
     #[must_use]
     pub fn protected<P: Into<PathBuf>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
         self.protected.extend(places.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the names that can be read and not changed in whatever folder they are, as one or more
-    /// components: `.vscode`, `.git/hooks`. Default: [`PROTECTED_NAMES`].
+    /// Sets the names that are read-only in every folder, each with one or more components:
+    /// `.vscode`, `.git/hooks`. Default: [`PROTECTED_NAMES`].
     #[must_use]
     pub fn protected_names<P: Into<PathBuf>>(mut self, names: impl IntoIterator<Item = P>) -> Self {
         self.protected_names = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Adds the places of a control plane, as they are at each operation: hidden ones are
-    /// [sensitive](Self::sensitive), read-only ones [protected](Self::protected). Default: one without
-    /// places.
+    /// Adds the current places of a control plane, which are read at each operation: hidden ones are
+    /// [sensitive](Self::sensitive), read-only ones [protected](Self::protected). Default: no places.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
         self.plane = plane.clone();
         self
     }
 
-    /// Sets whose locks it shares. Default: those of the process.
+    /// Sets the table of locks. Default: that of the process.
     #[must_use]
     pub fn locks(mut self, locks: &LockTable) -> Self {
         self.locks = locks.clone();
         self
     }
 
-    /// Looks paths up component by component even where the kernel could do it in one call. It is
-    /// slower and no safer: to test with.
+    /// Resolves paths component by component even if the kernel could do it in one call. It is
+    /// slower and no safer; it is meant for tests.
     #[must_use]
     pub fn in_steps(mut self) -> Self {
         self.lookup = Some(Lookup::Steps);
         self
     }
 
-    /// Looks paths up as on systems that are not Linux: in steps, with nothing that only Linux has. It
-    /// is no safer either, and needs the right to read every folder on the way: to test with.
+    /// Resolves paths as on systems other than Linux: component by component, without Linux-only functions. It is no
+    /// safer and needs read permission on every folder on the way; it is meant for tests.
     #[must_use]
     pub fn portably(mut self) -> Self {
         self.lookup = Some(Lookup::Portable);
@@ -165,12 +164,12 @@ impl WorkspaceBuilder {
 }
 
 impl Workspace {
-    /// Opens a folder as the root, with everything at its default.
+    /// Opens a folder as the root, with default settings.
     pub fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
         Self::builder(root).open()
     }
 
-    /// Begins to describe a root.
+    /// Starts to configure a workspace.
     pub fn builder(root: impl Into<PathBuf>) -> WorkspaceBuilder {
         WorkspaceBuilder {
             root: root.into(),
@@ -183,18 +182,18 @@ impl Workspace {
         }
     }
 
-    /// The root, absolute and without links, as it was when it was opened.
+    /// The absolute path of the root without links, as it was when the root was opened.
     pub fn root(&self) -> &Path {
         &self.roots[1]
     }
 
-    /// Whether the root was deleted since it was opened: nothing can be found in it any more, also
-    /// if there is another folder of its name.
+    /// Whether the root was deleted since it was opened. Nothing can be found in it then, even if
+    /// another folder has its name.
     pub fn is_gone(&self) -> bool {
         self.tree.is_gone(self.root())
     }
 
-    /// What is at a path, following links; `None`: nothing.
+    /// The entry at a path, following links; `None` if it does not exist.
     pub fn look(&self, path: &str) -> Result<Option<Entry>, WorkspaceError> {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
@@ -212,14 +211,14 @@ impl Workspace {
         }
     }
 
-    /// A path as it is written from the root: `.` for the root itself, without empty and `.`
-    /// components. Nothing is looked up.
+    /// The normal form of a path, relative to the root: `.` for the root itself, without empty and
+    /// `.` components. The file system is not accessed.
     pub fn relative(&self, path: &str) -> Result<String, WorkspaceError> {
         let names = self.wanted(path)?.names().join("/");
         Ok(if names.is_empty() { ".".to_owned() } else { names })
     }
 
-    /// Makes a folder, and those on the way to it. `false`: it was there.
+    /// Creates a folder and its missing parents. Returns `false` if it exists.
     pub fn make_folder(&self, path: &str) -> Result<bool, WorkspaceError> {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
@@ -230,7 +229,7 @@ impl Workspace {
         RequestedPath::parse(path, self.roots.iter().map(PathBuf::as_path))
     }
 
-    /// Refuses what is sensitive by its text alone, so that the answer is the same if it is not there.
+    /// Refuses sensitive places by the text of the path alone, so that the error is the same if they do not exist.
     fn check_text(&self, wanted: &RequestedPath) -> Result<(), WorkspaceError> {
         wanted.plain().map_or(Ok(()), |place| self.guard.check(&place, Operation::Look))
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Whether the names may be one file's somewhere.
+/// Whether both names may refer to the same file on some file system.
 pub(super) fn same(a: &OsStr, b: &OsStr) -> bool {
     match (a.to_str(), b.to_str()) {
         (Some(a), Some(b)) if !(a.is_ascii() && b.is_ascii()) => folded(a) == folded(b),
@@ -13,17 +13,17 @@ pub(super) fn same(a: &OsStr, b: &OsStr) -> bool {
     }
 }
 
-/// What all names have in common that may be one file's.
+/// A key that all names have in common that may refer to one file.
 pub(super) fn folded(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
-    // By way of capitals: the long s and the sign of kelvin are small letters of no other.
+    // Folding via capitals: the long s and the Kelvin sign are not the small letters of others.
     let seen = name.nfd().filter(|c| !is_ignorable(*c));
     seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfd().collect()
 }
 
-/// What Unicode calls `Default_Ignorable_Code_Point`.
+/// The characters with the Unicode property `Default_Ignorable_Code_Point`.
 fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

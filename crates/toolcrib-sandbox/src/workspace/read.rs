@@ -12,7 +12,7 @@ use super::locks::{LockMode, Locked};
 use super::steps::is_of_link;
 use super::{Entry, Workspace, WorkspaceError};
 
-/// A regular file, open for reading. As long as it is held, nobody of the same
+/// A regular file, open for reading. While it is held, no user of the same
 /// [`LockTable`](super::LockTable) changes it.
 #[derive(Debug)]
 pub struct OpenFile {
@@ -23,7 +23,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// What it was when it was opened.
+    /// Its entry when it was opened.
     pub fn entry(&self) -> Entry {
         self.entry
     }
@@ -33,18 +33,19 @@ impl OpenFile {
         self.entry.size
     }
 
-    /// The file itself.
+    /// The file handle.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// All of it. Fails if it has, or turns out to have, more than `limit` bytes.
+    /// Reads the whole content. Fails if there are more than `limit` bytes, even if the file grew
+    /// after it was opened.
     pub fn read_all(&mut self, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
         if self.size() > limit {
             return Err(WorkspaceError::TooLarge { size: self.size(), limit });
         }
         self.file.seek(SeekFrom::Start(0))?;
-        // One more than there should be, to learn of the end in the same call.
+        // One more than the expected size, to detect the end in the same call.
         let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0) + 1);
         (&self.file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         match bytes.len() as u64 {
@@ -84,7 +85,7 @@ impl Workspace {
         let parent = self.tree.folder(&folder).map_err(telling)?;
         let locked = self.lock(&parent.fd, name, LockMode::Shared)?;
         let fd = match openat(&parent.fd, name, READ | OFlags::NOFOLLOW, Mode::empty()) {
-            // A link: it is followed, from the root.
+            // A link: it is followed, starting at the root.
             Err(errno) if is_of_link(errno) => {
                 let opened = self.tree.find(&wanted, READ).map_err(telling)?;
                 if self.guard.concerns(Operation::Look) {
@@ -104,7 +105,7 @@ impl Workspace {
     }
 }
 
-/// What was opened, if it is a regular file.
+/// The opened file, if it is a regular one.
 pub(super) fn open_file(file: File, locked: Option<Locked>) -> Result<OpenFile, WorkspaceError> {
     let stat = fstat(&file)?;
     regular(&stat)?;

@@ -1,4 +1,4 @@
-//! Deleting: by descriptor, never through a link.
+//! Deletes files and folders by descriptor, never through a link.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -14,29 +14,29 @@ use super::guard::Operation;
 use super::locks::LockMode;
 use super::{Kind, Workspace, WorkspaceError};
 
-/// What was deleted.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Removed {
-    /// What the name stood for; a link is deleted itself, not what it leads to.
+pub struct RemoveReport {
+    /// The kind of the deleted entry. A link itself is deleted, not its target.
     pub kind: Kind,
-    /// How many files and folders are gone, itself included.
+    /// The number of deleted files and folders, including itself.
     pub count: u64,
 }
 
 impl Workspace {
     /// Deletes a file, a link, a special file or an empty folder.
-    pub fn remove(&self, path: &str) -> Result<Removed, WorkspaceError> {
+    pub fn remove(&self, path: &str) -> Result<RemoveReport, WorkspaceError> {
         self.remove_up_to(path, None)
     }
 
-    /// Deletes whatever it is, a folder with its content: of at most `budget` files and folders,
-    /// and if none of them is protected. Otherwise it deletes nothing.
-    pub fn remove_all(&self, path: &str, budget: u64) -> Result<Removed, WorkspaceError> {
+    /// Deletes any entry, a folder with its content. It deletes nothing if there are more than
+    /// `budget` files and folders, or if one of them is protected.
+    pub fn remove_all(&self, path: &str, budget: u64) -> Result<RemoveReport, WorkspaceError> {
         self.remove_up_to(path, Some(budget))
     }
 
-    fn remove_up_to(&self, path: &str, budget: Option<u64>) -> Result<Removed, WorkspaceError> {
+    fn remove_up_to(&self, path: &str, budget: Option<u64>) -> Result<RemoveReport, WorkspaceError> {
         let wanted = self.wanted(path)?;
         if wanted.split().is_none() {
             self.folder(&wanted, Operation::Look)?;
@@ -56,14 +56,14 @@ impl Workspace {
                 return Err(WorkspaceError::NotAFolder);
             }
             unlinkat(&spot.folder, &spot.name, AtFlags::empty())?;
-            return Ok(Removed { kind, count: 1 });
+            return Ok(RemoveReport { kind, count: 1 });
         }
         let count = match budget {
             None => 0,
             Some(budget) => {
                 let name = c_string(spot.name.as_bytes())?;
                 let mut sweep = Removal { workspace: self, budget, count: 0 };
-                // Once to see that all of it may go, then to let it go.
+                // The first pass checks that everything may be deleted; the second deletes it.
                 sweep.folder(&spot.folder, &name, &spot.place, RemovalPass::Look, 0)?;
                 sweep.count = 0;
                 sweep.folder(&spot.folder, &name, &spot.place, RemovalPass::Delete, 0)?;
@@ -71,7 +71,7 @@ impl Workspace {
             }
         };
         unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR)?;
-        Ok(Removed { kind, count: count + 1 })
+        Ok(RemoveReport { kind, count: count + 1 })
     }
 }
 
@@ -88,7 +88,7 @@ struct Removal<'w> {
 }
 
 impl Removal<'_> {
-    /// Goes through what is in a folder.
+    /// Processes the content of a folder.
     fn folder(
         &mut self,
         parent: &OwnedFd,
@@ -115,7 +115,7 @@ impl Removal<'_> {
             if deed == RemovalPass::Delete {
                 let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
                 match unlinkat(&here, &name, flags) {
-                    // Somebody else has deleted it.
+                    // Somebody else has deleted it already.
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(errno) => return Err(errno.into()),
                 }

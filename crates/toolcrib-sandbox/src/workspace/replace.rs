@@ -17,39 +17,38 @@ use super::read::open_file;
 use super::wanted::RequestedPath;
 use super::{Workspace, WorkspaceError};
 
-/// What was written.
+/// The result of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Written {
-    /// Whether the file was not there before.
+pub struct WriteReport {
+    /// Whether the file is new.
     pub created: bool,
-    /// The size of the file now, in bytes.
+    /// The new size of the file, in bytes.
     pub size: u64,
 }
 
 impl Workspace {
-    /// Puts a file in place, whole; folders on the way are made. A file that is there keeps its
-    /// mode and, as far as the server may, its owner; other names that it has (hard links) keep its
-    /// old content. A link is not written through, and neither is a file that may not be written to.
+    /// Writes a whole file, and creates missing folders on the way. An existing file keeps its mode
+    /// and, if the server has the permission, its owner; its other names (hard links) keep the old
+    /// content. Links and files without write permission are refused.
     ///
-    /// It is there for everybody else at once; it is not forced to the disk.
-    pub fn write(&self, path: &str, content: &[u8]) -> Result<Written, WorkspaceError> {
+    /// Others see the new content at once; it is not flushed to disk.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<WriteReport, WorkspaceError> {
         let spot = self.spot_to_make(&self.wanted_file(path)?)?;
         let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
         let old = writable(&spot)?;
         put(&spot, old.as_ref(), content, || Ok(()))?;
-        Ok(Written { created: old.is_none(), size: content.len() as u64 })
+        Ok(WriteReport { created: old.is_none(), size: content.len() as u64 })
     }
 
-    /// Adds to the end of a file, which is made if it is not there. The file itself grows, unless it
-    /// has other names (hard links): then it is replaced as by [`write`](Self::write). A file that ran
-    /// with the rights of its owner or group no longer does.
-    pub fn append(&self, path: &str, content: &[u8]) -> Result<Written, WorkspaceError> {
+    /// Appends to a file, which is created if it does not exist. The file itself grows unless it has other names (hard
+    /// links): then it is replaced as by [`write`](Self::write). Its set-user-ID and set-group-ID bits are cleared.
+    pub fn append(&self, path: &str, content: &[u8]) -> Result<WriteReport, WorkspaceError> {
         let spot = self.spot_to_make(&self.wanted_file(path)?)?;
         let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
         let Some(old) = writable(&spot)? else {
             put(&spot, None, content, || Ok(()))?;
-            return Ok(Written { created: true, size: content.len() as u64 });
+            return Ok(WriteReport { created: true, size: content.len() as u64 });
         };
         let flags = OFlags::WRONLY
             | OFlags::APPEND
@@ -58,30 +57,31 @@ impl Workspace {
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         let mut file = File::from(openat(&spot.folder, &spot.name, flags, Mode::empty())?);
-        // Of what was opened: the name may be another file's by now.
+        // This checks the opened file, because the name may refer to another one by now.
         let stat = fstat(&file)?;
         regular(&stat)?;
         if stat.st_nlink > 1 {
             let mut whole = open_to_read(&spot)?.read_all(u64::MAX)?;
             whole.extend_from_slice(content);
             put(&spot, Some(&old), &whole, || Ok(()))?;
-            return Ok(Written { created: false, size: whole.len() as u64 });
+            return Ok(WriteReport { created: false, size: whole.len() as u64 });
         }
         let before = u64::try_from(stat.st_size).unwrap_or(0);
-        // Root may write to such a file and leave it one: what was written would run as its owner.
+        // When root writes to such a file, the kernel keeps the bits, so the written code would run
+        // as the file's owner.
         take_set_id_bits(&file)?;
         if let Err(error) = file.write_all(content) {
-            // What has been written of it goes again: all or nothing.
+            // A partial write is undone: all or nothing.
             let _ = ftruncate(&file, before);
             return Err(error.into());
         }
-        // Somebody may have set them between the two.
+        // Somebody may have set them in between.
         take_set_id_bits(&file)?;
-        Ok(Written { created: false, size: before + content.len() as u64 })
+        Ok(WriteReport { created: false, size: before + content.len() as u64 })
     }
 
-    /// Reads a file of at most `limit` bytes, and puts what `change` makes of it in its place; with
-    /// `None` it stays as it is. Nobody of the same locks changes it meanwhile; if somebody else
+    /// Reads a file of at most `limit` bytes and replaces it by the result of `change`; on `None`
+    /// it stays unchanged. Users of the same locks cannot change it meanwhile; if another program
     /// does, nothing is written ([`WorkspaceError::Changed`]).
     pub fn update<T, E: From<WorkspaceError>>(
         &self,
@@ -104,7 +104,7 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// A path that a file can have.
+    /// A path that can name a file.
     fn wanted_file(&self, path: &str) -> Result<RequestedPath, WorkspaceError> {
         let wanted = self.wanted(path)?;
         if wanted.is_folder() && wanted.split().is_some() {
@@ -115,15 +115,14 @@ impl Workspace {
     }
 }
 
-/// Takes the set-user-ID and set-group-ID bits from an open file, as the kernel does when anybody but
-/// root writes to one.
+/// Clears the set-user-ID and set-group-ID bits of an open file, as the kernel does when anybody but root writes to it.
 fn take_set_id_bits(file: &File) -> Result<(), WorkspaceError> {
     let mode = fstat(file)?.st_mode;
     if mode & 0o6000 == 0 {
         return Ok(());
     }
     match fchmod(file, Mode::from_raw_mode(mode & 0o1777)) {
-        // A file of somebody else: of that the kernel takes them.
+        // The file has another owner: the kernel clears its bits.
         Err(Errno::PERM) if !rustix::process::geteuid().is_root() => Ok(()),
         done => Ok(done?),
     }
@@ -134,26 +133,27 @@ fn open_to_read(spot: &FolderEntry) -> Result<super::OpenFile, WorkspaceError> {
     open_file(fd.into(), None)
 }
 
-/// What is there, if it may be replaced.
+/// The existing entry, if it may be replaced.
 fn writable(spot: &FolderEntry) -> Result<Option<Stat>, WorkspaceError> {
     let Some(stat) = spot.stat()? else { return Ok(None) };
     regular(&stat)?;
-    // Replacing needs no right to the file itself; who has none should not get around it.
+    // Replacing a file needs no permission on it. A caller without write permission must not get
+    // around it that way.
     match accessat(&spot.folder, &spot.name, Right::WRITE_OK, AtFlags::EACCESS) {
-        // Gone meanwhile: then it is new.
+        // It was deleted meanwhile, so the file is new.
         Ok(()) | Err(Errno::NOENT) => Ok(Some(stat)),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Writes a new file beside the old one and gives it its name, if `still` has no objection then.
+/// Writes a new file beside the old one and renames it, if `still` agrees then.
 fn put(
     spot: &FolderEntry,
     old: Option<&Stat>,
     content: &[u8],
     still: impl FnOnce() -> Result<(), WorkspaceError>,
 ) -> Result<(), WorkspaceError> {
-    // A new file gets what the umask leaves; what replaces one is nobody else's until it has its mode.
+    // A new file gets the mode that the umask allows. A replacement is private until it has the old file's mode.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let (file, draft) = TemporaryFile::new(&spot.folder, mode)?;
     (&file).write_all(content)?;
@@ -174,14 +174,14 @@ fn keep_rights(file: &File, old: &Stat) -> Result<(), WorkspaceError> {
         let kept =
             fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
         if kept.is_err() {
-            // The group is another one, which the old file gave nothing to.
+            // The group differs, and the old file gave its group no permissions.
             mode &= 0o707;
         }
     }
     Ok(fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
-/// A file that has no name of its own yet; it is gone if it does not get one.
+/// A file under a temporary name; dropping it deletes it unless it was renamed.
 struct TemporaryFile<'f> {
     folder: &'f OwnedFd,
     name: String,
@@ -192,7 +192,7 @@ impl<'f> TemporaryFile<'f> {
     fn new(folder: &'f OwnedFd, mode: RawMode) -> Result<(File, Self), WorkspaceError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // A name that is taken is somebody else's; two in a row are no accident.
+        // A name that exists belongs to somebody else; two collisions in a row are no coincidence.
         for _ in 0..8 {
             let unique = getrandom::u64().map_err(|_| no_random())?;
             let name = format!(".toolcrib-{unique:016x}.tmp");

@@ -1,8 +1,8 @@
-//! Looking a path up component by component, for where the kernel cannot do it in one call.
+//! Resolves a path component by component, where the kernel cannot do it in one call.
 //!
-//! No component is ever opened through a link: links are read, and what they say is walked in the
-//! same way. `..` goes back to the folder the walk came from and never asks the file system, so
-//! that a folder that is moved meanwhile leads nowhere new.
+//! No component is opened through a link: links are read, and their targets are resolved in the
+//! same way. `..` returns to the folder that the walk came from and never asks the file system, so
+//! a folder that is moved meanwhile cannot redirect the walk.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -19,11 +19,11 @@ use super::wanted::RequestedPath;
 /// As many links as Linux follows.
 const MAX_LINKS: u32 = 40;
 
-/// Walks to what a path names, and says where that is: from the root, with no link in it. What could
-/// not be reached is said to be where it would be.
+/// Resolves a path, and returns the resolved path from the root, without links. The unreachable
+/// rest is appended as it is.
 ///
-/// `flags` open a folder on the way. `end` gets the last folder and the name in it, or `.` for the
-/// folder itself; it must not follow a link, and fail with `LOOP` for one.
+/// `flags` are for opening folders on the way. `end` gets the last folder and the name in it, or
+/// `.` for the folder itself; it must not follow a link, and fails with `LOOP` for one.
 pub(super) fn walk<T>(
     root: BorrowedFd<'_>,
     wanted: &RequestedPath,
@@ -46,7 +46,7 @@ pub(super) fn walk<T>(
 
 struct PathWalk<'r> {
     root: BorrowedFd<'r>,
-    /// The folders that were gone into, by name.
+    /// The folders that were entered, by name.
     folders: Vec<(OsString, OwnedFd)>,
     /// The remaining components.
     ahead: VecDeque<OsString>,
@@ -75,7 +75,7 @@ impl PathWalk<'_> {
                     self.ahead.pop_front();
                     self.folders.push((name, folder));
                 }
-                // A link, or no folder: systems differ in what they say of a link.
+                // A link, or not a folder: systems return different errors for a link.
                 Err(refused) if refused == Errno::NOTDIR || is_of_link(refused) => {
                     match readlinkat(self.here(), &*name, Vec::with_capacity(256)) {
                         Ok(target) => self.follow(target.as_bytes())?,
@@ -87,7 +87,7 @@ impl PathWalk<'_> {
                         }
                         Err(Errno::INVAL) => {
                             return end(self.here(), &name).map_err(|errno| {
-                                // It has become a link since it was looked at.
+                                // It was replaced by a link in the meantime.
                                 if is_of_link(errno) { WorkspaceError::Busy } else { errno.into() }
                             });
                         }
@@ -97,7 +97,7 @@ impl PathWalk<'_> {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        // A folder: the walk is in it.
+        // The walk enters the folder.
         Ok(end(self.here(), OsStr::new("."))?)
     }
 
@@ -122,7 +122,7 @@ impl PathWalk<'_> {
     }
 }
 
-/// Whether something was not opened because it is a link; FreeBSD says `MLINK`.
+/// Whether opening failed because the entry is a link; FreeBSD returns `MLINK`.
 pub(super) fn is_of_link(errno: Errno) -> bool {
     matches!(errno, Errno::LOOP | Errno::MLINK)
 }

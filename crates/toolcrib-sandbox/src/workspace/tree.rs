@@ -1,5 +1,5 @@
-//! Opening files beneath one folder: the kernel refuses every way out, or, where it cannot, paths
-//! are walked step by step.
+//! Opens files below one folder: the kernel refuses every way out, or, where it cannot, paths are
+//! resolved step by step.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,49 +14,50 @@ use super::kernel::{HELD, beneath, path_of};
 use super::steps;
 use super::wanted::RequestedPath;
 
-/// How often a lookup is tried that was given up because something was renamed meanwhile.
+/// The maximum number of lookups if others rename files meanwhile.
 pub(super) const TRIES: u32 = 64;
 
-/// How paths are looked up.
+/// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookup {
     /// By the kernel, in one call that cannot leave the root.
     Kernel,
-    /// A component at a time, following links ourselves: for kernels and sandboxes without
-    /// `openat2`, and where `/proc` is missing, which tells where an open descriptor is.
+    /// One component at a time, following links in this process: for kernels and sandboxes without
+    /// `openat2`, and without `/proc`, which shows the path of a descriptor.
     Steps,
-    /// The same with nothing that only Linux has.
+    /// The same, without Linux-only functions.
     Portable,
 }
 
 impl Lookup {
-    /// The flags that a folder is opened with, to go on from.
+    /// The flags for opening a folder on the way.
     fn folder(self) -> OFlags {
         let held = HELD.filter(|_| self != Self::Portable);
-        // Without, it needs the right to read the folder, and must not wait for a FIFO in its place.
+        // Without that flag, opening needs read permission and must not wait for a FIFO that took
+        // the folder's place.
         let flags = held.unwrap_or(OFlags::RDONLY | OFlags::NONBLOCK);
         flags | OFlags::DIRECTORY | OFlags::CLOEXEC
     }
 }
 
-/// A folder that is held open, and everything below it.
+/// An open folder, with everything below it.
 #[derive(Debug)]
 pub(super) struct FolderTree {
     root: OwnedFd,
     lookup: Lookup,
 }
 
-/// Something that was opened.
+/// An opened file or folder.
 #[derive(Debug)]
 pub(super) struct OpenedPath {
     pub(super) fd: OwnedFd,
-    /// Where it is, if the lookup has found out.
+    /// Its path, if the lookup determined it.
     place: Option<PathBuf>,
 }
 
 impl FolderTree {
-    /// Opens the root, by its path: the only time that a path from outside is followed. Paths are
-    /// looked up in this way, or else in the best that there is.
+    /// Opens the root by its path, which is the only time that a path from outside is followed.
+    /// Paths are resolved in the given way, or otherwise in the best available one.
     pub(super) fn open(root: &Path, lookup: Option<Lookup>) -> Result<Self, Errno> {
         let best = if HELD.is_some() { Lookup::Kernel } else { Lookup::Portable };
         let flags = lookup.unwrap_or(best).folder();
@@ -77,12 +78,13 @@ impl FolderTree {
         let Ok(held) = fstat(self.root()) else { return true };
         match self.lookup {
             Lookup::Kernel | Lookup::Steps => held.st_nlink == 0,
-            // Not every system counts the names of a folder: whether it is still where it was.
+            // Not every system counts the names of a folder, so this checks whether it is still at
+            // its path.
             Lookup::Portable => stat(root).map_or(true, |now| identity(&now) != identity(&held)),
         }
     }
 
-    /// Opens something below the root; `flags` as for `openat`.
+    /// Opens an entry below the root; `flags` as for `openat`.
     pub(super) fn find(
         &self,
         wanted: &RequestedPath,
@@ -99,12 +101,12 @@ impl FolderTree {
         Ok(OpenedPath { fd: fd?, place: Some(place) })
     }
 
-    /// Opens a folder, to go on from.
+    /// Opens a folder on the way.
     pub(super) fn folder(&self, wanted: &RequestedPath) -> Result<OpenedPath, WorkspaceError> {
         self.find(wanted, self.lookup.folder())
     }
 
-    /// What is at a path, which need not be readable, and where that is, if it is to be told.
+    /// The entry at a path, which need not be readable, and its resolved path if requested.
     pub(super) fn look(
         &self,
         wanted: &RequestedPath,
@@ -121,30 +123,30 @@ impl FolderTree {
         Ok((stat?, Some(place)))
     }
 
-    /// Where something that was opened is, from the root, with no link in it.
+    /// The path of an opened entry from the root, without links.
     pub(super) fn place(&self, opened: &OpenedPath) -> Result<PathBuf, WorkspaceError> {
         if let Some(place) = &opened.place {
             return Ok(place.clone());
         }
         let (root, path) = (path_of(self.root())?, path_of(opened.fd.as_fd())?);
-        // It was moved out since it was opened.
+        // It was moved out of the root since it was opened.
         let place = path.strip_prefix(root).map_err(|_| WorkspaceError::Outside)?;
         Ok(place.to_owned())
     }
 
-    /// Where a path would be, as far as it exists, that could not be opened.
+    /// The resolved path, as far as it exists, of an entry that could not be opened.
     pub(super) fn place_of_missing(&self, wanted: &RequestedPath) -> PathBuf {
         self.look_in_steps(wanted).1
     }
 
-    /// Opens something by the kernel, if that is who looks paths up.
+    /// Opens an entry with the kernel's resolution, if that is used.
     fn by_kernel(&self, wanted: &RequestedPath, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
         if self.lookup != Lookup::Kernel {
             return Ok(None);
         }
         match beneath(self.root(), &wanted.text(), flags) {
-            // Anything that is renamed anywhere on the machine makes the kernel give up a path
-            // that goes up; where that never stops, the walk is as safe and gets there.
+            // Any rename on the machine makes the kernel give up on a path with `..`. If renames
+            // never stop, the walk is as safe and succeeds.
             Err(Errno::AGAIN) => Ok(None),
             outcome => outcome.map(Some),
         }
@@ -160,7 +162,7 @@ impl FolderTree {
         })
     }
 
-    /// A walk, as often as it takes while somebody renames what it goes over.
+    /// Walks, repeatedly if somebody renames folders on the way.
     fn in_steps<T>(
         &self,
         wanted: &RequestedPath,

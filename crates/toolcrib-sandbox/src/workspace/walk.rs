@@ -1,4 +1,4 @@
-//! Walking a folder by descriptor, in name order, with a budget.
+//! Walks a folder by descriptor, in name order, with a budget.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -15,28 +15,29 @@ use super::{Entry, Kind, OpenFile, Workspace, WorkspaceError};
 
 /// What to do after a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Go on, into it if it is a folder.
+pub enum WalkControl {
+    /// Continue; if it is a folder, enter it.
     Enter,
-    /// Go on, not into it.
+    /// Continue without entering it.
     Pass,
-    /// Go no further.
+    /// Stop.
     Stop,
 }
 
-/// How a walk ended.
+/// The result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Walked {
-    /// How many files, folders and links were seen.
+pub struct WalkReport {
+    /// The number of files, folders and links that were visited.
     pub seen: u64,
-    /// Folders that could not be looked into: no permission, or gone meanwhile.
+    /// The number of folders that could not be entered, because of permissions or because they were
+    /// deleted meanwhile.
     pub closed: u64,
-    /// There is more than the budget allowed to see.
+    /// Whether there are more entries than the budget.
     pub cut: bool,
 }
 
-/// Something that is seen on a walk.
+/// An entry that is visited on a walk.
 #[derive(Debug)]
 pub struct Visit<'v> {
     folder: &'v OwnedFd,
@@ -47,7 +48,7 @@ pub struct Visit<'v> {
 }
 
 impl Visit<'_> {
-    /// Where it is, from the folder that the walk began in, as bytes that need not be UTF-8.
+    /// Its path relative to the start of the walk, as bytes that need not be UTF-8.
     pub fn path(&self) -> &Path {
         self.place
     }
@@ -57,28 +58,29 @@ impl Visit<'_> {
         shown(self.place.as_os_str())
     }
 
-    /// What it is; links are not followed.
+    /// Its kind; links are not followed.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many folders it is below the first: 0 for what is in the first itself.
+    /// The number of folders between it and the start: 0 for the content of the start itself.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// More about it; `None`: it is gone.
+    /// Its details; `None` if it was deleted.
     pub fn entry(&self) -> Option<Entry> {
         let stat = statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Entry::from(&stat))
     }
 
-    /// Opens it, if it is a regular file.
+    /// Opens it if it is a regular file.
     pub fn open(&self) -> Result<OpenFile, WorkspaceError> {
         open_in(self.folder, self.name)
     }
 
-    /// Opens a regular file in it, if it is a folder: for what says how the folder is to be read.
+    /// Opens a regular file in it if it is a folder, for files that say how the folder is to be
+    /// read.
     pub fn open_inside(&self, name: &str) -> Result<OpenFile, WorkspaceError> {
         let name = c_string(name.as_bytes())?;
         open_in(&enter(self.folder, self.name)?, &name)
@@ -86,15 +88,15 @@ impl Visit<'_> {
 }
 
 impl Workspace {
-    /// Visits what is below a folder, each folder before its content, in the byte order of names; at
-    /// most `budget` files, folders and links. Links are visited and not followed; sensitive places
-    /// are left out.
+    /// Visits everything below a folder, each folder before its content, in the byte order of
+    /// names; at most `budget` files, folders and links. Links are visited but not followed;
+    /// sensitive places are left out.
     pub fn walk(
         &self,
         path: &str,
         budget: u64,
-        visit: &mut dyn FnMut(&Visit<'_>) -> Step,
-    ) -> Result<Walked, WorkspaceError> {
+        visit: &mut dyn FnMut(&Visit<'_>) -> WalkControl,
+    ) -> Result<WalkReport, WorkspaceError> {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -102,7 +104,7 @@ impl Workspace {
             self.tree.find(&wanted, flags).map_err(|error| self.telling(error, &wanted))?;
         let start = self.tree.place(&opened)?;
         self.guard.check(&start, Operation::Look)?;
-        let walked = Walked { seen: 0, closed: 0, cut: false };
+        let walked = WalkReport { seen: 0, closed: 0, cut: false };
         let mut walk = FolderWalk { workspace: self, start, budget, walked, visit };
         walk.folder(&opened.fd, Path::new(""), 0)?;
         Ok(walk.walked)
@@ -111,15 +113,15 @@ impl Workspace {
 
 struct FolderWalk<'w> {
     workspace: &'w Workspace,
-    /// Where the walk began, from the root.
+    /// The path of the start, from the root.
     start: PathBuf,
     budget: u64,
-    walked: Walked,
-    visit: &'w mut dyn FnMut(&Visit<'_>) -> Step,
+    walked: WalkReport,
+    visit: &'w mut dyn FnMut(&Visit<'_>) -> WalkControl,
 }
 
 impl FolderWalk<'_> {
-    /// `false`: go no further.
+    /// Returns `false` to stop the walk.
     fn folder(
         &mut self,
         here: &OwnedFd,
@@ -142,8 +144,8 @@ impl FolderWalk<'_> {
             self.walked.seen += 1;
             let visit = Visit { folder: here, name: &name, place: &place, kind, depth };
             match (self.visit)(&visit) {
-                Step::Stop => return Ok(false),
-                Step::Enter if kind == Kind::Folder && depth < MAX_DEPTH => {
+                WalkControl::Stop => return Ok(false),
+                WalkControl::Enter if kind == Kind::Folder && depth < MAX_DEPTH => {
                     let Ok(inside) = enter(here, &name) else {
                         self.walked.closed += 1;
                         continue;
@@ -152,7 +154,7 @@ impl FolderWalk<'_> {
                         return Ok(false);
                     }
                 }
-                Step::Enter | Step::Pass => {}
+                WalkControl::Enter | WalkControl::Pass => {}
             }
         }
         Ok(true)

@@ -1,27 +1,27 @@
-//! Parsing requested paths. Nothing is decoded, folded, trimmed or expanded: anything that is not
-//! plainly a path is refused.
+//! Parses requested paths. Nothing is decoded, folded, trimmed or expanded: a text that is not
+//! clearly a path is refused.
 
 use std::path::{Component, Path};
 
 use super::WorkspaceError;
 
-/// The longest path, in bytes: the kernel's own limit, less the zero at the end.
+/// The maximum length in bytes: the kernel's own limit without the final zero.
 const MAX_BYTES: usize = 4095;
 
-/// The most components.
+/// The maximum number of components.
 const MAX_COMPONENTS: usize = 256;
 
 /// A path below the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestedPath {
-    /// Names and `..`, in order; none for the root itself.
+    /// Names and `..`, in order; empty for the root itself.
     names: Vec<String>,
-    /// It ends so that it can only mean a folder.
+    /// Whether its end means a folder, such as a final slash.
     folder: bool,
 }
 
 impl RequestedPath {
-    /// Reads a path. An absolute one has to begin with one of the ways to write the root.
+    /// Parses a path. An absolute path has to start with one of the spellings of the root.
     pub(super) fn parse<'r>(
         text: &str,
         roots: impl IntoIterator<Item = &'r Path>,
@@ -53,7 +53,7 @@ impl RequestedPath {
         })
     }
 
-    /// As the kernel is asked for it, from the root.
+    /// The form for the kernel, relative to the root.
     pub(super) fn text(&self) -> String {
         match (&*self.names, self.folder) {
             ([], _) => ".".to_owned(),
@@ -71,12 +71,12 @@ impl RequestedPath {
         self.folder
     }
 
-    /// Whether it goes up somewhere.
+    /// Whether it contains `..`.
     pub(super) fn climbs(&self) -> bool {
         self.names.iter().any(|name| name == "..")
     }
 
-    /// The folder, and the name in it; `None` where it ends in the root or in `..`.
+    /// The folder and the name in it; `None` if it ends in the root or in `..`.
     pub(super) fn split(&self) -> Option<(Self, &str)> {
         let (name, folder) = self.names.split_last()?;
         (name != "..").then(|| (Self { names: folder.to_vec(), folder: true }, name.as_str()))
@@ -87,18 +87,18 @@ impl RequestedPath {
         Self { names: self.names[..count.min(self.names.len())].to_vec(), folder: true }
     }
 
-    /// Where it is if no link is on the way; `None` if only looking can tell.
+    /// Its location if no link is on the way; `None` if that needs a lookup.
     pub(super) fn plain(&self) -> Option<std::path::PathBuf> {
         (!self.climbs()).then(|| self.names.iter().collect())
     }
 }
 
-/// What is left of an absolute path once the root is taken off its beginning, name by name.
+/// The rest of an absolute path after the root, compared name by name.
 fn below<'p, 't>(parts: &'p [&'t str], root: &Path) -> Option<&'p [&'t str]> {
     let mut rest = parts;
     for component in root.components() {
         let Component::Normal(name) = component else { continue };
-        // `/project/./a` is `/project/a`; `..` is left to the kernel, which will refuse it.
+        // `/project/./a` is `/project/a`; `..` is left to the kernel, which refuses it.
         while let [".", more @ ..] = rest {
             rest = more;
         }

@@ -371,7 +371,7 @@ async fn a_server_that_dies_takes_its_programs_along() {
         .args(["--exact", "confine::a_server_that_dies_takes_its_programs_along"])
         .env("TOOLCRIB_TEST_SERVER", &beat)
         .env("TMPDIR", places.folder.path());
-    let server = toolcrib_sandbox::keep(&server.grace(std::time::Duration::ZERO)).await.unwrap();
+    let server = toolcrib_sandbox::spawn(&server.grace(std::time::Duration::ZERO)).await.unwrap();
     let size = || fs::metadata(&beat).map_or(0, |file| file.len());
     bounded(async {
         while size() == 0 {

@@ -4,7 +4,7 @@
 mod arguments;
 mod confine;
 mod environment;
-mod kept;
+mod spawning;
 mod kill;
 mod output;
 mod sealed;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use toolcrib_sandbox::{ControlPlane, LockTable, Places, Step, Workspace, WorkspaceError};
+use toolcrib_sandbox::{ControlPlane, LockTable, Places, WalkControl, Workspace, WorkspaceError};
 
 use super::{LOOKUPS, with_lookup};
 
@@ -17,7 +17,7 @@ fn names(workspace: &Workspace) -> Vec<String> {
     let mut names = Vec::new();
     let walked = workspace.walk(".", 1000, &mut |visit| {
         names.push(visit.shown());
-        Step::Enter
+        WalkControl::Enter
     });
     assert!(!walked.unwrap().cut);
     names
@@ -80,7 +80,7 @@ fn hidden_places_get_one_answer_whether_they_exist_and_are_in_no_list() {
             assert!(is_sensitive(&files.look(path)), "{lookup} {path}");
             assert!(is_sensitive(&files.write(path, b"")), "{lookup} {path}");
             assert!(is_sensitive(&files.remove_all(path, 9)), "{lookup} {path}");
-            assert!(is_sensitive(&files.walk(path, 9, &mut |_| Step::Enter)), "{lookup} {path}");
+            assert!(is_sensitive(&files.walk(path, 9, &mut |_| WalkControl::Enter)), "{lookup} {path}");
         }
         assert_eq!(names(&files), [""; 0]);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolcrib_sandbox::{Step, WorkspaceError};
+use toolcrib_sandbox::{WalkControl, WorkspaceError};
 
 use super::fixture::Fixture;
 use super::{LOOKUPS, as_everybody, kind};
@@ -347,7 +347,7 @@ fn outcome(fixture: &Fixture, operation: &str, path: &str) -> String {
         "remove" => done(workspace.remove(path).map(drop)),
         "remove_all" => done(workspace.remove_all(path, 1000).map(drop)),
         "make" => done(workspace.make_folder(path).map(drop)),
-        "list" => done(workspace.walk(path, 1000, &mut |_| Step::Enter).map(drop)),
+        "list" => done(workspace.walk(path, 1000, &mut |_| WalkControl::Enter).map(drop)),
         "look" => workspace.look(path).map(|entry| entry.map_or("nothing", |_| "ok").to_owned()),
         other => panic!("no such operation: {other}"),
     };
@@ -414,7 +414,7 @@ fn no_answer_tells_whether_something_outside_exists() {
                         "read" => fixture.workspace.read(&path, 9).unwrap_err().to_string(),
                         "look" => fixture.workspace.look(&path).unwrap_err().to_string(),
                         "list" => {
-                            let walked = fixture.workspace.walk(&path, 9, &mut |_| Step::Pass);
+                            let walked = fixture.workspace.walk(&path, 9, &mut |_| WalkControl::Pass);
                             walked.unwrap_err().to_string()
                         }
                         _ if !path.contains('/') => String::new(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use toolcrib_sandbox::{LockTable, Step, Workspace, WorkspaceError};
+use toolcrib_sandbox::{LockTable, WalkControl, Workspace, WorkspaceError};
 
 use super::{LOOKUPS, with_lookup};
 
@@ -119,7 +119,7 @@ fn deed(workspace: &Workspace, path: &str, round: u64) -> Result<Vec<u8>, Worksp
                         seen = content;
                     }
                 }
-                Step::Enter
+                WalkControl::Enter
             })?;
             Ok(seen)
         }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-use toolcrib_sandbox::{Kind, LockTable, Step, Workspace, WorkspaceError};
+use toolcrib_sandbox::{Kind, LockTable, WalkControl, Workspace, WorkspaceError};
 
 use super::fixture::Fixture;
 use super::{LOOKUPS, kind, with_lookup};
@@ -29,7 +29,7 @@ fn a_fifo_that_nobody_talks_to_makes_nobody_wait() {
             let mut opened = 0;
             let walk = |visit: &toolcrib_sandbox::Visit<'_>| {
                 opened += usize::from(visit.kind() == Kind::Special && visit.open().is_err());
-                Step::Pass
+                WalkControl::Pass
             };
             workspace.walk(".", 100, &mut { walk }).unwrap();
             assert_eq!(opened, 2);
@@ -148,7 +148,7 @@ fn who_may_not_is_told_so() {
             fixture.workspace.read("a.txt", 9).map(drop),
             fixture.workspace.write("b.txt", b"x").map(drop),
             fixture.workspace.read("dir/sibling.txt", 9).map(drop),
-            fixture.workspace.walk("dir", 9, &mut |_| Step::Enter).map(drop),
+            fixture.workspace.walk("dir", 9, &mut |_| WalkControl::Enter).map(drop),
         ];
         set("dir", 0o755);
         // Root may everything; the rest is told why not.

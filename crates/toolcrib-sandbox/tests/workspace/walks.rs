@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use toolcrib_sandbox::{Kind, LockTable, Step, Workspace};
+use toolcrib_sandbox::{Kind, LockTable, WalkControl, Workspace};
 
 use super::fixture::Fixture;
 use super::{LOOKUPS, with_lookup};
@@ -12,7 +12,7 @@ fn seen(workspace: &Workspace, path: &str, budget: u64) -> (Vec<(String, Kind)>,
     let mut seen = Vec::new();
     let walked = workspace.walk(path, budget, &mut |visit| {
         seen.push((visit.shown(), visit.kind()));
-        Step::Enter
+        WalkControl::Enter
     });
     (seen, walked.unwrap().cut)
 }
@@ -62,14 +62,14 @@ fn a_visit_opens_what_it_visits_and_can_stop_the_walk() {
         Kind::File => {
             content = visit.open().unwrap().read_all(99).ok();
             assert_eq!(visit.entry().unwrap().size, 4);
-            Step::Stop
+            WalkControl::Stop
         }
         Kind::Folder if visit.path().ends_with("er") => {
             assert_eq!(visit.open_inside("leaf.txt").unwrap().size(), 4);
             assert!(visit.open_inside("../../sibling.txt").is_ok(), "it is below the root");
-            Step::Enter
+            WalkControl::Enter
         }
-        _ => Step::Enter,
+        _ => WalkControl::Enter,
     });
     assert!(!walked.unwrap().cut);
     assert_eq!(content.as_deref(), Some(&b"leaf"[..]));

@@ -71,12 +71,12 @@ impl Fingerprint {
     }
 
     /// The fingerprints of names that may be within `limit` edits of this one.
-    pub(super) const fn reach(self, limit: usize) -> Reach {
+    pub(super) const fn reach(self, limit: usize) -> QueryMask {
         let len = self.letters >> LEN;
         let limit = limit as u64;
         // All lengths from the cap on look the same.
         let shortest = len.saturating_sub(limit);
-        Reach { letters: self.letters, shortest, span: len + limit - shortest, most: 2 * limit }
+        QueryMask { letters: self.letters, shortest, span: len + limit - shortest, most: 2 * limit }
     }
 
     /// Whether a name with this fingerprint may be within `limit` edits of one with `other`.
@@ -100,7 +100,7 @@ impl Fingerprint {
 
 /// What nearby fingerprints have in common.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(super) struct QueryMask {
     letters: u64,
     /// The shortest length, and the range of lengths above it.
     shortest: u64,
@@ -109,7 +109,7 @@ pub(super) struct Reach {
     most: u64,
 }
 
-impl Reach {
+impl QueryMask {
     /// [`Fingerprint::within`] without a branch, for many fingerprints side by side.
     #[inline]
     pub(super) const fn holds(self, letters: u64) -> bool {

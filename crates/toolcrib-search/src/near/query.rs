@@ -1,8 +1,8 @@
 //! A prepared query: computes how near a name is.
 
 use super::distance::{MAX_PATTERN, Pattern};
-use super::fingerprint::{Fingerprint, Reach};
-use super::ranking::{Nearness, Reading};
+use super::fingerprint::{Fingerprint, QueryMask};
+use super::ranking::{NearnessKey, SpellingMatch};
 use super::words::{Overlap, letters, overlap, without_namespace, words};
 use super::{MAX_QUERY, typo_limit};
 
@@ -38,7 +38,7 @@ impl Spelling {
         Some(Self { pattern, fingerprint: Fingerprint::of(name), limit })
     }
 
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> QueryMask {
         self.fingerprint.reach(self.limit)
     }
 
@@ -67,7 +67,7 @@ impl<'q> Query<'q> {
     }
 
     /// The fingerprints of names for which the query may be a typo: taken as a whole, and without its namespace.
-    pub(super) fn reaches(&self) -> (Option<Reach>, Option<Reach>) {
+    pub(super) fn reaches(&self) -> (Option<QueryMask>, Option<QueryMask>) {
         let reach = |spelling: &Option<Spelling>| spelling.as_ref().map(Spelling::reach);
         (reach(&self.whole), reach(&self.local))
     }
@@ -80,7 +80,7 @@ impl<'q> Query<'q> {
     }
 
     /// How near `name`, which has this fingerprint, is; `None` if it is not near, or equals the query.
-    pub(super) fn nearness(&self, name: &str, fingerprint: Fingerprint) -> Option<Nearness> {
+    pub(super) fn nearness(&self, name: &str, fingerprint: Fingerprint) -> Option<NearnessKey> {
         if name == self.text {
             return None;
         }
@@ -93,7 +93,7 @@ impl<'q> Query<'q> {
             len += 1;
         }
         let spelled = buffer.get(..len).and_then(|name| self.spelling(name));
-        let reading = if let Some(Reading::Spelled { wrong: 0 }) = spelled {
+        let reading = if let Some(SpellingMatch::Spelled { wrong: 0 }) = spelled {
             // Nothing can be nearer.
             spelled
         } else {
@@ -102,29 +102,29 @@ impl<'q> Query<'q> {
             let wording = worded.then(|| self.wording(name, len)).flatten();
             spelled.into_iter().chain(wording).min_by_key(|it| it.cost())
         }?;
-        Some(Nearness { reading, left_over: self.letters.abs_diff(len) })
+        Some(NearnessKey { reading, left_over: self.letters.abs_diff(len) })
     }
 
     /// Reads the query as the mistyped name.
-    fn spelling(&self, name: &[u8]) -> Option<Reading> {
+    fn spelling(&self, name: &[u8]) -> Option<SpellingMatch> {
         let wrong = |spelling: &Option<Spelling>| {
             let Spelling { pattern, limit, .. } = spelling.as_ref()?;
             pattern.distance_within(name, *limit)
         };
-        let whole = wrong(&self.whole).map(|wrong| Reading::Spelled { wrong });
-        whole.or_else(|| wrong(&self.local).map(|wrong| Reading::Namespaced { wrong }))
+        let whole = wrong(&self.whole).map(|wrong| SpellingMatch::Spelled { wrong });
+        whole.or_else(|| wrong(&self.local).map(|wrong| SpellingMatch::Namespaced { wrong }))
     }
 
     /// Reads the query as the name with words moved, added or omitted.
-    fn wording(&self, name: &str, len: usize) -> Option<Reading> {
+    fn wording(&self, name: &str, len: usize) -> Option<SpellingMatch> {
         let (few, many) = (len.min(self.letters), len.max(self.letters));
         if few < MIN_SHARED || few * MIN_SHARE < many {
             return None;
         }
         overlap(&self.words, name).map(|overlap| match overlap {
-            Overlap::Same => Reading::Reordered,
-            Overlap::MoreInQuery => Reading::WordsAdded,
-            Overlap::MoreInName => Reading::WordsMissing,
+            Overlap::Same => SpellingMatch::Reordered,
+            Overlap::MoreInQuery => SpellingMatch::WordsAdded,
+            Overlap::MoreInName => SpellingMatch::WordsMissing,
         })
     }
 }

@@ -4,7 +4,7 @@ use super::MAX_SUGGESTIONS;
 
 /// How the query may differ from the name that was meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reading {
+pub(super) enum SpellingMatch {
     /// This many letters are wrong; none if only case and separators differ.
     Spelled { wrong: usize },
     /// The same words in another order.
@@ -17,7 +17,7 @@ pub(super) enum Reading {
     WordsMissing,
 }
 
-impl Reading {
+impl SpellingMatch {
     /// How unlikely it is: the table at the top of this module's parent.
     pub(super) const fn cost(self) -> usize {
         match self {
@@ -32,9 +32,9 @@ impl Reading {
 
 /// The sort key of a name.
 #[derive(Clone, Copy)]
-pub(super) struct Nearness {
+pub(super) struct NearnessKey {
     /// The most likely difference.
-    pub(super) reading: Reading,
+    pub(super) reading: SpellingMatch,
     /// The difference in length, in letters.
     pub(super) left_over: usize,
 }
@@ -56,9 +56,9 @@ impl<'a> Ranking<'a> {
     }
 
     /// Considers a name. The order of offers and repeated offers make no difference.
-    pub(super) fn offer(&mut self, nearness: Nearness, name: &'a str) {
+    pub(super) fn offer(&mut self, nearness: NearnessKey, name: &'a str) {
         let list = match nearness.reading {
-            Reading::WordsMissing => &mut self.words_missing,
+            SpellingMatch::WordsMissing => &mut self.words_missing,
             _ => &mut self.best,
         };
         list.insert((nearness.reading.cost(), nearness.left_over, name));
@@ -75,11 +75,11 @@ impl<'a> Ranking<'a> {
 }
 
 /// Cost, difference in length, name: the sort order of the answer.
-type Place<'a> = (usize, usize, &'a str);
+type RankKey<'a> = (usize, usize, &'a str);
 
 /// A sorted list that keeps its first few entries.
 struct Shortlist<'a> {
-    places: Vec<Place<'a>>,
+    places: Vec<RankKey<'a>>,
     len: usize,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Shortlist<'a> {
         Self { places: Vec::new(), len }
     }
 
-    fn insert(&mut self, place: Place<'a>) {
+    fn insert(&mut self, place: RankKey<'a>) {
         if let Err(at) = self.places.binary_search(&place)
             && at < self.len
         {

@@ -1,6 +1,6 @@
 //! Compares the fingerprints of many names side by side.
 
-use super::fingerprint::{Fingerprint, Reach};
+use super::fingerprint::{Fingerprint, QueryMask};
 use super::query::Query;
 
 /// How many fingerprints are compared together. Nearly all are ruled out together, without a branch among them.
@@ -55,10 +55,10 @@ impl Fingerprints {
     fn sift<const SPELLINGS: usize>(
         &self,
         query: &Query<'_>,
-        reaches: [Reach; SPELLINGS],
+        reaches: [QueryMask; SPELLINGS],
         each: &mut impl FnMut(usize, Fingerprint),
     ) {
-        let wanted = QueryReach { fingerprint: query.fingerprint(), reaches };
+        let wanted = QueryMasks { fingerprint: query.fingerprint(), reaches };
         let (letters, last_letters) = self.letters.as_chunks();
         let (words, last_words) = self.words.as_chunks();
         sift_chunks(letters, words, &wanted, each);
@@ -73,12 +73,12 @@ impl Fingerprints {
 }
 
 /// What fingerprints are compared with.
-struct QueryReach<const SPELLINGS: usize> {
+struct QueryMasks<const SPELLINGS: usize> {
     fingerprint: Fingerprint,
-    reaches: [Reach; SPELLINGS],
+    reaches: [QueryMask; SPELLINGS],
 }
 
-impl<const SPELLINGS: usize> QueryReach<SPELLINGS> {
+impl<const SPELLINGS: usize> QueryMasks<SPELLINGS> {
     #[inline]
     fn may_be(&self, name: Fingerprint) -> bool {
         let words = self.fingerprint.shares_words(name);
@@ -96,7 +96,7 @@ impl<const SPELLINGS: usize> QueryReach<SPELLINGS> {
 fn sift_chunks<const SPELLINGS: usize>(
     letters: &[[u64; TOGETHER]],
     words: &[[u64; TOGETHER]],
-    wanted: &QueryReach<SPELLINGS>,
+    wanted: &QueryMasks<SPELLINGS>,
     each: &mut impl FnMut(usize, Fingerprint),
 ) {
     for (chunk, (letters, words)) in letters.iter().zip(words).enumerate() {

@@ -16,14 +16,14 @@ pub(super) const MAX_PARTS: usize = 7;
 /// The words and parts of a question.
 #[derive(Debug)]
 pub(super) struct Query {
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) wanted: Vec<QueryWord>,
     /// The number of parts; 0 if the question has only one.
     pub(super) parts: usize,
 }
 
 /// A word to search for.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct QueryWord {
     pub(super) word: Word,
     /// The word as written, in lower case.
     pub(super) written: String,
@@ -36,7 +36,7 @@ pub(super) struct Wanted {
     pub(super) whole: bool,
 }
 
-impl Wanted {
+impl QueryWord {
     /// Whether it is a stop word, which finds nothing by itself.
     pub(super) fn is_filler(&self) -> bool {
         !self.synonym && self.worth <= filler::WORTH
@@ -67,7 +67,7 @@ impl Query {
         }
         query.drop_written_synonyms();
         // The question has only stop words, so search for them.
-        if query.wanted.iter().all(Wanted::is_filler) {
+        if query.wanted.iter().all(QueryWord::is_filler) {
             for wanted in &mut query.wanted {
                 wanted.worth = 1.0;
             }
@@ -80,7 +80,7 @@ impl Query {
         let worth = if filler { filler::WORTH } else { 1.0 };
         let wanted = |word, worth, synonym| {
             let written = written.to_owned();
-            Wanted { word, written, worth, synonym, parts: bit, whole: true }
+            QueryWord { word, written, worth, synonym, parts: bit, whole: true }
         };
         self.add(wanted(word, worth, false));
         if !filler {
@@ -90,8 +90,8 @@ impl Query {
         }
     }
 
-    fn add(&mut self, new: Wanted) {
-        let same = |known: &Wanted| known.word == new.word && known.synonym == new.synonym;
+    fn add(&mut self, new: QueryWord) {
+        let same = |known: &QueryWord| known.word == new.word && known.synonym == new.synonym;
         if let Some(known) = self.wanted.iter_mut().find(|known| same(known)) {
             known.parts |= new.parts;
         } else if self.wanted.len() < MAX_WORDS {
@@ -115,7 +115,7 @@ impl Query {
 }
 
 /// A part of a question.
-struct Part<'t> {
+struct QuestionPart<'t> {
     text: &'t str,
     /// Whether it asks for something by itself.
     counts: bool,
@@ -136,7 +136,7 @@ const BETWEEN: [&str; 10] = [
 ];
 
 /// The parts of a question: sentences, and requests joined in one sentence. A single word is not a part.
-fn parts(text: &str) -> Vec<Part<'_>> {
+fn parts(text: &str) -> Vec<QuestionPart<'_>> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
@@ -157,7 +157,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<Part<'t>>) {
+fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<QuestionPart<'t>>) {
     let mut rest = sentence;
     loop {
         // Splitting beyond the ranked parts has no effect.
@@ -169,7 +169,7 @@ fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<Part<'t>>) {
         };
         let mut words = 0;
         each_stem(text, |_, _| words += 1);
-        parts.push(Part { text, counts: words >= 2 });
+        parts.push(QuestionPart { text, counts: words >= 2 });
         match after {
             Some(after) => rest = after,
             None => return,

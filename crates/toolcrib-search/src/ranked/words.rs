@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 /// pair of neighbours: questions and descriptions are then split alike, without a dictionary.
 pub(super) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
-    let mut chars = Plain::of(text).peekable();
+    let mut chars = PlainCharacters::of(text).peekable();
     let mut before = None;
     while let Some(c) = chars.next() {
         if !is_part(c) {
@@ -72,19 +72,19 @@ fn is_unspaced(c: char) -> bool {
 }
 
 /// The characters of a text without accents, in their normal forms.
-struct Plain<'t> {
+struct PlainCharacters<'t> {
     text: std::str::Chars<'t>,
     /// The rest of the character decomposed last, back to front.
     parts: Vec<char>,
 }
 
-impl<'t> Plain<'t> {
+impl<'t> PlainCharacters<'t> {
     fn of(text: &'t str) -> Self {
         Self { text: text.chars(), parts: Vec::new() }
     }
 }
 
-impl Iterator for Plain<'_> {
+impl Iterator for PlainCharacters<'_> {
     type Item = char;
 
     fn next(&mut self) -> Option<char> {

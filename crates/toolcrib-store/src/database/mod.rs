@@ -17,7 +17,7 @@ use toolcrib_core::clock::{Clock, SystemClock};
 use crate::database::schema::migrate;
 use crate::database::servers::Server;
 use crate::database::transaction::Tx;
-use crate::database::worker::{Failure, Job, Kind, Shared};
+use crate::database::worker::{JobError, Job, JobKind, WorkerShared};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, LOCK_TIMEOUT, prepare};
 
@@ -46,9 +46,9 @@ const READERS: usize = 2;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Database(Arc<Inner>);
+pub struct Database(Arc<DatabaseInner>);
 
-struct Inner {
+struct DatabaseInner {
     place: DatabaseLocation,
     writes: Sender<Job>,
     reads: Sender<Job>,
@@ -104,7 +104,7 @@ impl Database {
             place: place.to_string(),
             problem: format!("its threads could not be started: {error}"),
         };
-        let shared = Arc::new(Shared { place: place.clone(), clock, server: server.epoch });
+        let shared = Arc::new(WorkerShared { place: place.clone(), clock, server: server.epoch });
         let reads = if readers.is_empty() {
             None
         } else {
@@ -117,40 +117,40 @@ impl Database {
         };
         let writes = worker::write(connection, shared, server).map_err(failed)?;
         let reads = reads.unwrap_or_else(|| writes.clone());
-        Ok(Self(Arc::new(Inner { place, writes, reads })))
+        Ok(Self(Arc::new(DatabaseInner { place, writes, reads })))
     }
 
     /// Makes a change that survives a power failure. If it fails, it is rolled back completely.
-    pub(crate) async fn write<T: Send + 'static, E: Failure>(
+    pub(crate) async fn write<T: Send + 'static, E: JobError>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.run(Kind::Durable, work).await
+        self.run(JobKind::Durable, work).await
     }
 
     /// Makes a change that survives the end of the process, though perhaps not a power failure.
-    pub(crate) async fn write_relaxed<T: Send + 'static, E: Failure>(
+    pub(crate) async fn write_relaxed<T: Send + 'static, E: JobError>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.run(Kind::Relaxed, work).await
+        self.run(JobKind::Relaxed, work).await
     }
 
     /// Reads; sees every change that was answered before.
-    pub(crate) async fn read<T: Send + 'static, E: Failure>(
+    pub(crate) async fn read<T: Send + 'static, E: JobError>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.run(Kind::Read, work).await
+        self.run(JobKind::Read, work).await
     }
 
-    async fn run<T: Send + 'static, E: Failure>(
+    async fn run<T: Send + 'static, E: JobError>(
         &self,
-        kind: Kind,
+        kind: JobKind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let (job, answer) = Job::new(kind, work);
-        let jobs = if kind == Kind::Read { &self.0.reads } else { &self.0.writes };
+        let jobs = if kind == JobKind::Read { &self.0.reads } else { &self.0.writes };
         let closed = || E::from(DatabaseError::Closed { place: self.0.place.to_string() });
         jobs.send(job).map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::folder::location::prepare;
-    use crate::tables::owner::Owner;
+    use crate::tables::owner::OwnerDigest;
     use crate::{Database, Runs, Suspensions};
 
     fn usage(connection: &Connection) -> Vec<(String, i64, i64)> {
@@ -181,7 +181,7 @@ mod tests {
                    VALUES (?1, ?2, 5, ?3, ?4, 7, ?5)";
         let text = record.to_string();
         let row = |id: &str, text: &str| {
-            old.execute(sql, (id, Owner::of("ada"), i64::MAX, text.len(), text)).unwrap()
+            old.execute(sql, (id, OwnerDigest::of("ada"), i64::MAX, text.len(), text)).unwrap()
         };
         row(id.as_str(), &text);
         row("damaged", "{\"id\":");

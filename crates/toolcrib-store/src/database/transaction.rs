@@ -8,7 +8,7 @@ use crate::database::servers::Epoch;
 use crate::error::DatabaseError;
 use crate::folder::location::DatabaseLocation;
 use crate::millis;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 
 /// A connection inside a transaction, borrowed by one piece of work.
 pub(crate) struct Tx<'c> {
@@ -61,7 +61,7 @@ impl Tx<'_> {
     }
 
     /// How much of a table belongs to an owner, or to all owners together. Takes constant time.
-    pub(crate) fn usage(&self, kind: &str, owner: Option<Owner>) -> Result<Usage, DatabaseError> {
+    pub(crate) fn usage(&self, kind: &str, owner: Option<OwnerDigest>) -> Result<Usage, DatabaseError> {
         let sql = "SELECT entries, bytes FROM usage WHERE kind = ?1 AND owner = ?2";
         let read = |row: &Row<'_>| {
             let count = |place| row.get(place).map(|n: i64| usize::try_from(n).unwrap_or(0));
@@ -75,7 +75,7 @@ impl Tx<'_> {
     }
 
     /// The owner with the most rows in a table. When the table is full, this owner's rows are removed first.
-    pub(crate) fn largest_holder(&self, kind: &str) -> Result<Option<Owner>, DatabaseError> {
+    pub(crate) fn largest_holder(&self, kind: &str) -> Result<Option<OwnerDigest>, DatabaseError> {
         let sql = "SELECT owner FROM usage WHERE kind = ?1 AND owner <> x''
                    ORDER BY entries DESC, owner LIMIT 1";
         self.one(sql, [kind], |row| row.get(0))

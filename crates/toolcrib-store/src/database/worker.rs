@@ -26,13 +26,13 @@ type Reply = Box<dyn FnOnce(Result<(), DatabaseError>) + Send>;
 type Work = Box<dyn FnOnce(Result<&Tx<'_>, DatabaseError>) -> JobResult + Send>;
 
 /// What the threads share.
-pub(crate) struct Shared {
+pub(crate) struct WorkerShared {
     pub(crate) place: DatabaseLocation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) server: Epoch,
 }
 
-impl Shared {
+impl WorkerShared {
     fn tx<'c>(&'c self, connection: &'c Connection) -> Tx<'c> {
         Tx { connection, place: &self.place, server: self.server, now: self.clock.now() }
     }
@@ -40,12 +40,12 @@ impl Shared {
 
 /// A piece of work.
 pub(crate) struct Job {
-    kind: Kind,
+    kind: JobKind,
     work: Work,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JobKind {
     Read,
     /// Survives a power failure once the reply is sent.
     Durable,
@@ -60,14 +60,14 @@ struct JobResult {
 }
 
 /// An error with which work on the database may end.
-pub(crate) trait Failure: From<DatabaseError> + Display + Send + 'static {}
+pub(crate) trait JobError: From<DatabaseError> + Display + Send + 'static {}
 
-impl<E: From<DatabaseError> + Display + Send + 'static> Failure for E {}
+impl<E: From<DatabaseError> + Display + Send + 'static> JobError for E {}
 
 impl Job {
     /// A job from work and the channel for its reply. If the work fails, its changes are rolled back.
-    pub(crate) fn new<T: Send + 'static, E: Failure>(
-        kind: Kind,
+    pub(crate) fn new<T: Send + 'static, E: JobError>(
+        kind: JobKind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (sender, receiver) = oneshot::channel();
@@ -93,7 +93,7 @@ impl Job {
 /// Starts a thread that only reads. Several may run.
 pub(crate) fn read(
     connection: Connection,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerShared>,
     jobs: Arc<Mutex<Receiver<Job>>>,
 ) -> std::io::Result<()> {
     let work = move || {
@@ -111,7 +111,7 @@ pub(crate) fn read(
 /// end.
 pub(crate) fn write(
     connection: Connection,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerShared>,
     server: Server,
 ) -> std::io::Result<Sender<Job>> {
     let (sender, jobs) = channel::<Job>();
@@ -120,12 +120,12 @@ pub(crate) fn write(
         let mut waiting = VecDeque::new();
         while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
             waiting.extend(jobs.try_iter().take(BATCH));
-            if job.kind == Kind::Read {
+            if job.kind == JobKind::Read {
                 one_read(&writer.connection, &writer.shared, job);
                 continue;
             }
             let mut batch = vec![job];
-            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != Kind::Read)
+            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != JobKind::Read)
             {
                 batch.extend(waiting.pop_front());
             }
@@ -137,7 +137,7 @@ pub(crate) fn write(
     Ok(sender)
 }
 
-fn one_read(connection: &Connection, shared: &Shared, job: Job) {
+fn one_read(connection: &Connection, shared: &WorkerShared, job: Job) {
     // One transaction, so that several statements see one state.
     if let Err(error) = connection.execute_batch("BEGIN") {
         return job.refuse(shared.place.failure(error));
@@ -156,7 +156,7 @@ fn guarded(job: Job, tx: &Tx<'_>) -> Option<JobResult> {
 
 struct Writer {
     connection: Connection,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerShared>,
     /// Whether a commit waits for the disk at present.
     is_durable: bool,
 }
@@ -184,7 +184,7 @@ impl Writer {
     }
 
     fn begin(&mut self, jobs: &VecDeque<Job>) -> Result<(), DatabaseError> {
-        let durable = jobs.iter().any(|job| job.kind == Kind::Durable);
+        let durable = jobs.iter().any(|job| job.kind == JobKind::Durable);
         if durable != self.is_durable {
             let mode = if durable { "FULL" } else { "NORMAL" };
             let set = self.connection.pragma_update(None, "synchronous", mode);

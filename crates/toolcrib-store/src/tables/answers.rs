@@ -1,14 +1,14 @@
 //! Stores answers to requests with an `Idempotency-Key` as rows.
 
 use toolcrib_core::bounds::Full;
-use toolcrib_http::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer};
+use toolcrib_http::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse};
 use toolcrib_tool::BoxFuture;
 
 use crate::database::Database;
 use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 
 /// Stores the answers to requests with an `Idempotency-Key`. Servers that share the database see each other's answers,
 /// and no two of them work on one key. If a server ends while it works on a request, that answer counts as lost at
@@ -53,7 +53,7 @@ impl AnswerRow {
         if let Some((status, headers, body)) = answer {
             let headers = serde_json::from_str(&headers)
                 .map_err(|error| AnswerError::Failed(format!("an answer is damaged: {error}")))?;
-            return Ok(Claim::Answered { request, answer: KeptAnswer { status, headers, body } });
+            return Ok(Claim::Answered { request, answer: StoredResponse { status, headers, body } });
         }
         // A server never claims a key twice. If the claim is this server's own, the request was abandoned.
         if claimed_by != tx.server && tx.is_alive(claimed_by)? {
@@ -66,7 +66,7 @@ impl AnswerRow {
 fn claim(
     tx: &Tx<'_>,
     key: &str,
-    owner: Owner,
+    owner: OwnerDigest,
     request: &str,
     limits: &AnswerLimits,
 ) -> Result<Claim, AnswerError> {
@@ -90,7 +90,7 @@ fn claim(
 }
 
 /// Adds the time at which the client's oldest key expires.
-fn with_retry_after(tx: &Tx<'_>, owner: Owner, full: Full) -> Result<Full, DatabaseError> {
+fn with_retry_after(tx: &Tx<'_>, owner: OwnerDigest, full: Full) -> Result<Full, DatabaseError> {
     let sql = "SELECT min(expires_at) FROM answers WHERE owner = ?1";
     let oldest = tx.one(sql, [owner], |row| row.get::<_, Option<i64>>(0))?.flatten();
     let left = oldest.and_then(|at| u64::try_from(at - tx.now()).ok());
@@ -107,7 +107,7 @@ impl AnswerStore for Answers {
         request: &'a str,
     ) -> BoxFuture<'a, Result<Claim, AnswerError>> {
         Box::pin(async move {
-            let owner = Owner::of(key.client());
+            let owner = OwnerDigest::of(key.client());
             let (key, request) = (key.digest(), request.to_owned());
             let limits = self.limits;
             self.database.write(move |tx| claim(tx, &key, owner, &request, &limits)).await
@@ -117,7 +117,7 @@ impl AnswerStore for Answers {
     fn settle<'a>(
         &'a self,
         key: &'a AnswerKey,
-        answer: &'a KeptAnswer,
+        answer: &'a StoredResponse,
     ) -> BoxFuture<'a, Result<(), AnswerError>> {
         Box::pin(async move {
             let (key, answer) = (key.digest(), answer.clone());

@@ -1,19 +1,19 @@
 //! Tables of past calls, in which the oldest rows make room for new ones.
 
-use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::bounds::{Bounds, BoundScope};
 use toolcrib_core::suspension::{Resolved, StoreError};
 
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 use crate::tables::record::{size, text_of};
 use crate::tables::suspensions::{RETENTION_MILLIS, SWEEP_LIMIT, WHAT};
 
 /// A row that records who resolved a waiting call and how.
 pub(crate) struct ResolvedRow {
     id: String,
-    owner: Owner,
+    owner: OwnerDigest,
     at: i64,
     text: String,
 }
@@ -22,7 +22,7 @@ impl ResolvedRow {
     pub(crate) fn of(id: &str, resolved: &Resolved) -> Result<Self, StoreError> {
         Ok(Self {
             id: id.to_owned(),
-            owner: Owner::of(resolved.identity()),
+            owner: OwnerDigest::of(resolved.identity()),
             at: millis(resolved.at()),
             text: text_of(resolved)?,
         })
@@ -69,7 +69,7 @@ impl History {
     pub(crate) fn make_room(
         &self,
         tx: &Tx<'_>,
-        owner: Owner,
+        owner: OwnerDigest,
         now: i64,
         bounds: Bounds,
     ) -> Result<(), DatabaseError> {
@@ -78,12 +78,12 @@ impl History {
             let own = tx.usage(self.table, Some(owner))?.entries;
             let all = tx.usage(self.table, None)?.entries;
             let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
-            let whose = match full.whose {
-                Whose::All => tx.largest_holder(self.table)?,
+            let owner = match full.scope {
+                BoundScope::All => tx.largest_holder(self.table)?,
                 _ => Some(owner),
             };
-            let Some(whose) = whose else { return Ok(()) };
-            if tx.execute(self.remove_oldest_of_owner, [whose])? == 0 {
+            let Some(owner) = owner else { return Ok(()) };
+            if tx.execute(self.remove_oldest_of_owner, [owner])? == 0 {
                 return Ok(());
             }
         }

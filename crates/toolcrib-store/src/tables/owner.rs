@@ -5,9 +5,9 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
 /// The digest of an identity, by which rows are found and counted. All rows of one identity have the same owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Owner([u8; 16]);
+pub(crate) struct OwnerDigest([u8; 16]);
 
-impl Owner {
+impl OwnerDigest {
     /// The owner for an identity.
     pub(crate) fn of(identity: &str) -> Self {
         let mut digest = [0; 16];
@@ -18,13 +18,13 @@ impl Owner {
     }
 }
 
-impl ToSql for Owner {
+impl ToSql for OwnerDigest {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(ValueRef::Blob(&self.0)))
     }
 }
 
-impl FromSql for Owner {
+impl FromSql for OwnerDigest {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         <[u8; 16]>::column_result(value).map(Self)
     }

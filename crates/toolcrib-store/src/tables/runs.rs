@@ -13,7 +13,7 @@ use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
 use crate::run_quota::{make_room, update_expiry};
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 use crate::tables::record::{parse, size};
 
 /// The claim of a run that no server has claimed.
@@ -80,7 +80,7 @@ impl Journal for Runs {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<RunCursor>, StoreError>> {
         Box::pin(async move {
-            let owner = Owner::of(identity);
+            let owner = OwnerDigest::of(identity);
             let (since, id) = match after {
                 Some(after) => (millis(after.created_at()), after.id().to_string()),
                 None => (i64::MIN, String::new()),
@@ -179,7 +179,7 @@ struct Append {
     after: Seq,
     term: Option<u64>,
     /// The owner and the creation time, if the entries begin a run.
-    begins: Option<(Owner, i64)>,
+    begins: Option<(OwnerDigest, i64)>,
     rows: Vec<NewRow>,
 }
 
@@ -211,7 +211,7 @@ impl Append {
             run: run.to_string(),
             after,
             term: claim.map(Claim::term),
-            begins: begins.map(|(identity, at)| (Owner::of(identity), millis(at))),
+            begins: begins.map(|(identity, at)| (OwnerDigest::of(identity), millis(at))),
             rows: entries.iter().zip(after + 1..).map(row).collect::<Result<_, StoreError>>()?,
         })
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolcrib_core::spill::{
-    Handle, Owner as SpillOwner, Page, SpillError, SpillFormat, SpillKey, SpillLimits, SpillStore,
+    Handle, OwnerDigest as SpillOwner, Page, SpillError, SpillFormat, SpillKey, SpillLimits, SpillStore,
     Spilled,
 };
 use toolcrib_tool::BoxFuture;
@@ -11,7 +11,7 @@ use toolcrib_tool::BoxFuture;
 use crate::database::Database;
 use crate::database::transaction::Tx;
 use crate::millis;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 use crate::tables::record::size;
 
 /// Stores long outputs, limited by bytes, number and age. When the store is full, the oldest output of the identity
@@ -53,7 +53,7 @@ impl SpillStore for Spills {
             self.limits.admit(spilled.text.len())?;
             let handle = Handle::random()?;
             let key = SpillKey::of(owner, &handle).to_string();
-            let (owner, limits) = (Owner::of(owner.identity()), self.limits);
+            let (owner, limits) = (OwnerDigest::of(owner.identity()), self.limits);
             self.database.write_relaxed(move |tx| put(tx, key, owner, spilled, limits)).await?;
             Ok(handle)
         })
@@ -76,7 +76,7 @@ impl SpillStore for Spills {
 fn put(
     tx: &Tx<'_>,
     key: String,
-    owner: Owner,
+    owner: OwnerDigest,
     spilled: Spilled,
     limits: SpillLimits,
 ) -> Result<(), SpillError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Row, params_from_iter};
 use serde::de::DeserializeOwned;
-use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::bounds::{Bounds, BoundScope};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::suspension::{
     Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
@@ -18,7 +18,7 @@ use crate::error::DatabaseError;
 use crate::millis;
 use crate::run_quota::RunEffect;
 use crate::tables::history::{History, ResolvedRow};
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 use crate::tables::record::{one, parse, readable, size, text_of};
 
 /// What errors about a full store call the things counted here.
@@ -71,7 +71,7 @@ impl Suspensions {
     async fn records<T: DeserializeOwned + Send + 'static>(
         &self,
         sql: &'static str,
-        owner: Option<Owner>,
+        owner: Option<OwnerDigest>,
     ) -> Result<Vec<T>, StoreError> {
         let place = self.place();
         let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
@@ -157,7 +157,7 @@ impl SuspensionStore for Suspensions {
 
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
         let sql = "SELECT id, record FROM suspensions WHERE owner = ?1 ORDER BY created_at, id";
-        Box::pin(self.records(sql, Some(Owner::of(identity))))
+        Box::pin(self.records(sql, Some(OwnerDigest::of(identity))))
     }
 
     fn same_call<'a>(
@@ -218,14 +218,14 @@ impl SuspensionStore for Suspensions {
         identity: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
         let sql = "SELECT id, record FROM settled WHERE owner = ?1 ORDER BY decided_at, id";
-        Box::pin(self.records(sql, Some(Owner::of(identity))))
+        Box::pin(self.records(sql, Some(OwnerDigest::of(identity))))
     }
 }
 
 /// A row of a waiting call.
 struct WaitingRow {
     id: String,
-    owner: Owner,
+    owner: OwnerDigest,
     created_at: i64,
     expires_at: i64,
     call_key: Option<String>,
@@ -241,7 +241,7 @@ impl WaitingRow {
     fn of(suspension: &Suspension) -> Result<Self, StoreError> {
         Ok(Self {
             id: suspension.id().to_string(),
-            owner: Owner::of(suspension.identity()),
+            owner: OwnerDigest::of(suspension.identity()),
             created_at: millis(suspension.created_at()),
             expires_at: millis(suspension.expires_at()),
             call_key: call_key(suspension),
@@ -273,7 +273,7 @@ impl WaitingRow {
         let Err(full) = admit()? else { return Ok(()) };
         // The newest call's creation time is the best known time.
         let now = self.created_at;
-        if full.whose == Whose::All {
+        if full.scope == BoundScope::All {
             tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?
         } else {
             let sql = "DELETE FROM suspensions WHERE owner = ?1 AND expires_at <= ?2";
@@ -281,7 +281,7 @@ impl WaitingRow {
         };
         let Err(full) = admit()? else { return Ok(()) };
         let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
-        let next = if full.whose == Whose::All {
+        let next = if full.scope == BoundScope::All {
             tx.one("SELECT min(expires_at) FROM suspensions", [], read)?
         } else {
             let sql = "SELECT min(expires_at) FROM suspensions WHERE owner = ?1";
@@ -334,7 +334,7 @@ fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), Store
     let forgotten = "DELETE FROM taken WHERE id IN
                      (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
     tx.execute(forgotten, (now, SWEEP_LIMIT))?;
-    let (owner, bytes) = (Owner::of(taken.identity()), size(&text)?);
+    let (owner, bytes) = (OwnerDigest::of(taken.identity()), size(&text)?);
     let expires_at = now.saturating_add(RETENTION_MILLIS);
     tx.execute(
         "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
@@ -347,7 +347,7 @@ fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), Store
 /// A row with the outcome of a call.
 struct SettledRow {
     id: String,
-    owner: Owner,
+    owner: OwnerDigest,
     decided_at: i64,
     call_key: Option<String>,
     outcome: RunEffect,
@@ -359,7 +359,7 @@ impl SettledRow {
         let suspension = settled.suspension();
         Ok(Self {
             id: suspension.id().to_string(),
-            owner: Owner::of(suspension.identity()),
+            owner: OwnerDigest::of(suspension.identity()),
             decided_at: millis(settled.decided_at()),
             call_key: call_key(suspension),
             outcome: RunEffect::of(settled.outcome()),

@@ -8,7 +8,7 @@ use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::tables::owner::Owner;
+use crate::tables::owner::OwnerDigest;
 
 /// Stores the outcomes of tasks. Tasks that a server was working on when it ended are lost at once; tasks of other
 /// living servers are reported as working. Outcomes are stored in plain text.
@@ -26,7 +26,7 @@ impl Tasks {
 
 fn begin(tx: &Tx<'_>, task: &StoredTask, most: usize) -> Result<(), TaskStoreError> {
     tx.execute("DELETE FROM tasks WHERE expires_at <= ?1", [tx.now()])?;
-    let owner = Owner::of(&task.owner);
+    let owner = OwnerDigest::of(&task.owner);
     if tx.usage("tasks", Some(owner))?.entries >= most {
         return Err(TaskStoreError::Full);
     }
@@ -38,13 +38,13 @@ fn begin(tx: &Tx<'_>, task: &StoredTask, most: usize) -> Result<(), TaskStoreErr
     Ok(())
 }
 
-struct Row {
+struct TaskRow {
     created_at: String,
     claimed_by: Epoch,
     ended: Option<(String, String)>,
 }
 
-fn find(tx: &Tx<'_>, owner: Owner, id: &str) -> Result<Option<FoundTask>, TaskStoreError> {
+fn find(tx: &Tx<'_>, owner: OwnerDigest, id: &str) -> Result<Option<FoundTask>, TaskStoreError> {
     let sql = "SELECT created_at, claimed_by, ended_at, outcome FROM tasks
                WHERE id = ?1 AND owner = ?2 AND expires_at > ?3";
     let row = tx.one(sql, (id, owner, tx.now()), |row| {
@@ -53,9 +53,9 @@ fn find(tx: &Tx<'_>, owner: Owner, id: &str) -> Result<Option<FoundTask>, TaskSt
             Some(at) => Some((at, row.get(3)?)),
             None => None,
         };
-        Ok(Row { created_at: row.get(0)?, claimed_by: row.get(1)?, ended })
+        Ok(TaskRow { created_at: row.get(0)?, claimed_by: row.get(1)?, ended })
     })?;
-    let Some(Row { created_at, claimed_by, ended }) = row else { return Ok(None) };
+    let Some(TaskRow { created_at, claimed_by, ended }) = row else { return Ok(None) };
     let state = match ended {
         Some((at, outcome)) => {
             let outcome = serde_json::from_str(&exact::protect(&outcome))
@@ -86,7 +86,7 @@ impl TaskStore for Tasks {
         id: &'a str,
         ended: &'a EndedTask,
     ) -> BoxFuture<'a, Result<(), TaskStoreError>> {
-        let (owner, id, at) = (Owner::of(owner), id.to_owned(), ended.at.clone());
+        let (owner, id, at) = (OwnerDigest::of(owner), id.to_owned(), ended.at.clone());
         let outcome = ended.outcome.to_string();
         let outcome = exact::restore(&outcome).into_owned();
         let end = move |tx: &Tx<'_>| -> Result<(), TaskStoreError> {
@@ -106,7 +106,7 @@ impl TaskStore for Tasks {
         owner: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<(), TaskStoreError>> {
-        let (owner, id) = (Owner::of(owner), id.to_owned());
+        let (owner, id) = (OwnerDigest::of(owner), id.to_owned());
         let forget = move |tx: &Tx<'_>| -> Result<(), TaskStoreError> {
             let sql = "DELETE FROM tasks WHERE id = ?1 AND owner = ?2 AND claimed_by = ?3";
             tx.execute(sql, (id, owner, tx.server))?;
@@ -120,7 +120,7 @@ impl TaskStore for Tasks {
         owner: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<FoundTask>, TaskStoreError>> {
-        let (owner, id) = (Owner::of(owner), id.to_owned());
+        let (owner, id) = (OwnerDigest::of(owner), id.to_owned());
         Box::pin(self.database.read(move |tx| find(tx, owner, &id)))
     }
 }

@@ -11,7 +11,7 @@ use crate::error::DatabaseError;
 /// A declaration that the operator trusts, as it was at that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Trusted {
+pub struct TrustedDeclaration {
     /// `tool`, `upstream`, `prompt` or `resource`.
     pub kind: String,
     /// The absolute path of the manifest.
@@ -25,7 +25,7 @@ pub struct Trusted {
     pub shown: Option<String>,
 }
 
-impl Trusted {
+impl TrustedDeclaration {
     /// A declaration by its kind, its manifest, its name and its digest.
     pub fn new(
         kind: impl Into<String>,
@@ -62,11 +62,11 @@ impl TrustTable {
     }
 
     /// All records, in the order of manifests, kinds and names.
-    pub fn all(&self) -> Result<Vec<Trusted>, DatabaseError> {
+    pub fn all(&self) -> Result<Vec<TrustedDeclaration>, DatabaseError> {
         let look = |tx: &Tx<'_>| {
             let sql = "SELECT kind, unit, name, digest, shown FROM trust ORDER BY unit, kind, name";
             tx.all(sql, [], |row| {
-                Ok(Trusted {
+                Ok(TrustedDeclaration {
                     kind: row.get(0)?,
                     unit: row.get(1)?,
                     name: row.get(2)?,
@@ -79,21 +79,21 @@ impl TrustTable {
     }
 
     /// Adds records; each replaces the earlier one of the same name.
-    pub fn add(&self, added: &[Trusted]) -> Result<(), DatabaseError> {
+    pub fn add(&self, added: &[TrustedDeclaration]) -> Result<(), DatabaseError> {
         let sql = "INSERT OR REPLACE INTO trust (kind, unit, name, digest, shown)
                    VALUES (?1, ?2, ?3, ?4, ?5)";
         write_once(&self.0, |tx| {
-            added.iter().try_for_each(|Trusted { kind, unit, name, digest, shown }| {
+            added.iter().try_for_each(|TrustedDeclaration { kind, unit, name, digest, shown }| {
                 tx.execute(sql, (kind, unit, name, digest, shown)).map(drop)
             })
         })
     }
 
     /// Removes records by name. Returns how many existed.
-    pub fn remove(&self, revoked: &[Trusted]) -> Result<usize, DatabaseError> {
+    pub fn remove(&self, revoked: &[TrustedDeclaration]) -> Result<usize, DatabaseError> {
         let sql = "DELETE FROM trust WHERE kind = ?1 AND unit = ?2 AND name = ?3";
         write_once(&self.0, |tx| {
-            let one = |own: &Trusted| tx.execute(sql, (&own.kind, &own.unit, &own.name));
+            let one = |own: &TrustedDeclaration| tx.execute(sql, (&own.kind, &own.unit, &own.name));
             revoked.iter().map(one).sum()
         })
     }

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcrib_http::{
-    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer, MemoryAnswers,
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse, MemoryAnswers,
 };
 use toolcrib_store::{Answers, Database};
 
-fn answer() -> KeptAnswer {
+fn answer() -> StoredResponse {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    KeptAnswer { status: 200, headers, body: "{}".to_owned() }
+    StoredResponse { status: 200, headers, body: "{}".to_owned() }
 }
 
 fn answered() -> Claim {

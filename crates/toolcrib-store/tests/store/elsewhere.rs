@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcrib_core::approval::{Approvals, CallerRights, DecideError, Decision, Standing};
+use toolcrib_core::approval::{Approvals, CallerRights, DecideError, Decision, CallerStatus};
 use toolcrib_core::suspension::{Answer, Caller, Suspension, SuspensionStore as _};
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_store::{Database, Suspensions};
@@ -49,8 +49,8 @@ fn approvals(server: &Executor) -> Approvals {
 struct Others;
 
 impl CallerRights for Others {
-    fn standing(&self, _: &Caller) -> Standing {
-        Standing::Revoked { reason: "it was removed".to_owned() }
+    fn caller_status(&self, _: &Caller) -> CallerStatus {
+        CallerStatus::Revoked { reason: "it was removed".to_owned() }
     }
 }
 

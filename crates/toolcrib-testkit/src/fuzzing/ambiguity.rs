@@ -13,7 +13,7 @@ const LEVELS: usize = 192;
 pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
-    let value = Reader { levels: LEVELS }.deserialize(&mut reader)?;
+    let value = ValueParser { levels: LEVELS }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
@@ -29,18 +29,18 @@ pub(super) fn depth(value: &Value) -> usize {
 
 /// Parses a value of at most this many levels.
 #[derive(Clone, Copy)]
-struct Reader {
+struct ValueParser {
     levels: usize,
 }
 
-impl Reader {
+impl ValueParser {
     fn inner<E: Error>(self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1).ok_or_else(|| E::custom("too deep"))?;
         Ok(Self { levels })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Reader {
+impl<'de> DeserializeSeed<'de> for ValueParser {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -48,7 +48,7 @@ impl<'de> DeserializeSeed<'de> for Reader {
     }
 }
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for ValueParser {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,20 +16,20 @@ use super::ambiguity;
 use super::preparation_model::{definition, prepared, with_whole_numbers};
 
 /// The tested definition, and everything that is made from it once.
-struct Subject {
+struct FuzzedDefinition {
     preparation: Preparation,
     validator: Validator,
     turn: Turn,
 }
 
-static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
+static SUBJECT: LazyLock<FuzzedDefinition> = LazyLock::new(|| {
     let definition = definition();
     let validator = jsonschema::options()
         .with_pattern_options(PatternOptions::regex())
         .offline()
         .build(definition.input_schema())
         .expect("a valid schema");
-    Subject { preparation: Preparation::of(&definition), validator, turn: turn(definition) }
+    FuzzedDefinition { preparation: Preparation::of(&definition), validator, turn: turn(definition) }
 });
 
 thread_local! {
@@ -160,7 +160,7 @@ fn assert_call(text: &str, expected: &Value) {
 }
 
 /// The outcome of a call whose arguments do not fit unchanged: refused, or corrected and reported.
-fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
+fn assert_refused_or_mended(text: &str, outcome: Result<EchoedCall, ErrorKind>) {
     match outcome {
         Ok(seen) => {
             assert!(seen.mended, "{text:?} was accepted without a word");
@@ -182,12 +182,12 @@ fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
 
 /// What the echo received, and whether the result says that the text was corrected.
 #[derive(Debug)]
-struct Seen {
+struct EchoedCall {
     arguments: Value,
     mended: bool,
 }
 
-fn call(text: &str) -> Result<Seen, ErrorKind> {
+fn call(text: &str) -> Result<EchoedCall, ErrorKind> {
     let call = ToolCall::new("fuzz", "fuzzed", text);
     let result = RUNTIME.with_borrow(|runtime| runtime.block_on(SUBJECT.turn.call(call)));
     if let Some(error) = result.error() {
@@ -195,7 +195,7 @@ fn call(text: &str) -> Result<Seen, ErrorKind> {
         return Err(error.kind());
     }
     let output = result.output().expect("a success has output");
-    Ok(Seen {
+    Ok(EchoedCall {
         arguments: with_whole_numbers(output.data().cloned().expect("the echo answers with data")),
         mended: ["repaired", "coerced"].iter().any(|note| output.meta().contains_key(*note)),
     })

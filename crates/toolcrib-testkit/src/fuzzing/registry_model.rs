@@ -6,12 +6,12 @@ use toolcrib_core::{Change, RegistryBuilder, SourceUnit};
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
 /// A unit: its layer and its name.
-pub(super) type Unit = (Layer, String);
+pub(super) type UnitKey = (Layer, String);
 
 /// One declaration of a tool.
 #[derive(Debug, Clone)]
-pub(super) struct Declared {
-    pub(super) unit: Unit,
+pub(super) struct Declaration {
+    pub(super) unit: UnitKey,
     /// `None`: registered by itself.
     rank: Option<u32>,
     position: u64,
@@ -22,10 +22,10 @@ pub(super) struct Declared {
 
 /// Everything that was ever registered, and its consequences.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
-    pub(super) declared: Vec<Declared>,
+pub(super) struct RegistryModel {
+    pub(super) declared: Vec<Declaration>,
     /// Owners, without fallbacks.
-    pub(super) owners: BTreeMap<&'static str, Unit>,
+    pub(super) owners: BTreeMap<&'static str, UnitKey>,
     pub(super) reserved: BTreeMap<&'static str, Layer>,
     /// `unit:name` that may replace a fallback.
     pub(super) allowed: Vec<String>,
@@ -33,21 +33,21 @@ pub(super) struct Model {
 }
 
 /// A tool with this name from this unit.
-pub(super) fn entry(unit: &Unit, name: &str, description: &str) -> ToolEntry {
+pub(super) fn entry(unit: &UnitKey, name: &str, description: &str) -> ToolEntry {
     let definition =
         ToolDefinition::builder(name).description(description).build().expect("a valid definition");
     let body = tool_fn(|_: serde_json::Value, _| std::future::ready("done"));
     ToolEntry::new(definition, std::sync::Arc::new(body), Source::new(unit.0, unit.1.clone()))
 }
 
-impl Model {
-    pub(super) fn register(&mut self, unit: Unit, name: &'static str, description: String) {
+impl RegistryModel {
+    pub(super) fn register(&mut self, unit: UnitKey, name: &'static str, description: String) {
         self.registered += 1;
         let position = self.registered;
-        self.declared.push(Declared { unit, rank: None, position, name, description });
+        self.declared.push(Declaration { unit, rank: None, position, name, description });
     }
 
-    pub(super) fn unregister(&mut self, unit: &Unit, name: &str) {
+    pub(super) fn unregister(&mut self, unit: &UnitKey, name: &str) {
         self.declared.retain(|declared| declared.unit != *unit || declared.name != name);
     }
 
@@ -73,7 +73,7 @@ impl Model {
     pub(super) fn change(&mut self, changes: &[Change]) {
         let before = self.declared.clone();
         let owners = self.owners.clone();
-        let declares = |unit: &Unit| before.iter().any(|declared| declared.unit == *unit);
+        let declares = |unit: &UnitKey| before.iter().any(|declared| declared.unit == *unit);
         let unit_of = |unit: &SourceUnit| (unit.layer(), unit.name().to_owned());
         for change in changes {
             let Change::Rename { from, to } = change else { continue };
@@ -111,7 +111,7 @@ impl Model {
                 Change::Replace { unit, entries } => {
                     self.declared.retain(|declared| declared.unit != unit_of(unit));
                     for (position, entry) in (0..).zip(entries) {
-                        self.declared.push(Declared {
+                        self.declared.push(Declaration {
                             unit: unit_of(unit),
                             rank: Some(rank_of(unit)),
                             position,
@@ -125,7 +125,7 @@ impl Model {
     }
 
     /// Whether a declaration can own its name at all.
-    pub(super) fn may_have(&self, declared: &Declared) -> bool {
+    pub(super) fn may_have(&self, declared: &Declaration) -> bool {
         let has_fallback = self
             .declared
             .iter()
@@ -133,13 +133,13 @@ impl Model {
         declared.unit.0 != Layer::Fallback && (!has_fallback || self.may_override(declared))
     }
 
-    fn may_override(&self, declared: &Declared) -> bool {
+    fn may_override(&self, declared: &Declaration) -> bool {
         matches!(declared.unit.0, Layer::Host | Layer::Native)
             || self.allowed.contains(&format!("{}:{}", declared.unit.1, declared.name))
     }
 
     /// The first declaration of a name that satisfies `wanted`.
-    fn first(&self, name: &str, wanted: impl Fn(&Declared) -> bool) -> Option<Unit> {
+    fn first(&self, name: &str, wanted: impl Fn(&Declaration) -> bool) -> Option<UnitKey> {
         let all = self.declared.iter().filter(|declared| declared.name == name);
         let able = all.filter(|declared| self.may_have(declared) && wanted(declared));
         able.min_by_key(|declared| {
@@ -174,8 +174,8 @@ impl Model {
     }
 
     /// The declaration that owns a name.
-    pub(super) fn answering(&self, name: &str) -> Option<&Declared> {
-        let of = |unit: &Unit| {
+    pub(super) fn answering(&self, name: &str) -> Option<&Declaration> {
+        let of = |unit: &UnitKey| {
             let mine = self.declared.iter().filter(|d| d.name == name && d.unit == *unit);
             mine.min_by_key(|declared| (declared.rank, declared.position)).cloned()
         };
@@ -193,7 +193,7 @@ impl Model {
     pub(super) fn fresh(&self) -> RegistryBuilder {
         let mut builder = RegistryBuilder::new().allow_override(self.allowed.clone());
         let entry =
-            |declared: &Declared| entry(&declared.unit, declared.name, &declared.description);
+            |declared: &Declaration| entry(&declared.unit, declared.name, &declared.description);
         let mut alone: Vec<_> = self.declared.iter().filter(|d| d.rank.is_none()).collect();
         alone.sort_by_key(|declared| declared.position);
         for declared in alone {

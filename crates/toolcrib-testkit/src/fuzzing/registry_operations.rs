@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toolcrib_core::{Change, Registration, Registry, RegistrySnapshot, SourceUnit};
 use toolcrib_tool::{Layer, Source, ToolEntry};
 
-use super::registry_model::{Model, Unit, entry, rank_of};
+use super::registry_model::{RegistryModel, UnitKey, entry, rank_of};
 
 /// The names; the last one may have a fallback.
 pub(super) const NAMES: [&str; 4] = ["x", "y", "z", "new_task"];
@@ -24,7 +24,7 @@ const OPERATIONS: usize = 64;
 /// - The reported differences after a restart are those of a newly built registry.
 pub fn registry_operations(data: &[u8]) {
     let mut bytes = data.iter().copied();
-    let mut model = Model::default();
+    let mut model = RegistryModel::default();
     let setup = bytes.next().unwrap_or(0);
     if setup & 1 == 1 {
         model.register((Layer::Native, "core".to_owned()), "x", "native".to_owned());
@@ -104,12 +104,12 @@ fn change(next: &mut impl FnMut() -> u8, version: usize) -> Change {
     }
 }
 
-fn apply(registry: &Registry, model: &mut Model, changes: &[Change]) {
+fn apply(registry: &Registry, model: &mut RegistryModel, changes: &[Change]) {
     let snapshot = registry.snapshot();
     let reversed = snapshot.evolve(changes.iter().rev().cloned());
     let applied = registry.apply(changes.to_vec());
     assert_eq!(applied.is_ok(), reversed.is_ok(), "the order of {changes:?} matters");
-    assert_eq!(applied.is_ok(), Model::accepts(changes), "{changes:?}: {applied:?}");
+    assert_eq!(applied.is_ok(), RegistryModel::accepts(changes), "{changes:?}: {applied:?}");
     let (Ok(applied), Ok((reversed, same))) = (applied, reversed) else {
         assert_eq!(registry.snapshot().generation(), snapshot.generation(), "nothing happened");
         return;
@@ -140,7 +140,7 @@ fn apply(registry: &Registry, model: &mut Model, changes: &[Change]) {
     }
 }
 
-fn register(registry: &Registry, model: &mut Model, code: u8, version: usize) {
+fn register(registry: &Registry, model: &mut RegistryModel, code: u8, version: usize) {
     let unit = (pick(&LAYERS, code / 16), pick(&UNITS, code / 4).to_owned());
     let name = pick(&NAMES, code);
     let description = format!("registered at {version}");
@@ -153,8 +153,8 @@ fn register(registry: &Registry, model: &mut Model, code: u8, version: usize) {
     assert_eq!(registration == Registration::Registered, owns, "{registration:?}");
 }
 
-fn unregister(registry: &Registry, model: &mut Model, code: u8) {
-    let unit: Unit = (pick(&LAYERS, code / 16), pick(&UNITS, code / 4).to_owned());
+fn unregister(registry: &Registry, model: &mut RegistryModel, code: u8) {
+    let unit: UnitKey = (pick(&LAYERS, code / 16), pick(&UNITS, code / 4).to_owned());
     let name = pick(&NAMES, code);
     let found = registry.unregister(&Source::new(unit.0, unit.1.clone()), name);
     assert_eq!(found.is_ok(), unit.0 == Layer::Host);
@@ -165,7 +165,7 @@ fn unregister(registry: &Registry, model: &mut Model, code: u8) {
     model.decide();
 }
 
-fn release(registry: &Registry, model: &mut Model, code: u8) {
+fn release(registry: &Registry, model: &mut RegistryModel, code: u8) {
     let name = pick(&NAMES, code);
     let released = registry.release(name).expect("duplicates are no error here");
     assert_eq!(released, model.reserved.remove(name).is_some());
@@ -177,7 +177,7 @@ fn owners(snapshot: &RegistrySnapshot) -> Vec<(String, Source, String)> {
     snapshot.entries().map(|e| (e.name().to_owned(), e.source.clone(), say(e))).collect()
 }
 
-fn assert_owners_stayed(before: &Model, after: &Model, snapshot: &RegistrySnapshot) {
+fn assert_owners_stayed(before: &RegistryModel, after: &RegistryModel, snapshot: &RegistrySnapshot) {
     for (name, owner) in &before.owners {
         if after.declared.iter().any(|d| d.name == *name && d.unit == *owner) {
             let found = snapshot.get(name).expect("it is still declared");
@@ -187,7 +187,7 @@ fn assert_owners_stayed(before: &Model, after: &Model, snapshot: &RegistrySnapsh
 }
 
 /// The snapshot agrees with the model.
-fn check(snapshot: &RegistrySnapshot, model: &Model) {
+fn check(snapshot: &RegistrySnapshot, model: &RegistryModel) {
     for name in NAMES {
         let found = snapshot
             .get(name)

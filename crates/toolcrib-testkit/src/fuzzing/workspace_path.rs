@@ -29,7 +29,7 @@ pub fn workspace_path(data: &[u8]) {
     let home = scratch.path().join("home");
     let answers = |surroundings, lookup: fn(WorkspaceBuilder) -> WorkspaceBuilder| {
         let _ = fs::remove_dir_all(&home);
-        Trial::new(&home, targets, surroundings, lookup).answers(path)
+        TestProject::new(&home, targets, surroundings, lookup).answers(path)
     };
     let by_kernel = answers(OutsideFiles::Something, |builder| builder);
     for lookup in [WorkspaceBuilder::in_steps, WorkspaceBuilder::portably] {
@@ -46,12 +46,12 @@ enum OutsideFiles {
 }
 
 /// A project with its environment.
-struct Trial<'h> {
+struct TestProject<'h> {
     home: &'h Path,
     workspace: Workspace,
 }
 
-impl<'h> Trial<'h> {
+impl<'h> TestProject<'h> {
     fn new(
         home: &'h Path,
         targets: [Option<&str>; 2],

@@ -11,16 +11,16 @@ use toolcrib_tool::DefinitionError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The definition of a linked-in tool or of one of the host's closures is wrong.
+    /// The definition of a linked-in tool or of one of the host's closures is invalid.
     Definition(DefinitionError),
     /// Names are declared twice, and duplicates are refused.
     Registry(RegistryError),
-    /// The lock is to be enforced and cannot be used.
+    /// The lock is to be enforced but cannot be read.
     #[cfg(feature = "manifests")]
     Lock(LockError),
-    /// An entry cannot be in any crib.
+    /// An entry is invalid in every crib.
     Refused {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
 }
@@ -58,7 +58,7 @@ impl From<LockError> for BuildError {
     }
 }
 
-/// There is no toolset of that name.
+/// There is no toolset with that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownToolset {
     name: String,

@@ -1,4 +1,4 @@
-//! A crib: an executor, and what its host attaches to every turn.
+//! A crib: an executor, and the settings that its host attaches to every turn.
 
 mod builder;
 mod error;
@@ -38,15 +38,15 @@ use refreshing::Refreshing;
 pub use builder::ToolcribBuilder;
 pub use error::{BuildError, UnknownToolset};
 
-/// A crib of tools, ready to hand them out. Cloning it is cheap.
+/// A ready-to-use collection of tools. Cloning it is cheap.
 ///
-/// Calls go through turns: [`turn`](Self::turn), [`turn_in`](Self::turn_in) a toolset, or
-/// [`turn_options`](Self::turn_options) with more said. At the end,
-/// [`shutdown`](Self::shutdown).
+/// Calls go through turns: [`turn`](Self::turn), [`turn_in`](Self::turn_in) for a toolset, or
+/// [`turn_options`](Self::turn_options) for more settings. Call [`shutdown`](Self::shutdown) at the
+/// end.
 ///
-/// Tools that state a period are asked for their definition whenever it is over
-/// ([`Tool::refresh`](toolcrib_tool::Tool::refresh)), by a task that starts when the crib is built or, if
-/// that is done outside a tokio runtime, with its first turn. It ends with the crib.
+/// The definition of a tool with a refresh period is requested again after each period
+/// ([`Tool::refresh`](toolcrib_tool::Tool::refresh)). The task that does so starts when the crib is built or, outside
+/// of a tokio runtime, with its first turn. It ends with the crib.
 #[derive(Clone)]
 pub struct Toolcrib {
     executor: Executor,
@@ -55,17 +55,17 @@ pub struct Toolcrib {
     services: Services,
     #[cfg(feature = "builtins")]
     offered_builtins: offered_builtins::OfferedBuiltins,
-    /// Replaced when the config is read again.
+    /// Replaced when the config is reloaded.
     toolsets: Arc<RwLock<BTreeMap<String, Toolset>>>,
     #[cfg(all(unix, feature = "manifests"))]
     live_config: LiveConfig,
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
-    /// Where tasks of MCP clients outlive the server.
+    /// The store in which tasks of MCP clients outlive the server.
     #[cfg(feature = "mcp")]
     pub(crate) tasks: Option<Arc<dyn toolcrib_mcp::TaskStore>>,
-    /// How many MCP sessions one client may have over HTTP.
+    /// The maximum number of MCP sessions of one client over HTTP.
     #[cfg(feature = "http")]
     pub(crate) mcp_sessions: Option<toolcrib_mcp::McpSessions>,
     #[cfg(feature = "manifests")]
@@ -80,13 +80,13 @@ pub struct Toolcrib {
     names: Names,
     #[cfg(feature = "mcp")]
     connections: Connections,
-    /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
+    /// The log that [`resources`](ToolcribBuilder::resources) opened, to be flushed at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
 }
 
 impl Toolcrib {
-    /// Starts an empty crib.
+    /// Creates a builder without tools.
     pub fn builder() -> ToolcribBuilder {
         ToolcribBuilder::default()
     }
@@ -96,7 +96,7 @@ impl Toolcrib {
         self.executor.turn(self.turn_options())
     }
 
-    /// Opens a turn over the tools of a toolset: no others are listed, described or called.
+    /// Opens a turn over the tools of a toolset: no other tools are listed, described or called.
     ///
     /// ```
     /// use toolcrib::{ToolFilter, Toolcrib, Toolset};
@@ -114,15 +114,15 @@ impl Toolcrib {
         Ok(self.executor.turn(self.turn_options().toolset(toolset)))
     }
 
-    /// What [`turn`](Self::turn) opens turns with, to say more: a session, files, an approver, the
-    /// context of one request. The turn itself is the executor's to open.
+    /// The options of [`turn`](Self::turn), to be extended with a session, files, an approver, or
+    /// the context of one request. The executor opens the turn.
     pub fn turn_options(&self) -> TurnOptions {
         self.refreshing.start(&self.executor);
         TurnOptions::default().host_values(self.context.clone()).services(self.services.clone())
     }
 
-    /// The calls that wait for approval, of every tenant and tool: listed, shown and decided on for
-    /// whoever operates the crib. After a decision a call goes on as its caller, who gets its answer.
+    /// The calls of every tenant and tool that wait for approval, to be listed, shown and decided by the operator of
+    /// the crib. After a decision, a call continues as its caller, who gets its answer.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -142,72 +142,73 @@ impl Toolcrib {
         self.executor.approvals(self.turn_options())
     }
 
-    /// A toolset by its name, as it is now.
+    /// The current version of a toolset.
     pub fn toolset(&self, name: &str) -> Result<Toolset, UnknownToolset> {
         let toolsets = self.toolsets.read().unwrap_or_else(PoisonError::into_inner);
         let found = toolsets.get(name).cloned();
         found.ok_or_else(|| UnknownToolset::new(name, toolsets.keys()))
     }
 
-    /// All toolsets by their names, as they are now.
+    /// The current versions of all toolsets, by name.
     pub fn toolsets(&self) -> BTreeMap<String, Toolset> {
         self.toolsets.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces all toolsets. Turns that are open keep theirs.
+    /// Replaces all toolsets. Open turns keep theirs.
     #[cfg(all(unix, feature = "manifests"))]
     pub(crate) fn replace_toolsets(&self, toolsets: BTreeMap<String, Toolset>) {
         *self.toolsets.write().unwrap_or_else(PoisonError::into_inner) = toolsets;
     }
 
-    /// Where the config is read from again, if anywhere: [`reload`](Self::reload) and
+    /// The source for reading the config again, if there is one, for [`reload`](Self::reload) and
     /// [`follow_config`](Self::follow_config).
     #[cfg(all(unix, feature = "manifests"))]
     pub(crate) fn live_config(&self) -> &LiveConfig {
         &self.live_config
     }
 
-    /// The executor, for turns with a context of their own and for servers.
+    /// The executor, for servers and for turns with other context values.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// The values [`turn`](Self::turn) puts into the context.
+    /// The context values of [`turn`](Self::turn).
     pub fn context(&self) -> &ContextValues {
         &self.context
     }
 
-    /// Where [`Run`](toolcrib_core::run::Run)s are saved, if anywhere.
+    /// The store of [`Run`](toolcrib_core::run::Run)s, if there is one.
     pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
         self.runs.as_ref()
     }
 
-    /// Where tasks of MCP clients outlive the server, if anywhere
+    /// The store in which tasks of MCP clients outlive the server, if there is one
     /// ([`McpOptions::task_store`](toolcrib_mcp::McpOptions::task_store)).
     #[cfg(feature = "mcp")]
     pub fn task_store(&self) -> Option<&Arc<dyn toolcrib_mcp::TaskStore>> {
         self.tasks.as_ref()
     }
 
-    /// The prompts and resources of the manifests, for servers. It follows the files as tools do.
+    /// The prompts and resources of the manifests, for servers. They follow the files as tools do.
     #[cfg(all(feature = "manifests", feature = "mcp"))]
     pub fn catalog(&self) -> &toolcrib_mcp::catalog::Catalog {
         self.names.catalog()
     }
 
-    /// What files declare besides tools (other MCP servers, prompts, resources), in the order that decides
-    /// names: directory, file, kind, place. It follows the files as tools do.
+    /// The other declarations of files (MCP servers, prompts, resources), in the order that resolves names: directory,
+    /// file, kind, position. They follow the files as tools do.
     ///
-    /// A file owns a name as long as it declares it, whatever others come; those are withheld.
+    /// A file owns a name as long as it declares it; other files with the same name are shadowed.
     #[cfg(all(feature = "manifests", feature = "mcp"))]
     pub fn declared_names(&self) -> Vec<DeclaredName> {
         self.names.declared()
     }
 
-    /// Reads the secrets again that were given with [`secrets`](ToolcribBuilder::secrets): files and
-    /// folders, in which others may have rotated them, and commands that failed. New values are
-    /// masked before a call can have them; old ones stay masked. Which tools are available does not
-    /// change: make their entries anew and publish them. Blocks as long as reading takes.
+    /// Reads the secrets again that were given with [`secrets`](ToolcribBuilder::secrets): files
+    /// and folders, whose content may have been rotated, and commands that failed. New values are
+    /// masked before a call can use them; old values stay masked. The availability of tools does
+    /// not change: to update it, create their entries again and publish them. Blocks as long as
+    /// reading takes.
     #[cfg(feature = "manifests")]
     pub fn refresh_secrets(&self) -> Result<(), toolcrib_core::masking::MaskError> {
         let mut masked = Ok(());
@@ -217,15 +218,15 @@ impl Toolcrib {
         masked
     }
 
-    /// The built-in tools, as they can be offered.
+    /// The built-in tools that can be offered.
     #[cfg(all(unix, feature = "manifests", feature = "builtins"))]
     pub(crate) fn offered_builtins(&self) -> &offered_builtins::OfferedBuiltins {
         &self.offered_builtins
     }
 
-    /// Reads secrets from other sources from now on: files, folders and commands. Those that `is_kept` names
-    /// keep their source. New values are masked before a call can have them. Fails if they cannot be masked;
-    /// then the sources stay as they were.
+    /// Reads secrets from other sources from now on: files, folders and commands. Secrets that `is_kept` selects keep
+    /// their source. New values are masked before a call can use them. Fails if they cannot be masked; then the sources
+    /// stay unchanged.
     #[cfg(all(unix, feature = "manifests"))]
     pub(crate) fn replace_secret_sources(
         &self,
@@ -236,7 +237,7 @@ impl Toolcrib {
         let refreshed = self.refresh_secrets();
         if refreshed.is_err() {
             drop(self.secrets.replace_sources(before, |_| false));
-            // What could be masked before can be masked now.
+            // Everything that could be masked before can be masked now.
             let _ = self.refresh_secrets();
         }
         refreshed
@@ -248,35 +249,36 @@ impl Toolcrib {
         self.audit_file.as_deref()
     }
 
-    /// Audit records that could not be written.
+    /// The number of audit records that could not be written.
     #[cfg(all(unix, feature = "http"))]
     pub(crate) fn audit_lost(&self) -> u64 {
         self.audit_file().map_or(0, toolcrib_core::audit::AuditSink::lost)
     }
 
-    /// What decides what this crib runs, or only the host may know: no built-in file tool and no
-    /// confined program changes it, and none reads what is hidden. It follows the manifests.
+    /// The files and folders that determine what this crib runs, or that only the host may know. No
+    /// built-in file tool and no confined program can change them, and none can read the hidden
+    /// ones. It follows the manifests.
     ///
-    /// Programs that the host starts itself take it with
+    /// Apply it to programs that the host starts itself with
     /// [`Confinement::control_plane`](toolcrib_runners::ControlPlane).
     #[cfg(feature = "manifests")]
     pub fn control_plane(&self) -> &toolcrib_runners::ControlPlane {
         self.keeper.plane()
     }
 
-    /// Withholds what a config names that will hold from the next start on.
+    /// Withholds the places that a changed config names and that apply from the next start on.
     #[cfg(all(unix, feature = "manifests"))]
     pub(crate) fn expect_config(&self, config: &crate::settings::Config) {
         self.keeper.expect(config.own_places());
     }
 
-    /// What every entry has to pass before it enters the registry, if anything.
+    /// The check of every entry before it enters the registry, if there is one.
     #[cfg(feature = "manifests")]
     pub fn lock(&self) -> Option<&Arc<LockKeeper>> {
         self.lock.as_ref()
     }
 
-    /// The manifests it was built with, to reload and to follow them.
+    /// The manifests that the crib was built with, for reloading and following them.
     ///
     /// ```
     /// use toolcrib::Toolcrib;
@@ -303,20 +305,19 @@ impl Toolcrib {
         self.manifests.as_ref()
     }
 
-    /// Begins to connect to the other MCP servers, those that the builder was given and those that
-    /// manifests name, in the background: their tools are there once they have answered, and whoever
-    /// wants to wait does so with what this returns ([`settled`](Upstreams::settled)).
+    /// Starts to connect to the other MCP servers, which the builder or manifests name, in the
+    /// background. Their tools are available after they have answered; await the returned value to
+    /// wait for that ([`settled`](Upstreams::settled)).
     ///
-    /// From then on the connections follow the manifests, whenever these are reloaded: new servers are
-    /// connected to, changed ones ended and connected to anew, and those that are named no more ended
-    /// and their tools removed, within a second. All others keep their connection and the calls that
-    /// run. A file that cannot be used keeps its last good servers with its last good tools.
+    /// From then on, the connections follow each reload of the manifests within a second: new servers are connected,
+    /// changed ones reconnected, and removed ones disconnected with their tools. All others keep their connection and
+    /// their running calls. A file that cannot be used keeps its last good servers with its last good tools.
     ///
-    /// Of two files that name one server, the first to do so keeps it as long as it does. A secret or a
-    /// variable that has another value counts as a change once the file is read again.
+    /// If two files name the same server, the first one owns it as long as it declares it. A changed value of a secret
+    /// or variable counts as a change when the file is read again.
     ///
-    /// Doing it again does no harm: when it returns, what the last reload has found is being connected
-    /// to. After a [`shutdown`](Self::shutdown) it does nothing.
+    /// It may be called again: when it returns, the servers of the last reload are being connected. After a
+    /// [`shutdown`](Self::shutdown) it does nothing.
     ///
     /// # Panics
     ///
@@ -327,15 +328,14 @@ impl Toolcrib {
         self.connections.upstreams()
     }
 
-    /// The other MCP servers that the builder was given or manifests name now, in the order that decides
-    /// names, whether they are connected to or not. A server that the lock blocks is among them; it is
-    /// never started, and its status says why.
+    /// The other MCP servers that the builder was given or manifests name now, connected or not, in the order that
+    /// resolves names. A server that the lock blocks is included; it is never started, and its status says why.
     #[cfg(all(feature = "manifests", feature = "mcp"))]
     pub fn declared_upstreams(&self) -> Vec<toolcrib_mcp::upstream::Upstream> {
         self.connections.wanted()
     }
 
-    /// The other MCP servers whose tools are offered here: none, before [`connect`](Self::connect).
+    /// The connections to other MCP servers; empty before [`connect`](Self::connect).
     #[cfg(feature = "mcp")]
     pub fn upstreams(&self) -> &Upstreams {
         self.connections.upstreams()
@@ -344,7 +344,7 @@ impl Toolcrib {
     /// Shuts down: new calls are `unavailable`, running calls have `grace` to end and are then
     /// `cancelled`, and every tool is closed. Then the connections to other MCP servers are closed,
     /// and their programs end within a second. When this returns, the audit log that
-    /// [`resources`](ToolcribBuilder::resources) opened is written. It is idempotent.
+    /// [`resources`](ToolcribBuilder::resources) opened is flushed. It is idempotent.
     ///
     /// ```
     /// use std::time::Duration;
@@ -367,7 +367,8 @@ impl Toolcrib {
         self.connections.upstreams().shutdown().await;
         #[cfg(unix)]
         if let Some(audit) = self.audit_file.clone() {
-            // Fails only if the runtime is ending, too: then the log is written when it is dropped.
+            // This fails only if the runtime is shutting down too: then the log is flushed when it
+            // is dropped.
             let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
         }
         report

@@ -1,10 +1,10 @@
-//! The built-in tools that a crib offers, which a config that is read again can change.
+//! The built-in tools that a crib offers, which a config reload can change.
 
 use toolcrib_builtins::Builtins;
 use toolcrib_core::Pattern;
 use toolcrib_tool::{DefinitionError, ToolEntry, native_tools};
 
-/// What the built-in tools are made from.
+/// The inputs of the built-in tools.
 #[derive(Debug, Clone)]
 pub(crate) struct OfferedBuiltins {
     pub(crate) builtins: Builtins,
@@ -13,7 +13,8 @@ pub(crate) struct OfferedBuiltins {
 }
 
 impl OfferedBuiltins {
-    /// The entries of the tools whose names match one of the patterns; of all without patterns.
+    /// The entries of the tools whose names match one of the patterns; all entries without
+    /// patterns.
     pub(crate) fn entries(
         &self,
         enabled: Option<&[Pattern]>,
@@ -30,7 +31,7 @@ impl OfferedBuiltins {
         Ok(entries)
     }
 
-    /// The names of all of them, enabled or not.
+    /// The names of all built-in tools, enabled or not.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = self.entries(None).unwrap_or_default();
         entries.iter().map(|entry| entry.name().to_owned()).collect()

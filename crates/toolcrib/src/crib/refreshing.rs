@@ -1,4 +1,4 @@
-//! Refreshing tools for as long as a crib lives.
+//! Refreshes tools as long as a crib lives.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,12 +21,12 @@ enum TaskState {
 }
 
 impl Refreshing {
-    /// Starts it, if it is not running and there is a runtime with a clock to run it.
+    /// Starts the task if it is not running and there is a runtime with a clock.
     pub(super) fn start(&self, executor: &Executor) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_lost = match &*state {
             TaskState::NotStarted => true,
-            // The runtime that it ran in may have ended, and another one go on with the crib.
+            // Its runtime may have ended while the crib is used in another one.
             TaskState::Running(task) => task.is_finished(),
             TaskState::Ended => false,
         };
@@ -36,7 +36,7 @@ impl Refreshing {
         }
     }
 
-    /// Ends it for good.
+    /// Ends the task for good.
     pub(super) fn end(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let TaskState::Running(task) = std::mem::replace(&mut *state, TaskState::Ended) {

@@ -1,4 +1,4 @@
-//! What a crib does with what its host gives it.
+//! Tests of cribs: what a crib does with the parts that its host gives it.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ fn a_name_that_is_declared_twice_is_an_error_where_that_is_wanted() {
     let said = error.to_string();
     assert!(said.contains("a.yaml") && said.contains("b.yaml"), "{said}");
 
-    // It holds for what comes later, too.
+    // The setting applies to later changes too.
     let strict = Toolcrib::builder().on_duplicate(OnDuplicate::Error);
     let crib = strict.entry(host("t", says("one"))).build().expect("nothing is declared twice");
     let unit = SourceUnit::new(Layer::Manifest, "b.yaml");
@@ -234,7 +234,7 @@ mod waiting {
     use super::*;
     use crate::stores::StateDir;
 
-    /// A clock that stands.
+    /// A clock that never advances.
     struct FixedClock(u64);
 
     impl Clock for FixedClock {
@@ -243,7 +243,7 @@ mod waiting {
         }
     }
 
-    /// As another process over the same directory would build it.
+    /// A second crib over the same directory, like that of another process.
     fn process(dir: &std::path::Path, runs: &Arc<AtomicUsize>, now: u64) -> Toolcrib {
         let state = StateDir::open(dir).expect("it is ours");
         let runs = Arc::clone(runs);
@@ -329,7 +329,7 @@ mod waiting {
     }
 }
 
-/// Says in its description how often it was asked for it.
+/// A tool whose description counts how often it was requested.
 struct CountingStore(Arc<AtomicUsize>);
 
 impl Tool for CountingStore {

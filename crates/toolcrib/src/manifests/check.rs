@@ -8,7 +8,7 @@ use std::sync::Arc;
 use toolcrib_core::Conflict;
 use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
 use toolcrib_manifest::lock::{Kind, Lock, LockMode};
-use toolcrib_manifest::{Diagnostic, Known, Place, Remark, Severity};
+use toolcrib_manifest::{Diagnostic, LintContext, RemarkTarget, Remark, Severity};
 use toolcrib_runners::{
     Secrets, TrustDecision, pin_files, prompt_trust_decision, resource_trust_decision,
     tool_trust_decision, upstream_trust_decision,
@@ -26,7 +26,7 @@ use crate::{BuildError, Toolcrib};
 /// What was found in manifests that were looked through together.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct CheckReport {
     /// The files, with everything that is worth saying about each.
     pub files: DirectoryLoad,
     /// The tools whose name already belongs to a linked-in tool or an earlier file. Each is a
@@ -59,7 +59,7 @@ pub fn check(
     paths: &[PathBuf],
     config: &Config,
     options: CheckOptions,
-) -> Result<Checked, BuildError> {
+) -> Result<CheckReport, BuildError> {
     let known = known(config, options.config_loaded);
     let remarks = |definition: &ToolDefinition| provider_remarks(definition, options.restated);
     let mut files = lint_paths_with(paths, &known, &remarks);
@@ -116,8 +116,8 @@ pub fn check(
     let catalogues: Vec<PathBuf> =
         catalogues.filter(|folder| !files.paths().contains(folder)).collect();
     // What is in a catalogue is for other machines and other configs.
-    files.append(lint_paths_with(&catalogues, &Known::default().files(true), &remarks));
-    Ok(Checked {
+    files.append(lint_paths_with(&catalogues, &LintContext::default().files(true), &remarks));
+    Ok(CheckReport {
         files,
         shadowed,
         #[cfg(feature = "mcp")]
@@ -150,8 +150,8 @@ fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
 }
 
 /// What the config and this machine say about what manifests refer to.
-fn known(config: &Config, config_loaded: bool) -> Known {
-    let mut known = Known::default().files(true).workspace(&config.workspace.root);
+fn known(config: &Config, config_loaded: bool) -> LintContext {
+    let mut known = LintContext::default().files(true).workspace(&config.workspace.root);
     if let Some(longest) = config.executor.max_timeout.0 {
         known = known.max_timeout(longest);
     }
@@ -315,7 +315,7 @@ pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Rema
         remarks.push(Remark {
             severity: if strict_only { Severity::Hint } else { Severity::Warning },
             code: "provider-refused",
-            at: Place::Input(at),
+            at: RemarkTarget::Input(at),
             message: format!("{} cannot be offered the tool: {reason}", listed(&providers)),
             help: Some(rest.to_owned()),
         });
@@ -326,7 +326,7 @@ pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Rema
         remarks.push(Remark {
             severity: Severity::Hint,
             code: "provider-differs",
-            at: Place::Input(at),
+            at: RemarkTarget::Input(at),
             message: format!("for {}, {text}", listed(&providers)),
             help: Some(
                 "nothing has to be done: the arguments that models send are checked in full"
@@ -338,7 +338,7 @@ pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Rema
         remarks.push(Remark {
             severity: Severity::Hint,
             code: "provider-renamed",
-            at: Place::Name,
+            at: RemarkTarget::Name,
             message: format!("{provider} takes no such name: its models know the tool as `{name}`"),
             help: Some(
                 "begin the name with a letter if it is to be the same everywhere".to_owned(),
@@ -371,7 +371,7 @@ mod tests {
 
     use super::*;
 
-    fn remarks(name: &str, schema: Value) -> Vec<(Severity, &'static str, Place, String)> {
+    fn remarks(name: &str, schema: Value) -> Vec<(Severity, &'static str, RemarkTarget, String)> {
         let definition = ToolDefinition::builder(name).description("Do it.").input_schema(schema);
         provider_remarks(&definition.build().unwrap(), true)
             .into_iter()
@@ -396,7 +396,7 @@ mod tests {
             found.iter().any(|(severity, code, at, message)| {
                 *severity == Severity::Hint
                     && *code == "provider-refused"
-                    && *at == Place::Input("/properties/labels".to_owned())
+                    && *at == RemarkTarget::Input("/properties/labels".to_owned())
                     && message.starts_with("OpenAI's strict mode cannot be offered the tool:")
             }),
             "{found:#?}"
@@ -412,7 +412,7 @@ mod tests {
         let definition = definition.build().unwrap();
         assert_eq!(provider_remarks(&definition, false), []);
         let [remark] = &provider_remarks(&definition, true)[..] else { panic!("one remark") };
-        assert_eq!(remark.at, Place::Input("/properties/path/maxLength".to_owned()));
+        assert_eq!(remark.at, RemarkTarget::Input("/properties/path/maxLength".to_owned()));
         assert_eq!(
             remark.message,
             "for OpenAI's strict mode, `maxLength` is moved to the description"
@@ -427,7 +427,7 @@ mod tests {
             [(
                 Severity::Hint,
                 "provider-renamed",
-                Place::Name,
+                RemarkTarget::Name,
                 "Gemini takes no such name: its models know the tool as `_3d_print`".to_owned()
             )]
         );

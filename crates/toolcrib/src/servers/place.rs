@@ -13,56 +13,55 @@ use toolcrib_core::fingerprint::Fingerprint;
 
 use crate::settings::{Config, ConfigError, ConfigLayers, LoadedConfig};
 
-/// The variable that names the user's own directory of what runs.
+/// The variable that names the user's runtime directory.
 const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
-/// Digits of a config's fingerprint: paths of sockets are short.
+/// The number of digits of a config's fingerprint: paths of sockets must be short.
 const DIGITS: usize = 16;
 
 /// A directory for the sockets of all servers of one config.
 ///
 /// ```
 /// use toolcrib::settings::ConfigLayers;
-/// use toolcrib::servers::{ControlPlace, running_servers};
+/// use toolcrib::servers::{SocketFolder, running_servers};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let state = dir.path().join("state");
 /// let loaded = ConfigLayers::new().value("test", &["state", "dir"], state.to_str().into()).load()?;
-/// assert!(running_servers(&ControlPlace::of(&loaded)?)?.is_empty());
+/// assert!(running_servers(&SocketFolder::of(&loaded)?)?.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControlPlace {
-    /// Outermost first: those that are made where they are not there.
+pub struct SocketFolder {
+    /// The directory and its parents that are created if missing, outermost first.
     pub(super) folders: Vec<PathBuf>,
-    /// Other folders that belong to the config, outermost first each. Servers whose sockets are elsewhere,
-    /// since they have another state folder, leave a link in them.
+    /// Other folders that belong to the config, each with its parents, outermost first. Servers with another state
+    /// folder leave a link to their socket in them.
     pub(super) links: Vec<Vec<PathBuf>>,
 }
 
-/// Why the servers of a config have no place for their sockets.
+/// Why there is no folder for the sockets of a config's servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoControlPlace(String);
+pub struct NoSocketFolder(String);
 
-impl fmt::Display for NoControlPlace {
+impl fmt::Display for NoSocketFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for NoControlPlace {}
+impl std::error::Error for NoSocketFolder {}
 
-impl ControlPlace {
-    /// The place of a config: `control` in its `state.dir`. Without one it is a directory in
-    /// `$XDG_RUNTIME_DIR/toolcrib` that belongs to the config file, or to the current directory where
-    /// there is no file; but only if that variable names a directory that is this user's and nobody
-    /// else may look into.
-    pub fn of(loaded: &LoadedConfig) -> Result<Self, NoControlPlace> {
+impl SocketFolder {
+    /// The socket folder of a config: `control` in its `state.dir`. Without a state directory, it is a directory in
+    /// `$XDG_RUNTIME_DIR/toolcrib` that belongs to the config file, or to the current directory if there is no file.
+    /// That variable must name a directory that belongs to this user and that nobody else can access.
+    pub fn of(loaded: &LoadedConfig) -> Result<Self, NoSocketFolder> {
         Self::of_config(loaded.config(), loaded.file(), std::env::var_os(RUNTIME_DIR))
     }
 
-    /// The place of a config that may be broken: servers that run have an earlier state of it. Then the
-    /// error says what is wrong with it.
-    pub fn find(layers: &ConfigLayers) -> (Result<Self, NoControlPlace>, Option<ConfigError>) {
+    /// The socket folder of a config that may be invalid: running servers use an earlier version of it. The error then
+    /// says what is wrong.
+    pub fn find(layers: &ConfigLayers) -> (Result<Self, NoSocketFolder>, Option<ConfigError>) {
         match layers.clone().load() {
             Ok(loaded) => (Self::of(&loaded), None),
             Err(error) => {
@@ -77,9 +76,9 @@ impl ControlPlace {
         config: &Config,
         file: Option<&Path>,
         runtime_dir: Option<OsString>,
-    ) -> Result<Self, NoControlPlace> {
+    ) -> Result<Self, NoSocketFolder> {
         let runtime = Self::in_runtime_dir(file, runtime_dir);
-        // A default folder that is not there yet is looked into only where there is no other place.
+        // A default folder that does not exist yet is searched only if there is no other one.
         let state = config.state.dir.as_ref();
         if let Some(state) = state.filter(|dir| !config.state.is_default || dir.is_dir()) {
             let users = config.state.users_default.as_ref().filter(|folder| *folder != state);
@@ -88,57 +87,57 @@ impl ControlPlace {
             return Ok(Self { folders: vec![state.join("control")], links });
         }
         let users = config.state.users_default.as_ref();
-        // What is kept in memory alone leaves nothing there.
+        // A server with all state in memory leaves nothing in a default folder.
         let users = users.filter(|folder| folder.is_dir());
         let links = users.map(|folder| vec![folder.clone(), folder.join("control")]);
         let folders = match (runtime, state) {
             (Ok(folders), _) => folders,
-            // The first server makes its default folder, and is found there.
+            // The first server creates its default folder and is found there.
             (Err(_), Some(state)) => vec![state.join("control")],
             (Err(why), None) => return Err(why),
         };
         Ok(Self { folders, links: links.into_iter().collect() })
     }
 
-    /// The config's folder, and the one around it, in the user's own directory of what runs.
+    /// The config's folder and its parent in the user's runtime directory.
     fn in_runtime_dir(
         file: Option<&Path>,
         runtime_dir: Option<OsString>,
-    ) -> Result<Vec<PathBuf>, NoControlPlace> {
+    ) -> Result<Vec<PathBuf>, NoSocketFolder> {
         let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {
-            return Err(NoControlPlace(format!(
+            return Err(NoSocketFolder(format!(
                 "`state.dir` is `none`, and {RUNTIME_DIR} is not set"
             )));
         };
         let unusable = |why: String| {
             let dir = Path::new(&dir).display();
-            NoControlPlace(format!(
+            NoSocketFolder(format!(
                 "`state.dir` is `none`, and {dir}, which {RUNTIME_DIR} names, {why}"
             ))
         };
         let own = own_dir(Path::new(&dir)).map_err(unusable)?.join("toolcrib");
         let config = identity(file).map_err(|error| {
-            NoControlPlace(format!("the location of the config cannot be determined: {error}"))
+            NoSocketFolder(format!("the location of the config cannot be determined: {error}"))
         })?;
         let name = Fingerprint::of_json(&json!(config.to_string_lossy())).to_string();
         let servers = own.join(name.get(..DIGITS).unwrap_or(&name));
         Ok(vec![own, servers])
     }
 
-    /// The directory, which need not be there.
+    /// The directory, which may not exist.
     pub fn path(&self) -> &Path {
         self.folders.last().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// All directories in which servers of the config are looked for, the [`path`](Self::path) first.
+    /// All directories in which to look for servers of the config, the [`path`](Self::path) first.
     pub fn searched(&self) -> impl Iterator<Item = &Path> {
         let links = self.links.iter().filter_map(|folders| folders.last());
         std::iter::once(self.path()).chain(links.map(PathBuf::as_path))
     }
 }
 
-/// Whether only this user can change what is in the directory. The system's administrator, who can change
-/// everything, may look into those of others.
+/// Whether only this user can change the content of the directory. The system's administrator, who can change
+/// everything, may use the directories of others.
 pub(super) fn is_private(dir: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(dir).is_ok_and(|found| {
@@ -146,13 +145,13 @@ pub(super) fn is_private(dir: &Path) -> bool {
     })
 }
 
-/// The directory itself, if it is this user's alone; else why not, as a clause about it. Whoever
-/// could write there could answer in a server's stead.
+/// Opens the directory if it belongs to this user alone; otherwise returns the reason, as a clause.
+/// Anyone who could write there could impersonate a server.
 fn own_dir(dir: &Path) -> Result<PathBuf, String> {
     if dir.is_relative() {
         return Err("is relative".to_owned());
     }
-    // What is looked at is what is used, whoever could turn a link on the way.
+    // The opened directory is the one that is checked, even if somebody replaces a link on the way.
     let dir = fs::canonicalize(dir).map_err(|error| format!("cannot be used: {error}"))?;
     let found = fs::metadata(&dir).map_err(|error| format!("cannot be used: {error}"))?;
     if !found.is_dir() {
@@ -181,8 +180,8 @@ mod tests {
 
     use super::*;
 
-    fn place(file: &Path, runtime: &Path) -> Result<ControlPlace, NoControlPlace> {
-        ControlPlace::of_config(&Config::default(), Some(file), Some(runtime.into()))
+    fn place(file: &Path, runtime: &Path) -> Result<SocketFolder, NoSocketFolder> {
+        SocketFolder::of_config(&Config::default(), Some(file), Some(runtime.into()))
     }
 
     fn folder_with_mode(mode: u32) -> tempfile::TempDir {
@@ -208,7 +207,7 @@ mod tests {
             let said = place(&config, &dir).unwrap_err().to_string();
             assert!(said.contains(why) && said.contains("state.dir"), "{said}");
         }
-        let unset = ControlPlace::of_config(&Config::default(), Some(&config), None);
+        let unset = SocketFolder::of_config(&Config::default(), Some(&config), None);
         assert!(unset.unwrap_err().to_string().contains("is not set"));
     }
 
@@ -222,7 +221,7 @@ mod tests {
         let own = place(&config, runtime.path()).unwrap();
         assert_eq!(place(&sub.join("../config.yml"), runtime.path()).unwrap(), own);
         assert_ne!(place(&sub.join("config.yml"), runtime.path()).unwrap(), own);
-        // A deployment that swaps what the name leads to is the same one.
+        // A deployment that replaces the target of the name is the same config.
         symlink(sub.join("first"), &config).unwrap();
         assert_eq!(place(&config, runtime.path()).unwrap(), own);
         assert!(own.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
@@ -233,10 +232,10 @@ mod tests {
         let mut config = Config::default();
         config.state.dir = Some(PathBuf::from("/nowhere/state"));
         config.state.is_default = true;
-        let place = ControlPlace::of_config(&config, None, None).unwrap();
+        let place = SocketFolder::of_config(&config, None, None).unwrap();
         assert_eq!(place.path(), Path::new("/nowhere/state/control"));
         let runtime = folder_with_mode(0o700);
-        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        let place = SocketFolder::of_config(&config, None, Some(runtime.path().into())).unwrap();
         assert!(place.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
     }
 
@@ -245,7 +244,7 @@ mod tests {
         let runtime = folder_with_mode(0o700);
         let mut config = Config::default();
         config.state.dir = Some(PathBuf::from("/srv/state"));
-        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        let place = SocketFolder::of_config(&config, None, Some(runtime.path().into())).unwrap();
         assert_eq!(place.path(), Path::new("/srv/state/control"));
     }
 }

@@ -1,4 +1,5 @@
-//! The servers of one config: each makes its socket in the config's place, and is found by it.
+//! The running servers of a config: each creates its socket in the config's socket folder, and is
+//! found there.
 
 use std::fs;
 use std::io;
@@ -8,38 +9,39 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_http::{HttpError, OwnerClient, OwnerSocket};
 
-use super::ControlPlace;
+use super::SocketFolder;
 use super::place::is_private;
 use crate::stores::private_dir;
 
-/// Servers of one process number, in containers that share a directory.
+/// The maximum number of servers with the same process number, in containers that share a
+/// directory.
 const SAME_NUMBER: u32 = 16;
 
 /// A server that runs with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningServer {
-    /// Its process.
+    /// Its process number.
     pub pid: u32,
-    /// Its socket.
+    /// The path of its socket.
     pub socket: PathBuf,
     /// A client with all rights.
     pub client: OwnerClient,
 }
 
-impl ControlPlace {
-    /// Makes the private socket of this process: `<pid>.sock` in a directory that others cannot enter,
-    /// which is made if it is not there. Where a server of the same number has it, in a container that
-    /// shares the directory, the name is `<pid>.1.sock`, and so on.
+impl SocketFolder {
+    /// Creates the private socket of this process: `<pid>.sock` in a directory that others cannot enter, which is
+    /// created if necessary. If a server with the same number exists, in a container that shares the directory, the
+    /// name is `<pid>.1.sock`, and so on.
     ///
-    /// Fails if others can enter the directory, if it cannot be made, and if the socket's path is longer
-    /// than 107 bytes. Must be called on a runtime with I/O and time enabled.
+    /// Fails if others can enter the directory, if it cannot be created, or if the socket's path is longer than 107
+    /// bytes. Must be called on a runtime with I/O and time enabled.
     pub async fn open_socket(&self) -> Result<OwnerSocket, HttpError> {
         let unusable = |error: io::Error| HttpError::Socket {
             path: self.path().to_owned(),
             problem: error.to_string(),
         };
         self.folders.iter().try_for_each(|folder| private_dir(folder)).map_err(unusable)?;
-        // What a server that was killed has left: no command may have looked since.
+        // Left by a killed server: no command has looked for servers since.
         let is_ours = |name: &Path| process_of(name).is_some();
         if let Err(error) = OwnerSocket::sweep(self.path(), is_ours).await {
             tracing::debug!(%error, "the sockets of servers that are gone stay");
@@ -55,8 +57,8 @@ impl ControlPlace {
         opened
     }
 
-    /// Leaves links to this server's socket where commands with the same config but another state folder
-    /// look. They are removed when the answer is dropped. A folder that cannot be used gets none.
+    /// Creates links to this server's socket where commands with the same config but another state folder look for it.
+    /// They are removed when the returned value is dropped. Unusable folders are skipped.
     pub fn announce(&self, socket: &OwnerSocket) -> Announcement {
         let mut links = Vec::new();
         let Ok(socket) = fs::canonicalize(socket.path()) else { return Announcement(links) };
@@ -78,7 +80,7 @@ impl ControlPlace {
     }
 }
 
-/// Links to a server's socket, which last as long as this.
+/// Links to a server's socket, removed on drop.
 #[derive(Debug, Default)]
 #[must_use = "the links are removed when this is dropped"]
 pub struct Announcement(Vec<PathBuf>);
@@ -91,12 +93,12 @@ impl Drop for Announcement {
     }
 }
 
-/// The servers of a place, by process number: also those with another state folder, by the links that they
-/// leave. A socket or link that a server left behind is removed. Where no directory exists, no server runs.
-pub fn running_servers(place: &ControlPlace) -> io::Result<Vec<RunningServer>> {
+/// The servers of a socket folder, by process number, including those with another state folder, which leave links.
+/// Sockets and links of ended servers are removed. If no directory exists, no server runs.
+pub fn running_servers(place: &SocketFolder) -> io::Result<Vec<RunningServer>> {
     let mut servers = servers_in(place.path())?;
     for folder in place.searched().skip(1).filter(|folder| is_private(folder)) {
-        // Nobody has named it: one that cannot be read has nothing to say.
+        // Nobody configured this folder, so errors are ignored.
         for server in servers_in(folder).unwrap_or_default() {
             if !servers.iter().any(|known| known.socket == server.socket) {
                 servers.push(server);
@@ -113,7 +115,7 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    // The server may run as the user whose folder this is.
+    // The server may run as the user who owns this folder.
     let owner = fs::metadata(folder)?.uid();
     let mut servers = Vec::new();
     for entry in entries {
@@ -121,7 +123,7 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
         let Some(pid) = process_of(&found) else { continue };
         let socket = fs::canonicalize(&found);
         let gone = match &socket {
-            // Nobody listens, and nobody ever will: the name is of a process that is gone.
+            // Nobody listens: the name belongs to a process that has ended.
             Ok(socket) => UnixStream::connect(socket)
                 .is_err_and(|error| matches!(error.kind(), io::ErrorKind::ConnectionRefused)),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -152,7 +154,7 @@ mod tests {
         let state = dir.path().join("state");
         let state = state.to_str().unwrap().into();
         let loaded = ConfigLayers::new().value("test", &["state", "dir"], state).load().unwrap();
-        let place = ControlPlace::of(&loaded).unwrap();
+        let place = SocketFolder::of(&loaded).unwrap();
         let number = std::process::id();
         let first = place.open_socket().await.unwrap();
         let second = place.open_socket().await.unwrap();
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!(found(), [number, number]);
         drop(first);
         assert_eq!(found(), [number]);
-        // A socket that a process left behind belongs to nobody.
+        // A socket that an ended process left behind.
         drop(std::os::unix::net::UnixListener::bind(place.path().join("1.sock")).unwrap());
         assert_eq!(found(), [number]);
         let third = place.open_socket().await.unwrap();

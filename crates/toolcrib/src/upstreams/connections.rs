@@ -1,4 +1,4 @@
-//! Connections to other MCP servers, which follow what is declared.
+//! Connections to other MCP servers, which follow the declarations.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolcrib_mcp::upstream::{Upstream, Upstreams};
 
-/// The servers to be connected to, as they are declared now. Cloning it is cheap.
+/// The servers to connect to, as currently declared. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct DeclaredUpstreams(Arc<ConnectionsInner>);
 
@@ -19,7 +19,7 @@ struct ConnectionsInner {
 }
 
 impl DeclaredUpstreams {
-    /// Those of the host, which come first and stay.
+    /// The servers of the host, which come first and never change.
     pub(crate) fn new(host: Vec<Upstream>) -> Self {
         Self(Arc::new(ConnectionsInner {
             host,
@@ -29,20 +29,20 @@ impl DeclaredUpstreams {
         }))
     }
 
-    /// Those of the host.
+    /// Sets the servers of the host.
     #[cfg(feature = "manifests")]
     pub(crate) fn host(&self) -> &[Upstream] {
         &self.0.host
     }
 
-    /// Says which servers files name now; what they lose to the host is not among them. Connections
-    /// follow when they are told to [look](Self::look_again).
+    /// Sets the servers that files declare, without those whose name the host uses. Connections
+    /// follow after a call of [`look_again`](Self::look_again).
     #[cfg(feature = "manifests")]
     pub(crate) fn of_files(&self, upstreams: Vec<Upstream>) {
         *self.0.of_files.lock().unwrap_or_else(PoisonError::into_inner) = upstreams;
     }
 
-    /// Has connections follow, once there are any. Needs no runtime, and waits for nobody.
+    /// Makes the connections, if there are any, follow. Needs no runtime and does not wait.
     #[cfg(feature = "manifests")]
     pub(crate) fn look_again(&self) {
         self.0.changes.send_replace(());
@@ -50,7 +50,7 @@ impl DeclaredUpstreams {
 }
 
 impl ConnectionsInner {
-    /// In the order that decides names among their tools.
+    /// In the order that resolves the names of their tools.
     fn all(&self) -> Vec<Upstream> {
         #[cfg_attr(not(feature = "manifests"), expect(unused_mut, reason = "there are no others"))]
         let mut all = self.host.clone();
@@ -66,7 +66,8 @@ pub(crate) struct Connections {
     upstreams: Upstreams,
     wanted: DeclaredUpstreams,
     follower: Arc<Mutex<Option<JoinHandle<()>>>>,
-    /// Held from reading what is wanted until it is so: what is older must not come later.
+    /// Held from reading the wanted servers until they are applied, so that an older state cannot
+    /// overwrite a newer one.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -81,12 +82,12 @@ impl Connections {
         self.wanted.0.all()
     }
 
-    /// Their status.
+    /// The status of the servers.
     pub(crate) fn upstreams(&self) -> &Upstreams {
         &self.upstreams
     }
 
-    /// Begins to connect to what is wanted, and follows it from now on.
+    /// Starts to connect to the wanted servers, and follows changes from now on.
     pub(crate) async fn connect(&self) {
         self.follow();
         let _turn = self.turn.lock().await;
@@ -96,7 +97,7 @@ impl Connections {
 
     fn follow(&self) {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has ended went with its runtime.
+        // A task that has ended was dropped with its runtime.
         if follower.as_ref().is_none_or(JoinHandle::is_finished) {
             let changes = self.wanted.0.changes.subscribe();
             let wanted = Arc::downgrade(&self.wanted.0);
@@ -106,8 +107,8 @@ impl Connections {
     }
 }
 
-/// Connects to what is wanted whenever that has changed, until nobody can change it any more. Keeps
-/// alive only the connections.
+/// Connects to the wanted servers whenever they have changed, until nobody can change them any
+/// more. It keeps only the connections alive.
 async fn keep_up(
     mut changes: watch::Receiver<()>,
     wanted: Weak<ConnectionsInner>,

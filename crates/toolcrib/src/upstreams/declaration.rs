@@ -1,4 +1,4 @@
-//! Converting a manifest's declaration of an MCP server for the MCP client.
+//! Converts a manifest's declaration of an MCP server into settings of the MCP client.
 
 use toolcrib_manifest::declaration::{
     HttpUpstream, NamePattern as DeclaredPattern, StdioUpstream, UpstreamDeclaration,
@@ -11,11 +11,10 @@ use toolcrib_runners::{
     upstream_trust_decision,
 };
 
-/// An upstream as a file declares it, with the values it refers to. What is not there makes it one
-/// that is never connected to, and says so; it is not given an empty value instead.
+/// An upstream as a file declares it, with the values that it refers to. If a value is missing, the
+/// server is never connected, and its status says so; an empty value is not used instead.
 ///
-/// A relative directory is below the host's workspace, which is also where a program starts that names
-/// none.
+/// A relative directory is relative to the host's workspace, which is also the default working directory of a program.
 pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
     let mut values = TemplateValues { secrets: &host.secrets, missing: Vec::new() };
     let word = upstream_trust_decision(declaration, &declaration.digest(), host);
@@ -61,7 +60,7 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     if values.missing.is_empty() { upstream } else { upstream.missing(values.missing.join("; ")) }
 }
 
-/// Which tools are offered, and with which words.
+/// Which tools are offered, and their overrides.
 fn with_tools(mut upstream: Upstream, tools: &UpstreamTools) -> Upstream {
     upstream = upstream.include(patterns(&tools.include)).exclude(patterns(&tools.exclude));
     if let Some(prefix) = &tools.prefix {
@@ -139,12 +138,12 @@ fn server(
     if let Err(reason) = confinement.clone().control_plane(&host.control_plane).check() {
         values.lacks(reason);
     }
-    // A file that takes the place of a link counts, too.
+    // Replacing a link by a file counts as a change too.
     let places = deciding.places.into_iter().chain(deciding.linked).collect();
     server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, places)
 }
 
-/// The server, started only while the files that its argument vector names are those that were accepted.
+/// A server that is started only while the files that its argument vector names are the accepted ones.
 fn held(
     server: StdioServer,
     stdio: &StdioUpstream,
@@ -175,7 +174,7 @@ fn remote(http: &HttpUpstream, values: &mut TemplateValues<'_>) -> HttpServer {
     server
 }
 
-/// Values that templates refer to, and what of them is not there.
+/// The values that templates refer to, and which of them are missing.
 struct TemplateValues<'h> {
     secrets: &'h Secrets,
     missing: Vec<String>,
@@ -195,14 +194,14 @@ impl TemplateValues<'_> {
                     Ok(secret) => text.push_str(secret.expose_secret()),
                     Err(missing) => self.lacks(format!("it {missing}")),
                 },
-                // A manifest with one of these here is not loaded.
+                // A manifest with one of these in this place is not loaded.
                 Piece::Reference(reference) => self.lacks(format!("`{reference}` has no value")),
             }
         }
         text
     }
 
-    /// A variable of this process that holds no secret, or why there is none.
+    /// A variable of this process that holds no secret, or the reason why it cannot be used.
     fn variable(&self, name: &str) -> Result<String, String> {
         if let Some(secret) = self.secrets.held_in_variable(name) {
             return Err(format!(

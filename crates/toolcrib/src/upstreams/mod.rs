@@ -1,4 +1,5 @@
-//! Other MCP servers: those that manifests and the host name, and the connections that follow them.
+//! Other MCP servers, which manifests and the host declare, and the connections that follow the
+//! declarations.
 
 mod connections;
 #[cfg(feature = "manifests")]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use jaq_core::ops::Math;
 use jaq_core::{Error, ValR};
 
-use super::meter::{Exceeded, exceeded, tick};
+use super::meter::{ExceededLimit, exceeded, tick};
 use super::number::Number;
 use super::value::Value;
 
@@ -20,7 +20,7 @@ fn failed(left: Value, operator: Math, right: Value) -> ValR<Value> {
 /// Stops the query before a text of this length is made.
 fn check_length(bytes: usize) {
     if bytes > MAX_TEXT_BYTES {
-        exceeded(Exceeded::Memory);
+        exceeded(ExceededLimit::Memory);
     }
 }
 

@@ -65,9 +65,9 @@ fn ours() -> Vec<Filter<RunPtr<Engine>>> {
         ("has", v(1), |cv| unary(cv, |value, key| Ok(Value::Bool(value.member(&key)?.is_some())))),
         ("indices", v(1), |cv| unary(cv, |value, part| value.indices(&part))),
         ("bsearch", v(1), |cv| unary(cv, |value, wanted| binary_search(&value, &wanted))),
-        ("matches", v(2), |cv| bome(search(cv, Wanted::Matches))),
-        ("split_matches", v(2), |cv| bome(search(cv, Wanted::Both))),
-        ("split_", v(2), |cv| bome(search(cv, Wanted::Between))),
+        ("matches", v(2), |cv| bome(search(cv, MatchOutput::Matches))),
+        ("split_matches", v(2), |cv| bome(search(cv, MatchOutput::Both))),
+        ("split_", v(2), |cv| bome(search(cv, MatchOutput::Between))),
     ]
 }
 
@@ -149,7 +149,7 @@ fn binary_search(value: &Value, wanted: &Value) -> ValR<Value> {
 
 /// The kind of result of a search.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum MatchOutput {
     Matches,
     Between,
     Both,
@@ -157,12 +157,12 @@ enum Wanted {
 
 /// The flags of `test`, `match` and their kin.
 #[derive(Default)]
-struct Flags {
+struct RegexFlags {
     global: bool,
     skip_empty: bool,
 }
 
-fn compile(pattern: &Value, flags: &Value) -> ValR<(Regex, Flags), Value> {
+fn compile(pattern: &Value, flags: &Value) -> ValR<(Regex, RegexFlags), Value> {
     let Value::Text(pattern) = pattern else {
         return Err(Error::typ(pattern.clone(), "regular expression (a string)"));
     };
@@ -173,7 +173,7 @@ fn compile(pattern: &Value, flags: &Value) -> ValR<(Regex, Flags), Value> {
     };
     let mut builder = RegexBuilder::new(pattern.as_str());
     builder.size_limit(REGEX_BYTES);
-    let mut flags = Flags::default();
+    let mut flags = RegexFlags::default();
     for flag in given.chars() {
         match flag {
             'g' => flags.global = true,
@@ -193,7 +193,7 @@ fn compile(pattern: &Value, flags: &Value) -> ValR<(Regex, Flags), Value> {
     Ok((regex, flags))
 }
 
-fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
+fn search(mut cv: Cv<'_, Engine>, wanted: MatchOutput) -> ValR<Value> {
     let flags = cv.0.pop_var();
     let pattern = cv.0.pop_var();
     let Value::Text(text) = &cv.1 else { return Err(Error::typ(cv.1, "string")) };
@@ -204,7 +204,7 @@ fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
         )));
     }
     let (regex, flags) = compile(&pattern, &flags)?;
-    let mut positions = Positions { text, offset: 0, characters: 0 };
+    let mut positions = CharacterOffsets { text, offset: 0, characters: 0 };
     let mut found = Vec::new();
     let mut end_of_last = 0;
     for captures in regex.captures_iter(text) {
@@ -214,25 +214,25 @@ fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
         if flags.skip_empty && whole.is_empty() {
             continue;
         }
-        if wanted != Wanted::Matches {
+        if wanted != MatchOutput::Matches {
             found.push(Value::text(&text[end_of_last..whole.start()]));
             end_of_last = whole.end();
         }
-        if wanted != Wanted::Between {
+        if wanted != MatchOutput::Between {
             found.push(groups(&regex, &captures, &mut positions));
         }
         if !flags.global {
             break;
         }
     }
-    if wanted != Wanted::Matches {
+    if wanted != MatchOutput::Matches {
         found.push(Value::text(&text[end_of_last..]));
     }
     Ok(found.into_iter().collect())
 }
 
 /// The whole match and its groups, each as `{offset, length, string, name?}`; a group without a match has offset -1.
-fn groups(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>) -> Value {
+fn groups(regex: &Regex, captures: &Captures<'_>, positions: &mut CharacterOffsets<'_>) -> Value {
     let starts: Vec<usize> = captures.iter().flatten().map(|group| group.start()).collect();
     let characters: BTreeMap<usize, usize> = {
         let mut starts = starts;
@@ -259,13 +259,13 @@ fn groups(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>)
 }
 
 /// Converts byte offsets to character offsets, which only increase from match to match.
-struct Positions<'a> {
+struct CharacterOffsets<'a> {
     text: &'a str,
     offset: usize,
     characters: usize,
 }
 
-impl Positions<'_> {
+impl CharacterOffsets<'_> {
     fn characters_before(&mut self, offset: usize) -> usize {
         if offset < self.offset {
             // Without look-behind a group starts within its match; handle an earlier start anyway.

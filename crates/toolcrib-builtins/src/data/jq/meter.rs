@@ -2,7 +2,7 @@
 //!
 //! The interpreter has no hook, but it constantly uses two of our types: it asks [`Program`](super::program) for its
 //! terms at every step, and it computes with [`Value`](super::value::Value)s. Both report here. A query that exceeds a
-//! limit is unwound with an [`Exceeded`] as its payload: no `try` of the query can catch that, no panic message is
+//! limit is unwound with an [`ExceededLimit`] as its payload: no `try` of the query can catch that, no panic message is
 //! printed, and everything the query held is dropped on the way.
 //!
 //! The meter belongs to the thread; each query runs on its own (`on_own_stack`).
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
 use std::thread;
 
-use crate::data::bounded::{STACK_BYTES, Stop, StopCheck};
+use crate::data::bounded::{STACK_BYTES, StopReason, StopCheck};
 
 /// Bytes of values that may be alive at the same time.
 const MAX_LIVE_BYTES: usize = 128 << 20;
@@ -27,9 +27,9 @@ const MAX_STACK_BYTES: usize = STACK_BYTES / 2;
 
 /// The limit that a query exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededLimit {
     /// Its time limit, or the caller cancelled.
-    Stopped(Stop),
+    Stopped(StopReason),
     /// [`MAX_LIVE_BYTES`].
     Memory,
     /// [`MAX_WORK`].
@@ -72,7 +72,7 @@ pub(super) fn start(watch: StopCheck) {
 pub(super) fn step() {
     let used = METER.with(|meter| meter.stack_start.get().abs_diff(stack_address()));
     if used > MAX_STACK_BYTES {
-        exceeded(Exceeded::Recursion);
+        exceeded(ExceededLimit::Recursion);
     }
     work(STEP_WORK);
 }
@@ -86,7 +86,7 @@ pub(super) fn tick() {
 pub(super) fn pause() {
     let stop = METER.with(|meter| meter.watch.borrow().as_ref().and_then(StopCheck::stop));
     if let Some(stop) = stop {
-        exceeded(Exceeded::Stopped(stop));
+        exceeded(ExceededLimit::Stopped(stop));
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn pause() {
 ///
 /// Never called while a value is dropped, because drops are not metered. Does nothing if the thread is already
 /// unwinding: a second panic would end the process.
-pub(super) fn exceeded(limit: Exceeded) {
+pub(super) fn exceeded(limit: ExceededLimit) {
     if !thread::panicking() {
         resume_unwind(Box::new(limit));
     }
@@ -109,9 +109,9 @@ fn work(units: u64) {
         }
         meter.next_clock.set(done + CLOCK_WORK);
         if done > MAX_WORK {
-            return Some(Exceeded::Work);
+            return Some(ExceededLimit::Work);
         }
-        meter.watch.borrow().as_ref().and_then(StopCheck::stop).map(Exceeded::Stopped)
+        meter.watch.borrow().as_ref().and_then(StopCheck::stop).map(ExceededLimit::Stopped)
     });
     if let Some(limit) = limit {
         exceeded(limit);
@@ -127,9 +127,9 @@ fn stack_address() -> usize {
 
 /// Bytes that a value holds, released when it is dropped.
 #[derive(Debug)]
-pub(super) struct Charge(usize);
+pub(super) struct MemoryCharge(usize);
 
-impl Charge {
+impl MemoryCharge {
     /// Charges bytes, or stops the query.
     pub(super) fn new(bytes: usize) -> Self {
         let mut charge = Self(0);
@@ -146,18 +146,18 @@ impl Charge {
         });
         self.0 = bytes;
         if live > MAX_LIVE_BYTES {
-            exceeded(Exceeded::Memory);
+            exceeded(ExceededLimit::Memory);
         }
     }
 }
 
-impl Clone for Charge {
+impl Clone for MemoryCharge {
     fn clone(&self) -> Self {
         Self::new(self.0)
     }
 }
 
-impl Drop for Charge {
+impl Drop for MemoryCharge {
     fn drop(&mut self) {
         // The thread's meter may be gone when the last value is dropped.
         let _ = METER.try_with(|meter| meter.live.set(meter.live.get().saturating_sub(self.0)));

@@ -18,7 +18,7 @@ use jaq_core::{Ctx, Vars};
 use serde_json::json;
 use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 
-use self::meter::Exceeded;
+use self::meter::ExceededLimit;
 use self::program::{Engine, Program};
 use self::value::Value;
 use super::bounded::{StopCheck, on_own_stack};
@@ -44,7 +44,7 @@ pub(super) fn query(
     })?;
     let lines = match lines {
         Ok(lines) => lines?,
-        Err(panic) => match panic.downcast::<Exceeded>() {
+        Err(panic) => match panic.downcast::<ExceededLimit>() {
             Ok(exceeded) => return Err(exceeded.into_error()),
             Err(panic) => std::panic::resume_unwind(panic),
         },
@@ -100,7 +100,7 @@ fn failed(message: &str, lines: &[String]) -> ToolError {
     if lines.is_empty() { error } else { error.with_partial(lines.join("\n")) }
 }
 
-impl Exceeded {
+impl ExceededLimit {
     fn into_error(self) -> ToolError {
         let message = match self {
             Self::Stopped(stop) => return stop.into_error(),

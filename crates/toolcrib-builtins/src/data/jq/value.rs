@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::meter::{Charge, Exceeded, exceeded, tick};
+use super::meter::{MemoryCharge, ExceededLimit, exceeded, tick};
 use super::number::Number;
 use crate::data::json_text::{JsonText, MAX_DEPTH, Token, Tokens, read_string};
 
@@ -35,12 +35,12 @@ pub(super) enum Value {
 
 /// Text, shared.
 #[derive(Debug, Clone)]
-pub(super) struct Text(Rc<(Box<str>, Charge)>);
+pub(super) struct Text(Rc<(Box<str>, MemoryCharge)>);
 
 impl Text {
     pub(super) fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
-        let charge = Charge::new(text.len() + HEADER_BYTES);
+        let charge = MemoryCharge::new(text.len() + HEADER_BYTES);
         Self(Rc::new((text, charge)))
     }
 
@@ -74,7 +74,7 @@ impl Hash for Text {
 pub(super) struct Array {
     items: Vec<Value>,
     depth: u16,
-    charge: Charge,
+    charge: MemoryCharge,
 }
 
 /// Members in insertion order, and an upper bound of their depth.
@@ -82,7 +82,7 @@ pub(super) struct Array {
 pub(super) struct Object {
     members: IndexMap<Text, Value>,
     depth: u16,
-    charge: Charge,
+    charge: MemoryCharge,
 }
 
 /// The depth of a container whose contents have this depth; too deep a value stops the query. That bounds every
@@ -90,14 +90,14 @@ pub(super) struct Object {
 fn deeper(inner: u16) -> u16 {
     let depth = inner.saturating_add(1);
     if depth > MAX_DEPTH {
-        exceeded(Exceeded::Nesting);
+        exceeded(ExceededLimit::Nesting);
     }
     depth
 }
 
 impl Array {
     pub(super) fn new() -> Self {
-        Self { items: Vec::new(), depth: 1, charge: Charge::new(HEADER_BYTES) }
+        Self { items: Vec::new(), depth: 1, charge: MemoryCharge::new(HEADER_BYTES) }
     }
 
     pub(super) fn items(&self) -> &[Value] {
@@ -152,7 +152,7 @@ impl Array {
 
 impl Object {
     pub(super) fn new() -> Self {
-        Self { members: IndexMap::new(), depth: 1, charge: Charge::new(HEADER_BYTES) }
+        Self { members: IndexMap::new(), depth: 1, charge: MemoryCharge::new(HEADER_BYTES) }
     }
 
     pub(super) fn members(&self) -> &IndexMap<Text, Value> {
@@ -232,7 +232,7 @@ impl Value {
     pub(super) fn to_json(&self) -> String {
         let mut out = String::new();
         if !self.write(&mut out, MAX_WRITTEN_BYTES) {
-            exceeded(Exceeded::Memory);
+            exceeded(ExceededLimit::Memory);
         }
         out
     }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use toolcrib_edit::{Candidate, Closest, Level, LineRange, Refusal, Rejected, Step};
+use toolcrib_edit::{Candidate, Closest, Level, LineRange, Refusal, RejectedEdit, EditEffect};
 use toolcrib_tool::{ToolError, ToolOutput};
 
 /// The answer to edits that were made, or that a dry run would make.
-pub(super) fn made(path: &str, steps: &[Step], size: usize, dry_run: bool) -> ToolOutput {
+pub(super) fn made(path: &str, steps: &[EditEffect], size: usize, dry_run: bool) -> ToolOutput {
     let verb = if dry_run { "Would edit" } else { "Edited" };
     let mut text = format!("{verb} {path}");
     for (at, step) in steps.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn made(path: &str, steps: &[Step], size: usize, dry_run: bool) -> To
 }
 
 /// The answer to refused edits. Its data has the same facts as its text, so the text is not repeated there.
-pub(super) fn rejected(path: &str, rejected: &Rejected) -> ToolError {
+pub(super) fn rejected(path: &str, rejected: &RejectedEdit) -> ToolError {
     let mut data = structure(&rejected.refusal);
     data["path"] = path.into();
     data["refused"] = rejected.refusal.as_str().into();
@@ -62,11 +62,11 @@ fn structure(refusal: &Refusal) -> Value {
             "count": found.count,
             "places": found.places.iter().map(place).collect::<Vec<_>>(),
         }),
-        Refusal::Missing(miss) => json!({
-            "closest": miss.closest.as_ref().map(closest),
-            "causes": miss.causes.iter().map(|cause| cause.as_str()).collect::<Vec<_>>(),
-            "already": miss.already.as_ref().map(range),
-            "empty_file": miss.empty_file,
+        Refusal::Missing(no_match) => json!({
+            "closest": no_match.closest.as_ref().map(closest),
+            "causes": no_match.causes.iter().map(|cause| cause.as_str()).collect::<Vec<_>>(),
+            "already": no_match.already.as_ref().map(range),
+            "empty_file": no_match.empty_file,
         }),
         // The name alone says everything.
         _ => json!({}),

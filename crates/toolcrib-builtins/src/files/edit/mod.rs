@@ -4,7 +4,7 @@ mod answer;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolcrib_edit::{Edit, Rejected, apply};
+use toolcrib_edit::{Edit, RejectedEdit, apply};
 use toolcrib_sandbox::WorkspaceError;
 use toolcrib_tool::{ToolError, ToolOutput};
 
@@ -128,7 +128,7 @@ fn one<'a>(source: &'a str, target: &'a str, all: bool, near_line: Option<usize>
 /// Why edits were not made.
 enum RefusedEdit {
     Workspace(WorkspaceError),
-    Rejected(Rejected),
+    RejectedEdit(RejectedEdit),
 }
 
 impl From<WorkspaceError> for RefusedEdit {
@@ -141,13 +141,13 @@ fn edit(args: &EditArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let path = call.relative(&args.path)?;
     let edits = args.edits()?;
     let made = call.workspace.update(&args.path, MAX_BYTES, |file| {
-        let applied = apply(&file, &edits).map_err(RefusedEdit::Rejected)?;
+        let applied = apply(&file, &edits).map_err(RefusedEdit::RejectedEdit)?;
         let size = applied.bytes.len();
         Ok(((!args.dry_run).then_some(applied.bytes), (applied.steps, size)))
     });
     match made {
         Ok((steps, size)) => Ok(answer::made(&path, &steps, size, args.dry_run)),
         Err(RefusedEdit::Workspace(error)) => Err(refusal(&args.path, error)),
-        Err(RefusedEdit::Rejected(rejected)) => Err(answer::rejected(&path, &rejected)),
+        Err(RefusedEdit::RejectedEdit(rejected)) => Err(answer::rejected(&path, &rejected)),
     }
 }

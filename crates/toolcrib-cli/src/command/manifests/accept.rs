@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::Toolcrib;
-use toolcrib::mcp::upstream::Unaccepted;
+use toolcrib::mcp::upstream::UnacceptedChange;
 
 use crate::command::manifests::trust::report::lines_between;
 use crate::options::{JsonOutput, Options};
@@ -42,7 +42,7 @@ enum AcceptOutcome {
     Accepted { fingerprint: String },
     /// The definition is not accepted, for this reason; with the offered definition, if there is
     /// one.
-    Refused { reason: String, offered: Option<Unaccepted> },
+    Refused { reason: String, offered: Option<UnacceptedChange> },
 }
 
 impl AcceptOutcome {
@@ -175,7 +175,7 @@ async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Res
 
 /// All that the server says about the tool now, and how it differs from the accepted definition, if
 /// that is known.
-fn page(name: &str, offered: &Unaccepted, before: Option<&Value>) -> String {
+fn page(name: &str, offered: &UnacceptedChange, before: Option<&Value>) -> String {
     let text = |says: &Value| serde_json::to_string_pretty(says).unwrap_or_default();
     let now = text(&offered.says);
     let mut page = format!(

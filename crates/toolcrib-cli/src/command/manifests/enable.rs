@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
-use toolcrib::manifest::Known;
+use toolcrib::manifest::LintContext;
 use toolcrib::manifest::directory::{CATALOGUE, catalogue, lint_paths_with, load_dirs};
 use toolcrib::settings::Config;
 
@@ -232,7 +232,7 @@ fn enable(entry: &Entry, copies: bool) -> anyhow::Result<bool> {
     }
     // Scripts stand beside the manifest, and a link stands in another folder.
     let load =
-        lint_paths_with(std::slice::from_ref(&entry.place), &Known::default().files(true), &|_| {
+        lint_paths_with(std::slice::from_ref(&entry.place), &LintContext::default().files(true), &|_| {
             Vec::new()
         });
     let mut problems = load.problems();

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use toolcrib::servers::{
-    ControlPlace, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
+    SocketFolder, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
 };
 
 use crate::options::{JsonOutput, Options};
@@ -97,7 +97,7 @@ pub(in crate::command) fn servers(options: &Options) -> anyhow::Result<Vec<Runni
 }
 
 /// Where servers of this config are searched for, and those that were found.
-fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<RunningServer>)> {
+fn place_and_servers(options: &Options) -> anyhow::Result<(SocketFolder, Vec<RunningServer>)> {
     let place = match startup::control(options)? {
         Ok(place) => place,
         Err(why) => bail!(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolcrib::core::policy::Verdict;
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
 use toolcrib::manifest::lock::Kind;
-use toolcrib::names::{DeclaredName, Withheld};
+use toolcrib::names::{DeclaredName, NotOffered};
 use toolcrib::tool::{Source, ToolEntry, fully_visible};
 
 use crate::command::servers::{ask_servers, reset};
@@ -309,11 +309,11 @@ impl<'a> Facts<'a> {
         }
         for own in &self.besides {
             let (style, state) = match (&own.withheld, &own.remark) {
-                (Some(Withheld::Blocked(reason)), _) => (WARNING, format!("blocked: {reason}")),
-                (Some(Withheld::Untrusted(reason)), _) => {
+                (Some(NotOffered::Blocked(reason)), _) => (WARNING, format!("blocked: {reason}")),
+                (Some(NotOffered::Untrusted(reason)), _) => {
                     (WARNING, format!("unavailable: {reason}"))
                 }
-                (Some(Withheld::Shadowed(by)), _) => {
+                (Some(NotOffered::Shadowed(by)), _) => {
                     (WARNING, format!("not offered: the name belongs to {by}"))
                 }
                 (None, Some(remark)) => (WARNING, remark.clone()),
@@ -367,9 +367,9 @@ pub(in crate::command) fn mention(
 fn besides(own: &DeclaredName) -> Value {
     let mut record = json!({"kind": own.kind.as_str(), "declared_by": source(&own.source)});
     match &own.withheld {
-        Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
-        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
-        Some(Withheld::Shadowed(by)) => record["kept_by"] = source(by),
+        Some(NotOffered::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(NotOffered::Untrusted(reason)) => record["untrusted"] = json!(reason),
+        Some(NotOffered::Shadowed(by)) => record["kept_by"] = source(by),
         None => {}
     }
     if let Some(remark) = &own.remark {

@@ -17,7 +17,7 @@ pub enum ResumeLocation {
 
 impl TurnState {
     /// Where a suspended call can be resumed.
-    pub(crate) async fn standing(
+    pub(crate) async fn resume_location(
         &self,
         suspension: &Suspension,
     ) -> Result<ResumeLocation, StoreError> {
@@ -41,7 +41,7 @@ impl TurnState {
 
     /// Fails if only another server can resume the call.
     pub(crate) async fn check_here(&self, suspension: &Suspension) -> Result<(), RedeemError> {
-        match self.standing(suspension).await? {
+        match self.resume_location(suspension).await? {
             ResumeLocation::Elsewhere(process) => Err(RedeemError::Elsewhere { process }),
             ResumeLocation::Here | ResumeLocation::Nowhere => Ok(()),
         }

@@ -21,7 +21,7 @@ use crate::call::pipeline;
 use crate::call::pipeline::{Answered, Origin, SideOutput, waits};
 use crate::call::tool_run::cut_short;
 use crate::call::turn::Turn;
-use crate::events::VoiceHandle;
+use crate::events::EmitterHandle;
 use crate::suspension::{Answer, Grant, Granted, Settled, Suspension};
 
 /// The state that a root call and its nested calls share.
@@ -34,7 +34,7 @@ pub(crate) struct RootCall {
     time: Notify,
     /// Only one of its calls at a time waits for somebody.
     asking: OnceLock<Arc<tokio::sync::Mutex<()>>>,
-    voice: OnceLock<VoiceHandle>,
+    emitter: OnceLock<EmitterHandle>,
 }
 
 #[derive(Default)]
@@ -154,7 +154,7 @@ impl RootCall {
             state: Mutex::new(state),
             time: Notify::new(),
             asking: OnceLock::new(),
-            voice: OnceLock::new(),
+            emitter: OnceLock::new(),
         }
     }
 
@@ -168,8 +168,8 @@ impl RootCall {
     }
 
     /// Sets the event emitter of the root call.
-    pub(crate) fn speaks(&self, voice: &VoiceHandle) {
-        let _ = self.voice.set(voice.clone());
+    pub(crate) fn set_emitter(&self, emitter: &EmitterHandle) {
+        let _ = self.emitter.set(emitter.clone());
     }
 
     /// Completes when the time limits of its calls may have changed since the first poll.
@@ -189,8 +189,8 @@ impl RootCall {
 
     /// A nested call waits: the caller has to be told.
     pub(super) fn wait(&self, suspension: Box<Suspension>) {
-        if let Some(voice) = self.voice.get() {
-            voice.suspend(suspension.waiting().as_str());
+        if let Some(emitter) = self.emitter.get() {
+            emitter.suspend(suspension.waiting().as_str());
         }
         let driver = {
             let mut state = self.lock();

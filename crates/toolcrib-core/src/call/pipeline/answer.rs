@@ -9,7 +9,7 @@ use super::suspend::waits;
 use crate::cache::SpillMemo;
 use crate::call::nested::NestedWait;
 use crate::call::turn::TurnState;
-use crate::events::Voice;
+use crate::events::EventEmitter;
 use crate::observability::audit::AuditOutcome;
 use crate::output::budget::{OutputLimits, SpillTarget, UncutOutput, allows, fit_outcome};
 use crate::output::spill::Owner;
@@ -89,10 +89,10 @@ impl SideOutput {
     }
 
     /// Tells listeners how the call ended.
-    pub(super) fn announce(&self, voice: &Voice, result: &ToolResult) {
+    pub(super) fn announce(&self, emitter: &EventEmitter, result: &ToolResult) {
         match &self.suspension {
-            None => voice.record(result),
-            Some(suspension) => voice.suspend(suspension.waiting().as_str()),
+            None => emitter.record(result),
+            Some(suspension) => emitter.suspend(suspension.waiting().as_str()),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::call::host::ExecutorHost;
 use crate::call::panics::PanicMessage;
 use crate::call::tool_run::validate;
 use crate::call::turn::Turn;
-use crate::events::Voice;
+use crate::events::EventEmitter;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::redaction::{exact_value, redact};
 use crate::registry::{Compiled, ToolSlot};
@@ -168,14 +168,14 @@ pub(super) struct Incoming<'c> {
     pub(super) origin: &'c Origin<'c>,
     pub(super) id: &'c CallId,
     /// Present if there are listeners.
-    pub(super) voice: Option<&'c Voice>,
+    pub(super) emitter: Option<&'c EventEmitter>,
 }
 
 impl Incoming<'_> {
     /// The tool's context, and the executor's side of it.
     pub(super) fn context(self, slot: &Arc<ToolSlot>) -> (CallContext, Arc<ExecutorHost>) {
-        let Self { turn, origin, id, voice } = self;
-        let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, voice.map(Voice::handle)));
+        let Self { turn, origin, id, emitter } = self;
+        let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, emitter.map(EventEmitter::handle)));
         let definition = &slot.entry.definition;
         let output_chars =
             definition.output_chars().unwrap_or(turn.state.shared.config.load().output_chars);
@@ -193,10 +193,10 @@ impl Incoming<'_> {
 
     /// Tells listeners which arguments the tool will get.
     pub(super) fn announce(self, slot: &ToolSlot, arguments: &Arguments) {
-        if let Some(voice) = self.voice {
+        if let Some(emitter) = self.emitter {
             let mask = self.turn.state.shared.mask.load();
             let arguments = exact_value(arguments);
-            voice.prepare(Some(redact(&slot.entry.definition, &arguments, &mask)));
+            emitter.prepare(Some(redact(&slot.entry.definition, &arguments, &mask)));
         }
     }
 }

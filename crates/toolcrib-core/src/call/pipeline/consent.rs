@@ -9,7 +9,7 @@ use super::pipeline_run::ApprovedCode;
 use super::{Candidate, PipelineExit, PipelineRun};
 use crate::approval::policy::{DecidedBy, Verdict};
 use crate::approval::{
-    self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
+    self, ApprovalKey, ApprovalRequest, Asker, Decision as Decided, Remember, ShownCall,
 };
 use crate::arguments::corrections::Corrections;
 use crate::call::pipeline::output::check_data;
@@ -298,8 +298,8 @@ impl<'a> PipelineRun<'a> {
         holds(false) || state.may_approve && holds(true)
     }
 
-    fn approved<'s>(&'s self, slot: &ToolSlot, session: &'s str, own: bool) -> Approved<'s> {
-        Approved {
+    fn approved<'s>(&'s self, slot: &ToolSlot, session: &'s str, own: bool) -> ApprovalKey<'s> {
+        ApprovalKey {
             session,
             identity: &self.turn.state.identity,
             definition: slot.fingerprint(),

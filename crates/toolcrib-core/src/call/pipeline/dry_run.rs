@@ -28,7 +28,7 @@ pub struct DryRun {
     /// The corrections to its text, one clause each.
     pub mended: Vec<String>,
     /// Whether an earlier answer can be used; `None` for tools whose calls always run.
-    pub answer: Option<KeptAnswer>,
+    pub answer: Option<CacheStatus>,
     /// Its time limit; `None` for no limit.
     pub timeout: Option<Duration>,
     /// The tool's plan, if it can make one. Secrets in it are not masked; use
@@ -41,7 +41,7 @@ pub struct DryRun {
 /// An answer that may be used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct KeptAnswer {
+pub struct CacheStatus {
     /// Covers the tool, the arguments, the injected values and the identity: calls with the same
     /// key have the same answer.
     pub key: Fingerprint,
@@ -99,13 +99,13 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let definition = Arc::clone(&slot.entry.definition);
     let (lineage, mut mending) =
         (Lineage::root(Arc::default(), Arc::default()), Corrections::default());
-    let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, voice: None };
+    let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, emitter: None };
     let call = incoming.before_consent(slot, raw, &mut mending).await?;
     let verdict = state.verdict(&slot.entry, &call.checked.arguments);
     let answer = call.checked.key.as_ref().map(|key| {
         let is_there = state.shared.answers.is_there(key, state.session.as_deref());
         let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
-        KeptAnswer { key, is_there }
+        CacheStatus { key, is_there }
     });
     let own_check = call.own_check();
     let plan = own_check.map(|own| own.plan(&call.checked.arguments)).transpose()?.flatten();

@@ -46,7 +46,7 @@ use crate::registry::ToolSlot;
 
 pub(crate) use self::answer::{Answered, SideOutput};
 pub(crate) use self::dry_run::dry_run;
-pub use self::dry_run::{DryRun, KeptAnswer};
+pub use self::dry_run::{DryRun, CacheStatus};
 pub(crate) use self::origin::{Origin, refused};
 
 /// Answers a call through the host's middleware.
@@ -93,12 +93,12 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let cancellation = origin.cancellation();
     let known = slot.map(|slot| &**slot);
     let record = CallRecord::begin(state, &id, &name, known, &raw, (started, cancellation));
-    let voice = slot
+    let emitter = slot
         .filter(|_| !state.listeners.is_silent())
-        .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
+        .map(|slot| state.listeners.emitter(origin.position, &id, &slot.entry.definition));
 
     let span = record.span().clone();
-    let mut run = PipelineRun::new(turn, origin, (&id, &name), voice.as_ref(), record);
+    let mut run = PipelineRun::new(turn, origin, (&id, &name), emitter.as_ref(), record);
     let stations = AssertUnwindSafe(run.go(slot, raw)).catch_unwind().instrument(span);
     let leave = match stations.await {
         Ok(Ok(output)) => PipelineExit::Answered(output),
@@ -133,8 +133,8 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_cached(cached)
     .with_skipped(skipped);
     // Recorded first, so that listeners find the record when they hear of the end.
-    if let Some(voice) = &voice {
-        side.announce(voice, &result);
+    if let Some(emitter) = &emitter {
+        side.announce(emitter, &result);
     }
     Answered { result, limit: limits.chars, side }
 }

@@ -68,7 +68,7 @@ impl<'a> PipelineRun<'a> {
             }
             None => self.attempt(arguments, &work).await,
         };
-        if self.voice.is_some() {
+        if self.emitter.is_some() {
             Box::pin(host.finish_speech()).await;
         }
         // Waiting for a nested call does not count as work.

@@ -17,7 +17,7 @@ use crate::call::batch::Presence;
 use crate::call::host::ExecutorHost;
 use crate::call::nested::NestedWait;
 use crate::call::turn::{Turn, TurnState};
-use crate::events::Voice;
+use crate::events::EventEmitter;
 use crate::lifecycle::Instance;
 use crate::observability::statistics::{Ending, InFlight};
 use crate::registry::ToolSlot;
@@ -27,7 +27,7 @@ use crate::suspension::Suspension;
 pub(super) struct PipelineRun<'a> {
     pub(super) turn: &'a Turn,
     /// Present if there are listeners.
-    pub(super) voice: Option<&'a Voice>,
+    pub(super) emitter: Option<&'a EventEmitter>,
     pub(super) origin: Origin<'a>,
     pub(super) id: &'a CallId,
     pub(super) name: &'a str,
@@ -134,7 +134,7 @@ impl<'a> PipelineRun<'a> {
         turn: &'a Turn,
         origin: Origin<'a>,
         (id, name): (&'a CallId, &'a str),
-        voice: Option<&'a Voice>,
+        emitter: Option<&'a EventEmitter>,
         record: CallRecord<'a>,
     ) -> Self {
         let interrupts = Interrupts {
@@ -145,7 +145,7 @@ impl<'a> PipelineRun<'a> {
         };
         Self {
             turn,
-            voice,
+            emitter,
             origin,
             id,
             name,
@@ -168,8 +168,8 @@ impl<'a> PipelineRun<'a> {
 
     /// The inputs of the stations before consent, and the place for corrections.
     pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Corrections) {
-        let Self { turn, origin, id, voice, mending, .. } = self;
-        (Incoming { turn, origin, id, voice: *voice }, mending)
+        let Self { turn, origin, id, emitter, mending, .. } = self;
+        (Incoming { turn, origin, id, emitter: *emitter }, mending)
     }
 
     pub(super) fn left(self) -> FinishedRun<'a> {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use overflow::{ChannelOverflow, MemoryOverflow, Taken};
+pub use overflow::{ChannelOverflow, MemoryOverflow, OverflowEntry};
 pub use reader::EventReader;
 pub use spilling::SpillOverflow;
 

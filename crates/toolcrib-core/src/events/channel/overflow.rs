@@ -15,7 +15,7 @@ pub trait ChannelOverflow: Send {
     fn put(&mut self, key: u64, bytes: Vec<u8>) -> bool;
 
     /// Removes and returns the bytes.
-    fn take(&mut self, key: u64) -> Taken;
+    fn take(&mut self, key: u64) -> OverflowEntry;
 }
 
 impl ChannelOverflow for Box<dyn ChannelOverflow> {
@@ -23,27 +23,27 @@ impl ChannelOverflow for Box<dyn ChannelOverflow> {
         (**self).put(key, bytes)
     }
 
-    fn take(&mut self, key: u64) -> Taken {
+    fn take(&mut self, key: u64) -> OverflowEntry {
         (**self).take(key)
     }
 }
 
 /// The result of [`ChannelOverflow::take`].
-pub enum Taken {
+pub enum OverflowEntry {
     /// The bytes.
-    Here(Vec<u8>),
-    /// They have to be fetched; `None` if they were lost.
-    Later(BoxFuture<'static, Option<Vec<u8>>>),
-    /// They are lost.
-    Gone,
+    Ready(Vec<u8>),
+    /// The bytes have to be fetched; `None` if they were lost.
+    Pending(BoxFuture<'static, Option<Vec<u8>>>),
+    /// The bytes are lost.
+    Lost,
 }
 
-impl fmt::Debug for Taken {
+impl fmt::Debug for OverflowEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Here(_) => "Here",
-            Self::Later(_) => "Later",
-            Self::Gone => "Gone",
+            Self::Ready(_) => "Ready",
+            Self::Pending(_) => "Pending",
+            Self::Lost => "Lost",
         })
     }
 }
@@ -79,10 +79,10 @@ impl ChannelOverflow for MemoryOverflow {
         true
     }
 
-    fn take(&mut self, key: u64) -> Taken {
-        let Some(bytes) = self.kept.remove(&key) else { return Taken::Gone };
+    fn take(&mut self, key: u64) -> OverflowEntry {
+        let Some(bytes) = self.kept.remove(&key) else { return OverflowEntry::Lost };
         self.bytes -= bytes.len();
-        Taken::Here(bytes)
+        OverflowEntry::Ready(bytes)
     }
 }
 

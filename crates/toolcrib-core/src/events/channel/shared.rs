@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use toolcrib_tool::BoxFuture;
 
 use super::floor::{Floor, FloorLimits, FloorTime, NextWord, SayResult, SpeakerId};
-use super::overflow::Taken;
+use super::overflow::OverflowEntry;
 use super::{ChannelOptions, ChannelOverflow, ChannelReport, Detachment};
 use crate::events::event::{Event, Occurrence, Payload};
 use crate::events::json;
@@ -281,12 +281,12 @@ impl ChannelState {
             NextWord::Word(occurrence) => occurrence,
             NextWord::Over(key) => {
                 match self.overflow.as_mut().map(|overflow| overflow.take(key)) {
-                    Some(Taken::Later(fetching)) => {
+                    Some(OverflowEntry::Pending(fetching)) => {
                         self.fetching = Some(fetching);
                         return self.fetched(cx);
                     }
-                    Some(Taken::Here(bytes)) => self.decoded(Some(&bytes)),
-                    Some(Taken::Gone) | None => self.decoded(None),
+                    Some(OverflowEntry::Ready(bytes)) => self.decoded(Some(&bytes)),
+                    Some(OverflowEntry::Lost) | None => self.decoded(None),
                 }
             }
             NextWord::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),

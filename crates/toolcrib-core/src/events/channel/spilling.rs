@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle as Runtime;
 
-use super::overflow::{ChannelOverflow, Taken};
+use super::overflow::{ChannelOverflow, OverflowEntry};
 use crate::output::spill::{Handle, Owner, SpillStore, Spilled};
 
 /// Bytes of events that are stored as one text, because the number of stored texts is limited and
@@ -110,23 +110,23 @@ impl ChannelOverflow for SpillOverflow {
         true
     }
 
-    fn take(&mut self, key: u64) -> Taken {
-        let Some(place) = self.events.remove(&key) else { return Taken::Gone };
+    fn take(&mut self, key: u64) -> OverflowEntry {
+        let Some(place) = self.events.remove(&key) else { return OverflowEntry::Lost };
         let here = |text: &str| {
             let event = text.get(place.byte..place.byte + place.bytes);
-            event.map_or(Taken::Gone, |event| Taken::Here(event.as_bytes().to_vec()))
+            event.map_or(OverflowEntry::Lost, |event| OverflowEntry::Ready(event.as_bytes().to_vec()))
         };
         if place.page == self.number {
             return here(&self.current);
         }
-        let Some(page) = self.pages.get(&place.page) else { return Taken::Gone };
+        let Some(page) = self.pages.get(&place.page) else { return OverflowEntry::Lost };
         let handle = match &*page_of(page) {
             Page::Writing(text) => return here(text),
-            Page::Lost => return Taken::Gone,
+            Page::Lost => return OverflowEntry::Lost,
             Page::Kept(handle) => *handle,
         };
         let (store, owner) = (Arc::clone(&self.store), self.owner.clone());
-        Taken::Later(Box::pin(async move {
+        OverflowEntry::Pending(Box::pin(async move {
             let read = store.read(&owner, &handle, place.char, place.chars).await.ok()?;
             Some(read.text.into_bytes())
         }))

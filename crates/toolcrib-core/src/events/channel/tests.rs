@@ -61,7 +61,7 @@ async fn a_slow_reader_slows_only_the_speaker() {
     let (first, second) = (channel.speaker(0), channel.speaker(1));
     drop(channel);
     let started = Instant::now();
-    let speaks = async {
+    let speaking = async {
         for number in 0..10 {
             first.speak(&format!("a{number}")).await;
         }
@@ -85,7 +85,7 @@ async fn a_slow_reader_slows_only_the_speaker() {
             read.push(shown(&event));
         }
     };
-    let (spoke, others, read) = tokio::join!(speaks, waits_for_nobody, reads);
+    let (spoke, others, read) = tokio::join!(speaking, waits_for_nobody, reads);
     // With two events of room, the tenth word is through when nine were read.
     assert_eq!((spoke, others), (9, 0));
     let expected: Vec<String> =
@@ -125,7 +125,7 @@ async fn a_reader_that_moves_is_never_detached() {
     // The room is never empty meanwhile: what counts is that the reader takes something.
     let (channel, mut reader) = channel(3);
     let speaker = channel.speaker(0);
-    let speaks = async {
+    let speaking = async {
         for number in 0..9 {
             speaker.speak(&format!("{number}")).await;
         }
@@ -136,7 +136,7 @@ async fn a_reader_that_moves_is_never_detached() {
             reader.next().await.unwrap();
         }
     };
-    tokio::join!(speaks, reads);
+    tokio::join!(speaking, reads);
     assert_eq!(channel.report().detached, None);
     // A long silence is nobody's stall: the reader has all there is.
     advance(Duration::from_secs(3600)).await;
@@ -153,7 +153,7 @@ async fn dropping_the_reader_detaches_it_at_once() {
     let (channel, reader) = channel(1);
     let speaker = channel.speaker(0);
     let started = Instant::now();
-    let speaks = async {
+    let speaking = async {
         speaker.speak("a").await;
         speaker.speak("b").await;
     };
@@ -161,7 +161,7 @@ async fn dropping_the_reader_detaches_it_at_once() {
         sleep(Duration::from_secs(3)).await;
         drop(reader);
     };
-    tokio::join!(speaks, leaves);
+    tokio::join!(speaking, leaves);
     assert_eq!(started.elapsed(), Duration::from_secs(3));
     assert_eq!(channel.report().detached, Some(Detachment::Dropped));
     let mut rest = channel.attach().unwrap();
@@ -264,8 +264,8 @@ async fn an_overflow_that_loses_what_it_took_is_reported() {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             true
         }
-        fn take(&mut self, _key: u64) -> Taken {
-            Taken::Gone
+        fn take(&mut self, _key: u64) -> OverflowEntry {
+            OverflowEntry::Lost
         }
     }
     let small = ChannelOptions { bytes: 1, ..options(100) };
@@ -285,9 +285,9 @@ async fn what_a_silent_call_announced_leaves_the_overflow_with_it() {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             !self.0.swap(true, Ordering::Relaxed)
         }
-        fn take(&mut self, _key: u64) -> Taken {
+        fn take(&mut self, _key: u64) -> OverflowEntry {
             self.0.store(false, Ordering::Relaxed);
-            Taken::Gone
+            OverflowEntry::Lost
         }
     }
     let small = ChannelOptions { bytes: 0, ..options(100) };

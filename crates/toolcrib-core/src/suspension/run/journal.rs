@@ -5,7 +5,7 @@ use toolcrib_tool::{BoxFuture, ToolResult};
 
 use super::record::Ending;
 use super::{RunCursor, RunId, RunRecord};
-use crate::storage::bounds::{Bounds, Full, Whose};
+use crate::storage::bounds::{Bounds, Full, BoundScope};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{StoreError, Suspension};
 
@@ -216,7 +216,7 @@ impl RunLimits {
     pub fn room(&self, own: usize, own_bytes: usize, all: usize) -> Result<(), Full> {
         self.runs.admit("runs", own, all)?;
         if own_bytes >= self.identity_bytes {
-            return Err(Full::new("bytes of runs", Whose::Identity, self.identity_bytes));
+            return Err(Full::new("bytes of runs", BoundScope::Identity, self.identity_bytes));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use toolcrib_tool::BoxFuture;
 
 use super::journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
 use super::{RunCursor, RunId};
-use crate::storage::bounds::{Whose, largest_holder};
+use crate::storage::bounds::{BoundScope, largest_holder};
 use crate::storage::clock::Timestamp;
 use crate::suspension::StoreError;
 
@@ -137,12 +137,12 @@ impl MemoryRuns {
             let (runs, bytes) = (own().count(), own().map(|run| run.bytes).sum());
             let Err(full) = self.limits.room(runs, bytes, kept.len()) else { return Ok(()) };
             let over = || kept.iter().filter(|(_, run)| run.is_over(now));
-            let whose = match full.whose {
-                Whose::Identity => Some(identity.to_owned()),
-                Whose::All => largest_holder(over().map(|(_, run)| run.identity.as_str())),
+            let owner = match full.scope {
+                BoundScope::Identity => Some(identity.to_owned()),
+                BoundScope::All => largest_holder(over().map(|(_, run)| run.identity.as_str())),
             };
             let oldest = over()
-                .filter(|(_, run)| whose.as_deref() == Some(&run.identity))
+                .filter(|(_, run)| owner.as_deref() == Some(&run.identity))
                 .min_by_key(|(_, run)| run.created_at);
             let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { return Err(full.into()) };
             kept.remove(&oldest);

@@ -154,7 +154,7 @@ impl Run {
         };
         resolution.check_right(door.may_approve())?;
         if let RunCall::Waiting(waiting) = &self.record.slots[position]
-            && let ResumeLocation::Elsewhere(process) = door.standing(waiting).await?
+            && let ResumeLocation::Elsewhere(process) = door.resume_location(waiting).await?
         {
             return Err(RedeemError::Elsewhere { process }.into());
         }
@@ -207,7 +207,7 @@ impl Run {
             // A call may be suspended and decided on repeatedly.
             while let RunCall::Waiting(waiting) = slot {
                 let Some(settled) = store.settled(waiting.id()).await? else {
-                    if door.standing(waiting).await? == ResumeLocation::Nowhere
+                    if door.resume_location(waiting).await? == ResumeLocation::Nowhere
                         && store.take(waiting.id(), &ended_by_host(waiting, now)).await?.is_some()
                     {
                         *slot = RunCall::Done(Box::new(ended_with_its_server(waiting, now)));

@@ -27,7 +27,7 @@ pub trait TurnAccess: Sealed + Sync {
 
     /// Where a suspended call can be gone on with.
     #[doc(hidden)]
-    fn standing(
+    fn resume_location(
         &self,
         _suspension: &Suspension,
     ) -> impl Future<Output = Result<ResumeLocation, StoreError>> + Send {
@@ -84,11 +84,11 @@ impl TurnAccess for Turn {
         check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
     }
 
-    fn standing(
+    fn resume_location(
         &self,
         suspension: &Suspension,
     ) -> impl Future<Output = Result<ResumeLocation, StoreError>> + Send {
-        self.state.standing(suspension)
+        self.state.resume_location(suspension)
     }
 
     fn store(&self) -> Option<&dyn SuspensionStore> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{
-    ApprovalRequest, CallerRights, DecideError, Decision, Remember, Standing,
+    ApprovalRequest, CallerRights, DecideError, Decision, Remember, CallerStatus,
 };
 use toolcrib_core::masking::Mask;
 use toolcrib_core::suspension::{Caller, MemorySuspensions, Suspension, SuspensionStore};
@@ -274,13 +274,13 @@ async fn a_denial_by_another_tells_the_caller_why() {
     assert!(result.text().contains("not on Fridays"), "{}", result.text());
 }
 
-type Look = fn() -> Standing;
+type Look = fn() -> CallerStatus;
 
-/// A table of clients in which every one has this standing.
+/// A table of clients in which every client has this status.
 struct Table(Look);
 
 impl CallerRights for Table {
-    fn standing(&self, caller: &Caller) -> Standing {
+    fn caller_status(&self, caller: &Caller) -> CallerStatus {
         assert_eq!((caller.client_name(), caller.client_key()), (Some("agent"), Some("key")));
         (self.0)()
     }
@@ -303,23 +303,23 @@ fn denying() -> TurnOptions {
 async fn the_rights_that_a_client_has_at_the_decision_decide() {
     let tables: [(Look, Option<&str>); 6] = [
         (
-            || Standing::Revoked { reason: "its token was revoked".into() },
+            || CallerStatus::Revoked { reason: "its token was revoked".into() },
             Some("token was revoked"),
         ),
         (
-            || Standing::Current(Box::new(agent().toolset(within("outer")))),
+            || CallerStatus::Current(Box::new(agent().toolset(within("outer")))),
             Some("not in its toolset"),
         ),
-        (|| Standing::Current(Box::new(denying())), Some("not any more")),
-        (|| Standing::Current(Box::new(of("eve", "scratch"))), Some("context values")),
-        (|| Standing::Current(Box::new(agent().toolset(within("remove")))), None),
-        (|| Standing::Unmanaged, None),
+        (|| CallerStatus::Current(Box::new(denying())), Some("not any more")),
+        (|| CallerStatus::Current(Box::new(of("eve", "scratch"))), Some("context values")),
+        (|| CallerStatus::Current(Box::new(agent().toolset(within("remove")))), None),
+        (|| CallerStatus::Unmanaged, None),
     ];
-    for (standing, refused) in tables {
+    for (caller_status, refused) in tables {
         let store = Arc::new(MemorySuspensions::new());
         let executor = executor(&store).build();
         let caller = executor.turn(agent());
-        let table = Arc::new(Table(standing));
+        let table = Arc::new(Table(caller_status));
         executor.add_caller_rights(&table);
         let operator = executor.turn(TurnOptions::default().may_approve(true));
         let approvals = operator.approvals().expect("the right");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::TurnOptions;
-use toolcrib_core::approval::{CallerRights, Decision, Standing};
+use toolcrib_core::approval::{CallerRights, Decision, CallerStatus};
 use toolcrib_core::run::Run;
 use toolcrib_core::suspension::{
     Caller, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore as _,
@@ -160,8 +160,8 @@ async fn a_run_says_after_a_restart_what_is_not_known() {
 async fn a_client_that_was_revoked_has_its_waiting_tools_ended() {
     struct Revoked;
     impl CallerRights for Revoked {
-        fn standing(&self, _: &Caller) -> Standing {
-            Standing::Revoked { reason: "its token is gone".to_owned() }
+        fn caller_status(&self, _: &Caller) -> CallerStatus {
+            CallerStatus::Revoked { reason: "its token is gone".to_owned() }
         }
     }
     let host = Host::new();

@@ -3,7 +3,7 @@
 
 mod place;
 mod schema;
-pub(crate) mod veil;
+pub(crate) mod secret_filter;
 
 use jsonschema::{PatternOptions, Validator};
 use schemars::JsonSchema;
@@ -12,23 +12,23 @@ use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use crate::diagnostic::position::{Span, line_column, without_bom};
-use crate::diagnostic::violation::Subject;
+use crate::diagnostic::violation::ValidatedValue;
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, NodeValue, parse};
-use place::Place;
+use place::SettingSchema;
 pub use schema::schema_of;
-use veil::{Veil, is_hidden, known_path};
+use secret_filter::{SecretFilter, is_hidden, known_path};
 
 /// A value that overrides the file: its key, its value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     origin: String,
     path: Vec<String>,
-    given: Given,
+    given: SettingValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Given {
+enum SettingValue {
     /// Text, parsed by the type of the key.
     Text(String),
     Value(Value),
@@ -49,7 +49,7 @@ impl Setting {
         Self {
             origin: origin.into(),
             path: path.into_iter().map(Into::into).collect(),
-            given: Given::Text(text.into()),
+            given: SettingValue::Text(text.into()),
         }
     }
 
@@ -62,7 +62,7 @@ impl Setting {
         Self {
             origin: origin.into(),
             path: path.into_iter().map(Into::into).collect(),
-            given: Given::Value(value),
+            given: SettingValue::Value(value),
         }
     }
 
@@ -177,7 +177,7 @@ impl<T: JsonSchema> Layered<T> {
         // If the file contains nothing of the path, the place is its beginning.
         let written = found.filter(|(root, (node, _))| !std::ptr::eq(*root, *node));
         problem.span = written.map_or(0..0, |(_, (node, entry))| node.visible_span(entry));
-        Veil::over(&schema_of::<T>(), &self.text, self.node.as_ref()).blank(&mut problem);
+        SecretFilter::over(&schema_of::<T>(), &self.text, self.node.as_ref()).blank(&mut problem);
         of_file(problem)
     }
 }
@@ -228,7 +228,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     }
     if findings.has_errors() {
         let mut found = findings.finish();
-        Veil::over(&checker.schema, text, node.as_ref().filter(|_| is_whole)).apply(&mut found);
+        SecretFilter::over(&checker.schema, text, node.as_ref().filter(|_| is_whole)).apply(&mut found);
         problems.extend(found.into_iter().map(of_file));
     }
     let of_file_alone = (!settings.is_empty()).then(|| value.clone());
@@ -272,7 +272,7 @@ fn drop_empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value
     let Value::Object(entries) = value else { return };
     entries.retain(|key, value| {
         path.push(key.clone());
-        let is_kept = !value.is_null() || !Place::is_section(schema, path);
+        let is_kept = !value.is_null() || !SettingSchema::is_section(schema, path);
         if is_kept {
             drop_empty_sections(schema, path, value);
         }
@@ -318,7 +318,7 @@ impl Layered<()> {
         }
         let place = found.map(|(node, entry)| node.visible_span(entry));
         let mut found = [refused(place.unwrap_or(0..0))];
-        Veil::over(schema, &self.text, self.node.as_ref()).apply(&mut found);
+        SecretFilter::over(schema, &self.text, self.node.as_ref()).apply(&mut found);
         let [found] = found;
         of_file(found)
     }
@@ -334,10 +334,10 @@ fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
 
 /// The checked value of a setting.
 fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
-    let place = Place::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
+    let place = SettingSchema::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
     let value = match &setting.given {
-        Given::Value(value) => value.clone(),
-        Given::Text(text) => place.read(text).map_err(|problem| {
+        SettingValue::Value(value) => value.clone(),
+        SettingValue::Text(text) => place.read(text).map_err(|problem| {
             let hidden = "the value cannot be read, and is not shown".to_owned();
             let problem = if place.has_secrets() { hidden } else { problem };
             let message = format!("`{}`: {problem}", setting.key());
@@ -389,7 +389,7 @@ impl Checker {
         match &self.validator {
             Ok(validator) if !validator.is_valid(value) => {
                 let (schema, severity) = (&self.schema, Severity::Error);
-                let subject = Subject { node, schema, code: "", severity, prefix };
+                let subject = ValidatedValue { node, schema, code: "", severity, prefix };
                 subject.report(validator.iter_errors(value), findings);
             }
             Ok(_) => {}

@@ -8,14 +8,14 @@ use crate::document::{Format, parse, shortened};
 
 /// The schema of a place.
 #[derive(Debug)]
-pub(crate) struct Place<'s> {
+pub(crate) struct SettingSchema<'s> {
     root: &'s Value,
     own: &'s Value,
     /// Every form that the value may have, with references resolved.
     forms: Vec<&'s Map<String, Value>>,
 }
 
-impl<'s> Place<'s> {
+impl<'s> SettingSchema<'s> {
     pub(super) fn at(root: &'s Value, own: &'s Value) -> Self {
         let mut forms = Vec::new();
         flatten(root, own, 0, &mut forms);

@@ -55,13 +55,13 @@ pub struct Fixed {
     /// The fixed text, without a byte order mark.
     pub text: String,
     /// The edits, in the order of the text.
-    pub applied: Vec<Applied>,
+    pub applied: Vec<AppliedFix>,
 }
 
 /// An applied edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Applied {
+pub struct AppliedFix {
     /// The line, from 1. No edit changes the number of lines.
     pub line: usize,
     /// The column, from 1, in characters.
@@ -115,7 +115,7 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
             else {
                 continue;
             };
-            fixed.applied.push(Applied { line, column, code: found.code, what: fix.what.clone() });
+            fixed.applied.push(AppliedFix { line, column, code: found.code, what: fix.what.clone() });
         }
         fixed.text = edited(&fixed.text, &kept);
     }

@@ -14,11 +14,11 @@ pub(super) struct Proof<'t> {
     format: Format,
     text: &'t str,
     tree: Option<Node>,
-    problems: Problems,
+    problems: ProblemCounts,
 }
 
 /// How many problems of each kind and text there are.
-type Problems = HashMap<(&'static str, String), usize>;
+type ProblemCounts = HashMap<(&'static str, String), usize>;
 
 impl<'t> Proof<'t> {
     pub(super) fn new(file: &'t str, format: Format, text: &'t str, found: &[Diagnostic]) -> Self {
@@ -37,7 +37,7 @@ impl<'t> Proof<'t> {
         let none_came = left
             .iter()
             .all(|(problem, count)| self.problems.get(problem).is_some_and(|had| had >= count));
-        let mended = found.iter().fold(Problems::new(), |mut mended, found| {
+        let mended = found.iter().fold(ProblemCounts::new(), |mut mended, found| {
             *mended.entry((found.code, found.message.clone())).or_default() += 1;
             mended
         });
@@ -54,8 +54,8 @@ fn tree(format: Format, text: &str) -> Option<Node> {
     parse(format, &mut findings)
 }
 
-fn counted(found: &[Diagnostic]) -> Problems {
-    let mut problems = Problems::new();
+fn counted(found: &[Diagnostic]) -> ProblemCounts {
+    let mut problems = ProblemCounts::new();
     for found in found {
         *problems.entry((found.code, found.message.clone())).or_default() += 1;
     }

@@ -12,7 +12,7 @@ use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, too_deep};
 use crate::diagnostic::position::{Span, boundary};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::shortened;
-use slips::Unseen;
+use slips::InvisibleCharacter;
 
 mod slips;
 mod syntax;
@@ -33,7 +33,7 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     };
     options.set_emit_comments(false);
     let text = findings.text;
-    let mut builder = Builder::new(findings);
+    let mut builder = TreeBuilder::new(findings);
     for event in Parser::new_from_str_with_options(text, options) {
         let step = match event {
             Ok((event, span)) => {
@@ -66,17 +66,17 @@ fn offset(text: &str, marker: &granit_parser::Marker) -> usize {
 }
 
 /// A collection that has not ended yet.
-struct Open {
+struct OpenCollection {
     node: Node,
     anchor: usize,
     /// The key whose value comes next.
-    key: Option<Key>,
+    key: Option<MappingKey>,
     /// Mappings to merge, in order.
     merged: Vec<Node>,
     flow: bool,
 }
 
-enum Key {
+enum MappingKey {
     Name(String, Span),
     Merge(Span),
     /// An invalid key, already reported; its value is parsed and dropped.
@@ -84,11 +84,11 @@ enum Key {
 }
 
 /// An error stops parsing at once, because further errors would be noise or too much work.
-type Step = Result<(), Box<Diagnostic>>;
+type BuildResult = Result<(), Box<Diagnostic>>;
 
-struct Builder<'f, 't> {
+struct TreeBuilder<'f, 't> {
     findings: &'f mut Findings<'t>,
-    stack: Vec<Open>,
+    stack: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
     whole: bool,
@@ -97,7 +97,7 @@ struct Builder<'f, 't> {
     bytes: usize,
 }
 
-impl<'f, 't> Builder<'f, 't> {
+impl<'f, 't> TreeBuilder<'f, 't> {
     fn new(findings: &'f mut Findings<'t>) -> Self {
         Self {
             findings,
@@ -121,7 +121,7 @@ impl<'f, 't> Builder<'f, 't> {
         self.findings.add(diagnostic);
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Step {
+    fn event(&mut self, event: Event<'_>, span: Span) -> BuildResult {
         match event {
             Event::DocumentStart(..) if self.root.is_some() => Err(Box::new(
                 Diagnostic::error("syntax", &span, "a second document begins here")
@@ -163,7 +163,7 @@ impl<'f, 't> Builder<'f, 't> {
         }
     }
 
-    fn count(&mut self, nodes: usize, bytes: usize, span: &Span) -> Step {
+    fn count(&mut self, nodes: usize, bytes: usize, span: &Span) -> BuildResult {
         self.nodes = self.nodes.saturating_add(nodes);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.nodes > NODES_MAX || self.bytes > TEXT_MAX {
@@ -176,7 +176,7 @@ impl<'f, 't> Builder<'f, 't> {
         Ok(())
     }
 
-    fn count_reference(&mut self, span: &Span) -> Step {
+    fn count_reference(&mut self, span: &Span) -> BuildResult {
         self.references += 1;
         if self.references > REFERENCES_MAX {
             let message = format!("more than {REFERENCES_MAX} anchors, aliases and merge keys");
@@ -216,18 +216,18 @@ impl<'f, 't> Builder<'f, 't> {
         flow: bool,
         tag: Option<&Tag>,
         span: Span,
-    ) -> Step {
+    ) -> BuildResult {
         self.count(1, 0, &span)?;
         if self.stack.len() >= DEPTH_MAX {
             return Err(Box::new(too_deep(&span)));
         }
         self.check_tag(tag, &span);
         let node = Node { value, span, style: Style::Explicit };
-        self.stack.push(Open { node, anchor, key: None, merged: Vec::new(), flow });
+        self.stack.push(OpenCollection { node, anchor, key: None, merged: Vec::new(), flow });
         Ok(())
     }
 
-    fn close(&mut self, span: &Span) -> Step {
+    fn close(&mut self, span: &Span) -> BuildResult {
         let Some(mut open) = self.stack.pop() else { return Ok(()) };
         if let NodeValue::Mapping(entries) = &mut open.node.value {
             let own = entries.len();
@@ -250,7 +250,7 @@ impl<'f, 't> Builder<'f, 't> {
         Ok(())
     }
 
-    fn remember(&mut self, anchor: usize, node: &Node) -> Step {
+    fn remember(&mut self, anchor: usize, node: &Node) -> BuildResult {
         if anchor == 0 {
             return Ok(());
         }
@@ -261,7 +261,7 @@ impl<'f, 't> Builder<'f, 't> {
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, span: &Span) -> Step {
+    fn alias(&mut self, anchor: usize, span: &Span) -> BuildResult {
         self.count_reference(span)?;
         let Some(node) = self.anchors.get(&anchor) else {
             return Err(Box::new(Diagnostic::error(
@@ -293,10 +293,10 @@ impl<'f, 't> Builder<'f, 't> {
                     open.key = Some(key);
                 }
             }
-            (NodeValue::Mapping(entries), Some(Key::Name(key, key_span))) => {
+            (NodeValue::Mapping(entries), Some(MappingKey::Name(key, key_span))) => {
                 entries.push(Entry { key, key_span, node });
             }
-            (NodeValue::Mapping(_), Some(Key::Merge(span))) => {
+            (NodeValue::Mapping(_), Some(MappingKey::Merge(span))) => {
                 let merged = self.merged(node, &span);
                 if let Some(open) = self.stack.last_mut() {
                     open.merged.extend(merged);
@@ -307,26 +307,26 @@ impl<'f, 't> Builder<'f, 't> {
         }
     }
 
-    fn key(&mut self, node: Node) -> Key {
+    fn key(&mut self, node: Node) -> MappingKey {
         let raw = self.findings.text.get(node.span.clone()).unwrap_or_default();
-        if let Some(unseen) = Unseen::find(raw) {
-            let message = format!("this key contains the character {}", unseen.name());
-            let help = format!("write `{}`", shortened(&Unseen::removed(raw)));
+        if let Some(invisible_character) = InvisibleCharacter::find(raw) {
+            let message = format!("this key contains the character {}", invisible_character.name());
+            let help = format!("write `{}`", shortened(&InvisibleCharacter::removed(raw)));
             self.refuse(Diagnostic::error("bad-key", &node.span, message).help(help));
-            return Key::Refused;
+            return MappingKey::Refused;
         }
         match node.value {
             NodeValue::String(text) if text == "<<" && node.style == Style::Plain => {
-                Key::Merge(node.span)
+                MappingKey::Merge(node.span)
             }
-            NodeValue::String(text) => Key::Name(text, node.span),
-            NodeValue::Bool(_) | NodeValue::Number(_) => Key::Name(raw.to_owned(), node.span),
-            NodeValue::Null if !raw.is_empty() => Key::Name(raw.to_owned(), node.span),
+            NodeValue::String(text) => MappingKey::Name(text, node.span),
+            NodeValue::Bool(_) | NodeValue::Number(_) => MappingKey::Name(raw.to_owned(), node.span),
+            NodeValue::Null if !raw.is_empty() => MappingKey::Name(raw.to_owned(), node.span),
             _ => {
                 let diagnostic = Diagnostic::error("bad-key", &node.span, "a key must be text")
                     .help("write `key: value`; quote a key that begins with `[`, `{` or `?`");
                 self.refuse(diagnostic);
-                Key::Refused
+                MappingKey::Refused
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
 
 /// The parts of the tool outside of `http`.
-pub(super) struct Surroundings<'n> {
+pub(super) struct ToolParts<'n> {
     /// The manifest.
     pub(super) file: &'n str,
     pub(super) input: Option<&'n Node>,
@@ -31,14 +31,14 @@ pub(super) struct Surroundings<'n> {
 /// Reads `http`.
 pub(super) fn read(
     entry: &Entry,
-    around: &Surroundings<'_>,
+    tool: &ToolParts<'_>,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> Option<HttpSpec> {
     let fields = Fields::read(&entry.node, &keys::HTTP, findings)?;
     let allowed = allowed(&fields, findings);
     let policy = allowed.iter().fold(AddressPolicy::public(), |policy, range| policy.allow(*range));
-    let url = url::read(&fields, around, &policy, scope, findings);
+    let url = url::read(&fields, tool, &policy, scope, findings);
     let headers = fields.node("headers").map(|node| headers::read(node, scope, findings));
     let auth = fields.entry("auth").map(|entry| auth::read(entry, scope, findings));
     auth::check(&fields, url.as_ref(), findings);
@@ -60,8 +60,8 @@ pub(super) fn read(
         ok_status,
         select,
         allow_private: allowed,
-        output_bytes: around.limits.capture_bytes(),
-        transfer_bytes: around.limits.transfer_bytes(),
+        output_bytes: tool.limits.capture_bytes(),
+        transfer_bytes: tool.limits.transfer_bytes(),
     })
 }
 

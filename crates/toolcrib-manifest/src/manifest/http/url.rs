@@ -2,7 +2,7 @@
 
 use toolcrib_net::{AddressPolicy, NamedBy, Target, UrlRefusal};
 
-use super::{Surroundings, check_plain_key, place_of};
+use super::{ToolParts, check_plain_key, place_of};
 use crate::declaration::{QueryPair, UrlSpec};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
@@ -16,7 +16,7 @@ const VALUE: &str = "\u{e000}";
 /// Reads `url` and `query`.
 pub(super) fn read(
     fields: &Fields<'_>,
-    around: &Surroundings<'_>,
+    tool: &ToolParts<'_>,
     policy: &AddressPolicy,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
@@ -26,7 +26,7 @@ pub(super) fn read(
     let template = scope.template(node, findings)?;
     let (origin, rest) = origin(node, &template, policy, findings)?;
     let (path, written) = split(rest);
-    check_path(node, &path, around, scope, findings);
+    check_path(node, &path, tool, scope, findings);
     let mut pairs = written_pairs(node, written.as_ref(), findings);
     pairs.extend(map);
     Some(UrlSpec { origin, path: encoded(&path, IN_PATH), query: pairs })
@@ -151,7 +151,7 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
 fn check_path(
     node: &Node,
     path: &Template,
-    around: &Surroundings<'_>,
+    tool: &ToolParts<'_>,
     scope: &Scope,
     findings: &mut Findings<'_>,
 ) {
@@ -182,7 +182,7 @@ fn check_path(
                 Diagnostic::error("list-in-path", &place, message)
                     .help(format!("write `query: {{{name}: \"{reference}\"}}`, which repeats it")),
             );
-        } else if may_be_absent(reference, around) {
+        } else if may_be_absent(reference, tool) {
             let message = format!("the path needs `{name}`, which a call may omit");
             let help = match reference {
                 Reference::Arg(_) => {
@@ -201,16 +201,16 @@ fn is_dots(segment: &str) -> bool {
 }
 
 /// Whether a call may omit the value, if the schema shows that.
-fn may_be_absent(reference: &Reference, around: &Surroundings<'_>) -> bool {
+fn may_be_absent(reference: &Reference, tool: &ToolParts<'_>) -> bool {
     let name = match reference {
         Reference::Arg(name) => name,
         Reference::Ctx(name) => {
-            let known = around.context.iter().find(|parameter| parameter.name == *name);
+            let known = tool.context.iter().find(|parameter| parameter.name == *name);
             return known.is_some_and(|parameter| !parameter.required);
         }
         Reference::Env(_) | Reference::Secret(_) => return false,
     };
-    let Some(input) = around.input else { return false };
+    let Some(input) = tool.input else { return false };
     let combined = ["allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas"];
     if combined.iter().any(|keyword| input.entry(keyword).is_some()) {
         return false;

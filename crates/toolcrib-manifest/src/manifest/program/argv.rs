@@ -81,7 +81,7 @@ pub(in crate::manifest) fn read(
 }
 
 /// A program that a tool starts, with its literal arguments.
-pub(crate) struct Started {
+pub(crate) struct StartedProgram {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) arguments: Vec<String>,
@@ -90,13 +90,13 @@ pub(crate) struct Started {
 }
 
 /// The programs that a tool or an MCP server starts, including wrappers.
-pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
+pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<StartedProgram> {
     let mut said = Findings::new(findings.text);
     let mut scope = Scope::default();
     let mut words = Vec::new();
     entries(list, &mut scope, &mut words, &mut said);
     let read = known::read(&words, &scope);
-    let all = read.started.iter().map(|(at, name)| Started {
+    let all = read.started.iter().map(|(at, name)| StartedProgram {
         name: known::base_name(name).to_owned(),
         span: words[*at].node.span.clone(),
         arguments: words[at + 1..].iter().filter_map(Word::literal).map(str::to_owned).collect(),

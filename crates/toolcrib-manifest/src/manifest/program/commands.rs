@@ -14,7 +14,7 @@ const KEYWORDS: [&str; 11] =
 
 /// One simple command.
 #[derive(Debug, Default)]
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     /// The program and its arguments. What the shell puts in at run time is a reference.
     pub(super) words: Vec<Template>,
     /// The files that it writes through a redirection.
@@ -24,8 +24,8 @@ pub(super) struct Command {
 }
 
 /// The commands of a text in its order, those of a substitution before the command that holds it.
-pub(super) fn commands(text: &str) -> Vec<Command> {
-    let mut reader = Reader::default();
+pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
+    let mut reader = CommandReader::default();
     reader.read(text, 0);
     reader.commands
 }
@@ -39,16 +39,16 @@ enum Redirection {
 }
 
 #[derive(Default)]
-struct Reader {
-    commands: Vec<Command>,
+struct CommandReader {
+    commands: Vec<ShellCommand>,
     /// The values that the text gives to variables, as far as they are known.
     variables: BTreeMap<String, String>,
 }
 
 /// The command and the word that are being read.
 #[derive(Default)]
-struct Open {
-    command: Command,
+struct OpenCommand {
+    command: ShellCommand,
     word: Template,
     begun: bool,
     redirection: Option<Redirection>,
@@ -56,7 +56,7 @@ struct Open {
     documents: Vec<String>,
 }
 
-impl Open {
+impl OpenCommand {
     fn text(&mut self, text: &str) {
         self.begun = true;
         match self.word.pieces.last_mut() {
@@ -88,9 +88,9 @@ impl Open {
     }
 }
 
-impl Reader {
+impl CommandReader {
     fn read(&mut self, text: &str, depth: usize) {
-        let mut open = Open::default();
+        let mut open = OpenCommand::default();
         let mut quoted = false;
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
@@ -141,9 +141,9 @@ impl Reader {
     }
 
     /// Ends a command, and returns the here-documents that its line has begun.
-    fn end_command(&mut self, open: &mut Open) -> Vec<String> {
+    fn end_command(&mut self, open: &mut OpenCommand) -> Vec<String> {
         open.end_word();
-        let Open { mut command, documents, .. } = std::mem::take(open);
+        let OpenCommand { mut command, documents, .. } = std::mem::take(open);
         let keyword = |word: &Template| literal(word).is_some_and(|word| KEYWORDS.contains(&word));
         while let Some(first) = command.words.first() {
             if keyword(first) {
@@ -171,7 +171,7 @@ impl Reader {
     }
 
     /// Reads what follows a `$`, and returns its length.
-    fn expansion(&mut self, rest: &str, open: &mut Open, depth: usize) -> usize {
+    fn expansion(&mut self, rest: &str, open: &mut OpenCommand, depth: usize) -> usize {
         if let Some(inner) = rest.strip_prefix('(') {
             let inner = &inner[..closing(inner)];
             if !inner.starts_with('(') {
@@ -200,7 +200,7 @@ impl Reader {
         length
     }
 
-    fn variable(&self, name: &str, open: &mut Open) {
+    fn variable(&self, name: &str, open: &mut OpenCommand) {
         match self.variables.get(name) {
             Some(value) => open.text(value),
             None => open.reference(name),
@@ -223,7 +223,7 @@ fn closing(text: &str) -> usize {
 }
 
 /// Reads what follows a `<` or a `>`, and returns its length.
-fn redirection(sign: char, rest: &str, open: &mut Open) -> usize {
+fn redirection(sign: char, rest: &str, open: &mut OpenCommand) -> usize {
     // The number of a descriptor before it is no word.
     let number = literal(&open.word).is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit()));
     if number {

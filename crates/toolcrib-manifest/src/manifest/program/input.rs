@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use super::argv::Word;
-use super::commands::{self, Command, literal};
+use super::commands::{self, ShellCommand, literal};
 use super::{interpreters, known};
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
@@ -154,11 +154,11 @@ fn replacement(options: &[Word<'_>]) -> Option<String> {
 
 fn text_runs(text: &str, node: &Node, scope: &Scope, depth: usize) -> Option<String> {
     let commands = commands::commands(text);
-    let program = |command: &Command| {
+    let program = |command: &ShellCommand| {
         command.words.first().and_then(literal).map(known::base_name).map(str::to_owned)
     };
     let reads =
-        |command: &Command| program(command).is_some_and(|name| READERS.contains(&name.as_str()));
+        |command: &ShellCommand| program(command).is_some_and(|name| READERS.contains(&name.as_str()));
     let is_variable = text.contains("$(") || text.contains('`') || commands.iter().any(reads);
     let files = written(&commands);
     for command in &commands {
@@ -257,9 +257,9 @@ pub(in crate::manifest) fn runs_written_file_in(
 }
 
 /// The files that commands write.
-fn written(commands: &[Command]) -> Vec<Template> {
+fn written(commands: &[ShellCommand]) -> Vec<Template> {
     let mut files = Vec::new();
-    for Command { words, outputs, .. } in commands {
+    for ShellCommand { words, outputs, .. } in commands {
         files.extend(outputs.iter().map(plain));
         let named = |names: &[&str]| {
             words.iter().filter_map(literal).any(|word| names.contains(&known::base_name(word)))
@@ -283,8 +283,8 @@ fn written(commands: &[Command]) -> Vec<Template> {
 }
 
 /// The files that a command runs.
-fn run(command: &Command, node: &Node) -> Vec<Template> {
-    let Command { words, input, .. } = command;
+fn run(command: &ShellCommand, node: &Node) -> Vec<Template> {
+    let ShellCommand { words, input, .. } = command;
     let as_words = words.iter().map(|template| Word { template: template.clone(), node });
     let all: Vec<Word<'_>> = as_words.collect();
     let scope = Scope::default();

@@ -50,7 +50,7 @@ const BEFORE_COMMANDS: [&str; 9] = ["!", "{", "do", "done", "else", "fi", "if", 
 
 /// A word of a text.
 #[derive(Default)]
-struct Word {
+struct TextWord {
     text: String,
     /// Whether a positional parameter is part of it.
     parameter: bool,
@@ -86,12 +86,12 @@ pub(in crate::manifest) fn may_name_a_program(text: &str) -> bool {
 const STARTERS: [&str; 7] = [".", "source", "eval", "exec", "command", "builtin", "trap"];
 
 /// The program of a command, and its arguments.
-fn command(words: &[Word]) -> Option<(&Word, &[Word])> {
-    let begins = |word: &Word| !word.parameter && BEFORE_COMMANDS.contains(&word.text.as_str());
+fn command(words: &[TextWord]) -> Option<(&TextWord, &[TextWord])> {
+    let begins = |word: &TextWord| !word.parameter && BEFORE_COMMANDS.contains(&word.text.as_str());
     words[words.iter().take_while(|word| begins(word)).count()..].split_first()
 }
 
-fn is_harmless(words: &[Word]) -> bool {
+fn is_harmless(words: &[TextWord]) -> bool {
     let Some((program, arguments)) = command(words) else { return true };
     if program.parameter || !HARMLESS.contains(&program.text.as_str()) {
         return false;
@@ -118,12 +118,12 @@ fn is_harmless(words: &[Word]) -> bool {
 
 /// The commands of a text; none if it has anything but plain words, quotes, redirections and
 /// parameters.
-fn read(text: &str) -> Option<Vec<Vec<Word>>> {
+fn read(text: &str) -> Option<Vec<Vec<TextWord>>> {
     let mut commands = vec![Vec::new()];
-    let mut word = Word::default();
+    let mut word = TextWord::default();
     let mut quoted = false;
     let mut chars = text.chars().peekable();
-    let end = |commands: &mut Vec<Vec<Word>>, word: &mut Word| {
+    let end = |commands: &mut Vec<Vec<TextWord>>, word: &mut TextWord| {
         let word = std::mem::take(word);
         if let Some(words) = commands.last_mut().filter(|_| word.begun) {
             words.push(word);
@@ -188,7 +188,7 @@ fn read(text: &str) -> Option<Vec<Vec<Word>>> {
             '<' | '>' => {
                 // The number of a file before it is no argument.
                 if word.text.chars().all(|c| c.is_ascii_digit()) && !word.parameter {
-                    word = Word::default();
+                    word = TextWord::default();
                 }
                 end(&mut commands, &mut word);
                 let again = chars.next_if_eq(&c).is_some();

@@ -28,7 +28,7 @@ pub(in crate::manifest) enum Danger {
 
 /// A construct around the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum Nesting {
     /// Between parentheses: of `$(…)` or of a subshell.
     Parentheses,
     Backticks,
@@ -44,25 +44,25 @@ enum Inside {
 /// All uses of these variables, in the order of the text.
 pub(in crate::manifest) fn uses<'v>(text: &str, names: &[&'v str]) -> Vec<Use<'v>> {
     let mut reader =
-        Reader { text, at: 0, inside: Vec::new(), names, uses: Vec::new(), documents: Vec::new() };
+        ShellTextReader { text, at: 0, inside: Vec::new(), names, uses: Vec::new(), documents: Vec::new() };
     while reader.at < text.len() {
         reader.step();
     }
     reader.uses
 }
 
-struct Reader<'t, 'v> {
+struct ShellTextReader<'t, 'v> {
     text: &'t str,
     at: usize,
     /// The constructs around the current position, with their starts.
-    inside: Vec<(Inside, usize)>,
+    inside: Vec<(Nesting, usize)>,
     names: &'t [&'v str],
     uses: Vec<Use<'v>>,
     /// Here-documents that begin on the next line: their ends, and whether they are literal.
     documents: Vec<(String, bool)>,
 }
 
-impl Reader<'_, '_> {
+impl ShellTextReader<'_, '_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -85,30 +85,30 @@ impl Reader<'_, '_> {
     fn step(&mut self) {
         let Some(next) = self.rest().chars().next() else { return };
         let top = self.inside.last().map(|(inside, _)| *inside);
-        let quoted = top == Some(Inside::DoubleQuotes);
-        let expression = matches!(top, Some(Inside::Arithmetic | Inside::Group));
+        let quoted = top == Some(Nesting::DoubleQuotes);
+        let expression = matches!(top, Some(Nesting::Arithmetic | Nesting::Group));
         match next {
             '\\' => {
                 self.at += 1;
                 self.at += self.rest().chars().next().map_or(0, char::len_utf8);
             }
             '$' => self.dollar(),
-            '`' if top == Some(Inside::Backticks) => self.leave(1),
-            '`' => self.enter(Inside::Backticks, 1),
+            '`' if top == Some(Nesting::Backticks) => self.leave(1),
+            '`' => self.enter(Nesting::Backticks, 1),
             '"' if quoted => self.leave(1),
-            '"' => self.enter(Inside::DoubleQuotes, 1),
+            '"' => self.enter(Nesting::DoubleQuotes, 1),
             _ if quoted => self.at += next.len_utf8(),
             '\'' if !self.is_quoted() => {
                 self.at += 1;
                 self.skip_past('\'');
             }
-            '}' if top == Some(Inside::Braces) => self.leave(1),
-            ')' if top == Some(Inside::Arithmetic) && self.begins("))") => self.leave(2),
-            ')' if matches!(top, Some(Inside::Parentheses | Inside::Group)) => self.leave(1),
+            '}' if top == Some(Nesting::Braces) => self.leave(1),
+            ')' if top == Some(Nesting::Arithmetic) && self.begins("))") => self.leave(2),
+            ')' if matches!(top, Some(Nesting::Parentheses | Nesting::Group)) => self.leave(1),
             '(' if self.begins("((") && !expression && self.at_word_start() => {
-                self.enter(Inside::Arithmetic, 2);
+                self.enter(Nesting::Arithmetic, 2);
             }
-            '(' => self.enter(if expression { Inside::Group } else { Inside::Parentheses }, 1),
+            '(' => self.enter(if expression { Nesting::Group } else { Nesting::Parentheses }, 1),
             '#' if self.at_word_start() && !expression => {
                 self.at = self.rest().find('\n').map_or(self.text.len(), |found| self.at + found);
             }
@@ -129,7 +129,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn enter(&mut self, inside: Inside, length: usize) {
+    fn enter(&mut self, inside: Nesting, length: usize) {
         self.inside.push((inside, self.at));
         self.at += length;
     }
@@ -141,22 +141,22 @@ impl Reader<'_, '_> {
 
     /// Whether the position is inside double quotes.
     fn is_quoted(&self) -> bool {
-        self.around() == Some(Inside::DoubleQuotes)
+        self.around() == Some(Nesting::DoubleQuotes)
     }
 
     /// The innermost construct other than braces.
-    fn around(&self) -> Option<Inside> {
+    fn around(&self) -> Option<Nesting> {
         let mut around = self.inside.iter().rev().map(|(inside, _)| *inside);
-        around.find(|inside| *inside != Inside::Braces)
+        around.find(|inside| *inside != Nesting::Braces)
     }
 
     fn dollar(&mut self) {
         let start = self.at;
         if self.begins("$((") {
-            return self.enter(Inside::Arithmetic, 3);
+            return self.enter(Nesting::Arithmetic, 3);
         }
         if self.begins("$(") {
-            return self.enter(Inside::Parentheses, 2);
+            return self.enter(Nesting::Parentheses, 2);
         }
         if self.begins("$'") && !self.is_quoted() {
             self.at += 2;
@@ -179,7 +179,7 @@ impl Reader<'_, '_> {
         }
         let name = self.name();
         if braces {
-            self.inside.push((Inside::Braces, start));
+            self.inside.push((Nesting::Braces, start));
         }
         // The length of a value is a number.
         if length {
@@ -216,14 +216,14 @@ impl Reader<'_, '_> {
 
     fn danger(&self, start: usize) -> Option<Danger> {
         // The value itself, or the quoted text that contains it, may be run.
-        let quotes = self.inside.iter().filter(|(inside, _)| *inside == Inside::DoubleQuotes);
+        let quotes = self.inside.iter().filter(|(inside, _)| *inside == Nesting::DoubleQuotes);
         let mut pieces = quotes.map(|(_, at)| *at).chain([start]);
         if pieces.any(|at| is_run(self.command_before(at))) {
             return Some(Danger::Code);
         }
         let command = self.command_before(start);
         let first = command.split_whitespace().next();
-        if matches!(self.around(), Some(Inside::Arithmetic | Inside::Group)) {
+        if matches!(self.around(), Some(Nesting::Arithmetic | Nesting::Group)) {
             return Some(Danger::Arithmetic);
         }
         let case = first == Some("case") && command.split_whitespace().count() == 1;
@@ -272,7 +272,7 @@ impl Reader<'_, '_> {
         }
         if !literal {
             let depth = self.inside.len();
-            self.inside.push((Inside::DoubleQuotes, self.at));
+            self.inside.push((Nesting::DoubleQuotes, self.at));
             while self.at < stop {
                 // Quotes have no special meaning here.
                 if self.inside.len() == depth + 1 && self.begins("\"") {

@@ -8,7 +8,7 @@ use jsonschema::{Keyword, PatternOptions, ValidationError, ValidationOptions, Va
 use serde_json::{Map, Value, json};
 
 use super::pattern::surely_compiles;
-use crate::diagnostic::violation::Subject;
+use crate::diagnostic::violation::ValidatedValue;
 use crate::diagnostic::{Findings, Severity};
 use crate::document::Node;
 
@@ -51,7 +51,7 @@ impl Checked {
         findings: &mut Findings<'_>,
     ) {
         if !self.quick.is_valid(value) {
-            let subject = Subject { node, schema: &self.value, code, severity, prefix };
+            let subject = ValidatedValue { node, schema: &self.value, code, severity, prefix };
             subject.report(self.exact().iter_errors(value), findings);
         }
     }
@@ -66,7 +66,7 @@ impl Checked {
     ) {
         let is_inside = |error: &ValidationError<'_>| !error.instance_path().is_empty();
         if self.quick.iter_errors(value).any(|error| is_inside(&error)) {
-            let subject = Subject { node, schema: &self.value, code, severity, prefix };
+            let subject = ValidatedValue { node, schema: &self.value, code, severity, prefix };
             subject.report(self.exact().iter_errors(value).filter(is_inside), findings);
         }
     }
@@ -90,12 +90,12 @@ pub(in crate::manifest) fn compile(schema: &Value) -> Result<Validator, Validati
 }
 
 /// Options without and with asserted formats.
-struct Options {
+struct FormatOptions {
     annotating: ValidationOptions<'static>,
     asserting: ValidationOptions<'static>,
 }
 
-impl Options {
+impl FormatOptions {
     fn new(made: impl Fn() -> ValidationOptions<'static>) -> Self {
         Self {
             annotating: made().should_validate_formats(false),
@@ -108,10 +108,10 @@ impl Options {
     }
 }
 
-static EXACT: LazyLock<Options> = LazyLock::new(|| Options::new(options));
+static EXACT: LazyLock<FormatOptions> = LazyLock::new(|| FormatOptions::new(options));
 
-static QUICK: LazyLock<Options> =
-    LazyLock::new(|| Options::new(|| options().with_keyword("pattern", LazyPattern::keyword)));
+static QUICK: LazyLock<FormatOptions> =
+    LazyLock::new(|| FormatOptions::new(|| options().with_keyword("pattern", LazyPattern::keyword)));
 
 /// `pattern`, known to compile, compiled at the first text.
 struct LazyPattern {

@@ -11,7 +11,7 @@ use jsonschema::ValidationError;
 use serde_json::{Value, json};
 
 use crate::diagnostic::position::first_line;
-use crate::diagnostic::violation::Subject;
+use crate::diagnostic::violation::ValidatedValue;
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, meant};
 use crate::document::{Entry, Node, NodeValue, Style, check_schema_literals, other_reading};
 use crate::manifest::schema::checked::{Checked, compile};
@@ -184,7 +184,7 @@ fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &
         && !meta.is_valid(schema)
     {
         let nothing = Value::Null;
-        let subject = Subject {
+        let subject = ValidatedValue {
             node,
             schema: &nothing,
             code: "bad-schema",

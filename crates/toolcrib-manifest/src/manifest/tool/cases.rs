@@ -15,7 +15,7 @@ use crate::manifest::schema::bad_pattern;
 use crate::manifest::schema::checked::Checked;
 
 /// The file of the tests, and the schema of their arguments.
-pub(in crate::manifest) struct Surroundings<'a> {
+pub(in crate::manifest) struct TestContext<'a> {
     pub(in crate::manifest) file: &'a str,
     pub(in crate::manifest) lines: &'a Lines<'a>,
     pub(in crate::manifest) input: Option<&'a Checked>,
@@ -24,7 +24,7 @@ pub(in crate::manifest) struct Surroundings<'a> {
     pub(in crate::manifest) sends: bool,
 }
 
-impl Surroundings<'_> {
+impl TestContext<'_> {
     /// Reads example arguments, each of which must fit the schema.
     pub(in crate::manifest) fn examples(
         &self,

@@ -28,7 +28,7 @@ pub(in crate::manifest) struct Kind {
 pub(in crate::manifest) fn read(
     fields: &Fields<'_>,
     limit_fields: Option<&Fields<'_>>,
-    around: &http::Surroundings<'_>,
+    around: &http::ToolParts<'_>,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> Kind {

@@ -29,7 +29,7 @@ use crate::document::{Node, NodeValue, Style};
 use crate::fields::{Fields, wrong_type};
 use crate::manifest::program::{sandbox, worker};
 use crate::manifest::schema::checked::Checked;
-use crate::manifest::tool::cases::{Surroundings, origin};
+use crate::manifest::tool::cases::{TestContext, origin};
 use crate::manifest::tool::limits::Limits;
 use crate::manifest::tool::policies::Policies;
 use crate::manifest::tool::references::Scope;
@@ -69,7 +69,7 @@ pub(super) fn read(
         crate::manifest::tool::constraints::read(&fields, input.as_ref(), &mut scope, findings);
     #[cfg(not(feature = "cel"))]
     let constraints = Vec::new();
-    let around = http::Surroundings {
+    let around = http::ToolParts {
         file: shared.file,
         input: fields.node("input"),
         context: &context,
@@ -84,7 +84,7 @@ pub(super) fn read(
         Some(input) => findings.has_error_within(&input.span, None),
         None => findings.has_error_within(&fields.span, Some("unknown-key")),
     };
-    let surroundings = Surroundings {
+    let test_context = TestContext {
         file: shared.file,
         lines: &shared.lines,
         // Arguments cannot be checked against an input that is wrong or has an unknown key.
@@ -94,10 +94,10 @@ pub(super) fn read(
     };
     let mut examples = Vec::new();
     for list in ["input_examples", "examples"].iter().filter_map(|key| fields.node(key)) {
-        examples.extend(surroundings.examples(list, findings));
+        examples.extend(test_context.examples(list, findings));
     }
     let tests =
-        fields.node("tests").map(|list| surroundings.tests(list, findings)).unwrap_or_default();
+        fields.node("tests").map(|list| test_context.tests(list, findings)).unwrap_or_default();
     if let Some(DeclaredBody::Worker(_)) = &kind.body {
         worker::check_output(&fields, findings);
     }

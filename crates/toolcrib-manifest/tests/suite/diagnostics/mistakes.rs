@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolcrib_manifest::{Diagnostic, Known, Severity, lint_with};
+use toolcrib_manifest::{Diagnostic, LintContext, Severity, lint_with};
 
 struct Row {
     name: String,
@@ -27,7 +27,7 @@ struct Row {
     names: Vec<String>,
     alone: bool,
     beside: Vec<String>,
-    known: Known,
+    known: LintContext,
     mends: Vec<(String, String)>,
 }
 
@@ -63,7 +63,7 @@ fn row(group: &str, path: &Path) -> Row {
     let (line, column) = at.split_once(':').expect("a line and a column");
     let secrets = list("secrets", ", ");
     let seconds = values("max_timeout").pop().map(|text| text.parse().expect("seconds"));
-    let mut known = Known::default().files(true);
+    let mut known = LintContext::default().files(true);
     if !secrets.is_empty() {
         known = known.secrets(secrets);
     }

@@ -1,6 +1,6 @@
 //! Values that known programs would run, one row for each door.
 
-use toolcrib_manifest::{Known, Severity, lint_with, load_str};
+use toolcrib_manifest::{LintContext, Severity, lint_with, load_str};
 
 /// The codes of the errors about a tool with an argument vector in which `X` is any text.
 pub(super) fn errors(argv: &str) -> Vec<String> {
@@ -280,7 +280,7 @@ fn a_plain_word_is_no_program() {
 }
 
 /// What a check says about the `run` and the `sandbox` of a tool, hints left out.
-pub(super) fn said(known: &Known, run: &str) -> Vec<String> {
+pub(super) fn said(known: &LintContext, run: &str) -> Vec<String> {
     let text = format!(
         "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
          annotations: {{read_only: true}}\n    {run}\n"
@@ -295,7 +295,7 @@ fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
     let folder = std::env::temp_dir().join(format!("toolcrib-argv-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("sub")).unwrap();
     std::fs::write(folder.join("sub/report.py"), "").unwrap();
-    let known = Known::default().workspace(&folder);
+    let known = LintContext::default().workspace(&folder);
     for (run, wanted) in [
         ("run: {argv: [python3, ./sub/report.py]}", None),
         ("cwd: sub\n    run: {argv: [timeout, \"5\", python3, report.py]}", None),
@@ -311,7 +311,7 @@ fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
                 "{found:?}"
             );
         }
-        assert_eq!(said(&Known::default(), run), Vec::<String>::new(), "{run}");
+        assert_eq!(said(&LintContext::default(), run), Vec::<String>::new(), "{run}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -325,7 +325,7 @@ fn a_missing_program_file_of_an_upstream_is_reported_with_the_place_where_it_is(
     std::fs::create_dir_all(&manifests).unwrap();
     std::fs::write(manifests.join("tickets.py"), "").unwrap();
     let file = manifests.join("t.yaml").display().to_string();
-    let known = Known::default().workspace(&workspace);
+    let known = LintContext::default().workspace(&workspace);
     let found = |lines: &str| {
         let text = format!("toolcrib: 1\nupstream:\n  - name: tix\n{lines}");
         lint_with(&file, &text, &known, &|_| Vec::new()).diagnostics
@@ -360,7 +360,7 @@ fn what_makes_a_tool_unavailable_on_this_machine_is_a_warning() {
     std::fs::write(folder.path().join("headless.py"), "print(1)\n").unwrap();
     std::fs::write(folder.path().join("program"), b"\x7fELF\0\0").unwrap();
     let script = |name: &str| format!("run: {{script: {}}}", folder.path().join(name).display());
-    let known = Known::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
+    let known = LintContext::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
     for (run, wanted) in [
         (script("right.sh"), ""),
         (script("program"), ""),
@@ -392,22 +392,22 @@ fn a_program_that_looks_at_all_processes_needs_them() {
         "run: {shell: sh, text: 'ps aux | wc -l'}",
         "run: {shell: sh, text: 'uptime; ps aux'}",
     ] {
-        let found = said(&Known::default(), run);
+        let found = said(&LintContext::default(), run);
         assert!(found.len() == 1 && found[0].starts_with("needs-processes"), "{run}: {found:?}");
         assert_eq!(
-            said(&Known::default(), &format!("{run}\n    sandbox: {{read: [/proc]}}")).len(),
+            said(&LintContext::default(), &format!("{run}\n    sandbox: {{read: [/proc]}}")).len(),
             0
         );
     }
     let other = "run: {shell: sh, text: 'echo \"a; ps aux\"; free'}";
-    assert_eq!(said(&Known::default(), other), Vec::<String>::new());
+    assert_eq!(said(&LintContext::default(), other), Vec::<String>::new());
 }
 
 #[test]
 fn a_line_for_a_shell_is_told_to_be_one() {
     let wanted = "write `run: {shell: sh, text: 'du -sh | sort'}`";
     for run in ["run: {argv: \"du -sh | sort\"}", "run: {argv: [\"du -sh | sort\"]}"] {
-        let found = said(&Known::default(), run);
+        let found = said(&LintContext::default(), run);
         assert!(found.len() == 1 && found[0].contains(wanted), "{found:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Values that compilers, editors, package managers and wrappers would run, one row for each door.
 
-use toolcrib_manifest::Known;
+use toolcrib_manifest::LintContext;
 
 use super::programs::{errors, errors_with, said};
 
@@ -165,7 +165,7 @@ fn a_number_or_a_choice_of_the_author_is_run_by_no_program() {
 
 #[test]
 fn code_that_evaluates_its_argument_is_a_warning() {
-    let known = Known::default();
+    let known = LintContext::default();
     let warned = |run: &str| {
         said(
             &known,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcrib_manifest::lock::{
-    Kind, Lock, LockMode, Verdict, apply_lock, apply_lock_to, digest_of,
+    Kind, Lock, LockMode, MismatchKind, apply_lock, apply_lock_to, digest_of,
 };
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
 
@@ -60,10 +60,10 @@ fn each_entry_is_judged_by_its_owner_and_its_digest() {
         };
         let (enforced, findings) = judged(LockMode::Enforce);
         let verdict = findings.first().map(|found| match found.verdict {
-            Verdict::Unlisted => "unlisted",
-            Verdict::Changed => "changed",
-            Verdict::TakenOver { .. } => "taken over",
-            Verdict::Moved { .. } => "moved",
+            MismatchKind::Unlisted => "unlisted",
+            MismatchKind::Changed => "changed",
+            MismatchKind::TakenOver { .. } => "taken over",
+            MismatchKind::Moved { .. } => "moved",
         });
         let said = match (verdict, enforced.is_blocked()) {
             (None, false) => "accepted".to_owned(),
@@ -106,10 +106,10 @@ fn a_changed_tool_of_another_server_is_blocked_wherever_the_lock_is_read() {
         found.map(|finding| (finding.verdict, finding.blocked))
     };
     assert_eq!(judged(LockMode::Off, Some(&lock)), None);
-    assert_eq!(judged(LockMode::Warn, Some(&lock)), Some((Verdict::Changed, true)));
-    assert_eq!(judged(LockMode::Enforce, Some(&lock)), Some((Verdict::Changed, true)));
+    assert_eq!(judged(LockMode::Warn, Some(&lock)), Some((MismatchKind::Changed, true)));
+    assert_eq!(judged(LockMode::Enforce, Some(&lock)), Some((MismatchKind::Changed, true)));
     let empty = Lock::empty(Path::new("."));
-    assert_eq!(judged(LockMode::Warn, Some(&empty)), Some((Verdict::Unlisted, false)));
+    assert_eq!(judged(LockMode::Warn, Some(&empty)), Some((MismatchKind::Unlisted, false)));
     assert_eq!(judged(LockMode::Warn, None), None);
-    assert_eq!(judged(LockMode::Enforce, None), Some((Verdict::Unlisted, true)));
+    assert_eq!(judged(LockMode::Enforce, None), Some((MismatchKind::Unlisted, true)));
 }

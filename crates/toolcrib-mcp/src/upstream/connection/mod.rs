@@ -31,7 +31,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolcrib_net::TransportError;
-use toolcrib_sandbox::{Ended, KeptProcess, Places, Status, keep};
+use toolcrib_sandbox::{ChildExit, ChildProcess, Places, Status, spawn};
 
 use super::settings::{StdioServer, Transport, Upstream};
 use crate::transport::exact_numbers::{ProtectedLines, RestoredLines};
@@ -58,7 +58,7 @@ pub(crate) struct Connection {
     /// The task that subscribes to changes, where that is needed; it ends with the connection.
     _listening: JoinSet<()>,
     closing: CancellationToken,
-    process: Option<KeptProcess>,
+    process: Option<ChildProcess>,
     /// The protected paths as they were when the program was started.
     protected_at_start: Arc<Places>,
     is_over: bool,
@@ -90,7 +90,7 @@ impl Connection {
     fn of(
         session: RunningService<RoleClient, SessionClient>,
         closing: CancellationToken,
-        process: Option<KeptProcess>,
+        process: Option<ChildProcess>,
         protected_at_start: Arc<Places>,
     ) -> Self {
         let peer = session.peer().clone();
@@ -178,7 +178,7 @@ async fn start(
     let protected_at_start = server.places();
     // Standard error is cut while it is read, so confidential values are hidden before that.
     let command = server.command().filter_output(confidential.byte_masks());
-    let kept = keep(&command).await.map_err(|error| {
+    let kept = spawn(&command).await.map_err(|error| {
         let failure = Failure::new("it cannot be started");
         (failure.detail(&error.to_string(), confidential), false)
     })?;
@@ -275,7 +275,7 @@ fn why(error: &ClientInitializeError) -> String {
     }
 }
 
-fn with_output(confidential: &Confidential, failure: Failure, ended: &Ended) -> Failure {
+fn with_output(confidential: &Confidential, failure: Failure, ended: &ChildExit) -> Failure {
     failure.detail(&ended.stderr.text(), confidential)
 }
 

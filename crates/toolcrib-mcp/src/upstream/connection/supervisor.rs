@@ -22,10 +22,10 @@ use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
-use crate::upstream::settings::selection::Unmatched;
+use crate::upstream::settings::selection::UnmatchedSetting;
 use crate::upstream::status::UpstreamState;
 use crate::upstream::tool::listing::{ListingError, ToolListing, UPSTREAM_TOOLS_MAX, list};
-use crate::upstream::tool::publish::{Publisher, Unaccepted};
+use crate::upstream::tool::publish::{Publisher, UnacceptedChange};
 
 /// Debounce after a list-changed notification: more may follow for the same change.
 const CHANGE_DEBOUNCE: Duration = Duration::from_millis(20);
@@ -48,9 +48,9 @@ pub(crate) struct SupervisorState {
     /// The resources as the server lists them, whatever of them is offered.
     pub(crate) resources: Mutex<Vec<Resource>>,
     /// Filters and overrides that match nothing.
-    pub(crate) unmatched: Mutex<Vec<Unmatched>>,
+    pub(crate) unmatched: Mutex<Vec<UnmatchedSetting>>,
     /// The changed definitions that somebody could accept.
-    pub(crate) unaccepted: Mutex<BTreeMap<String, Unaccepted>>,
+    pub(crate) unaccepted: Mutex<BTreeMap<String, UnacceptedChange>>,
     /// The tools as the server describes them.
     pub(crate) offered: Mutex<Vec<OfferedTool>>,
     /// Notified when the review or the pins may have changed.

@@ -134,14 +134,14 @@ impl Filter {
     }
 
     /// The patterns that match none of these names. `section` is the key of the filter.
-    fn unmatched(&self, section: &str, names: &[&str]) -> Vec<Unmatched> {
+    fn unmatched(&self, section: &str, names: &[&str]) -> Vec<UnmatchedSetting> {
         let both = [("include", &self.include), ("exclude", &self.exclude)];
         let all = both.into_iter().flat_map(|(key, list)| list.iter().map(move |own| (key, own)));
         let useless = all.filter(|(_, own)| !names.iter().any(|name| own.matches(name)));
-        let told = useless.map(|(key, own)| Unmatched {
+        let told = useless.map(|(key, own)| UnmatchedSetting {
             key: format!("{section}.{key}"),
             name: own.pattern.as_str().to_owned(),
-            problem: Problem::NoSuchName,
+            problem: UnmatchedReason::NoSuchName,
             origin: own.origin.clone(),
         });
         told.collect()
@@ -184,18 +184,18 @@ impl Selection {
     }
 
     /// What names no tool of the server, which has these.
-    pub(crate) fn unmatched(&self, tools: &[&str]) -> Vec<Unmatched> {
+    pub(crate) fn unmatched(&self, tools: &[&str]) -> Vec<UnmatchedSetting> {
         let mut all = self.filter.unmatched("tools", tools);
         for (tool, own) in &self.overrides {
             let problem = if !tools.contains(&tool.as_str()) {
-                Problem::NoSuchName
+                UnmatchedReason::NoSuchName
             } else if !self.filter.takes(tool) {
-                Problem::LeftOut
+                UnmatchedReason::LeftOut
             } else {
                 continue;
             };
             let (key, origin) = ("tools.override".to_owned(), own.origin.clone());
-            all.push(Unmatched { key, name: tool.clone(), problem, origin });
+            all.push(UnmatchedSetting { key, name: tool.clone(), problem, origin });
         }
         all
     }
@@ -205,13 +205,13 @@ impl Selection {
 /// of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unmatched {
+pub struct UnmatchedSetting {
     /// The key that has it: `tools.include`, `tools.exclude`, `tools.override`.
     pub key: String,
     /// The name or pattern.
     pub name: String,
     /// Why it has no effect.
-    pub problem: Problem,
+    pub problem: UnmatchedReason,
     /// The place where it is declared.
     pub origin: Option<Origin>,
 }
@@ -219,24 +219,24 @@ pub struct Unmatched {
 /// Why a filter or an override has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum UnmatchedReason {
     /// The server has nothing of that name.
     NoSuchName,
     /// The server has it, but `include` or `exclude` leaves it out.
     LeftOut,
 }
 
-impl fmt::Display for Unmatched {
+impl fmt::Display for UnmatchedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Origin { file, line, column }) = &self.origin {
             write!(f, "{file}:{line}:{column}: ")?;
         }
         let Self { key, name, .. } = self;
         match self.problem {
-            Problem::NoSuchName => {
+            UnmatchedReason::NoSuchName => {
                 write!(f, "`{key}`: the server has nothing that matches `{name}`")
             }
-            Problem::LeftOut => {
+            UnmatchedReason::LeftOut => {
                 write!(f, "`{key}`: `{name}` is left out by `include` or `exclude`")
             }
         }
@@ -284,6 +284,6 @@ mod tests {
         let mut narrow = selection(None);
         narrow.filter.exclude = vec!["get.*".into()];
         let told = narrow.unmatched(&["get.issue", "get_all"]);
-        assert_eq!((told.len(), told[0].problem), (1, Problem::LeftOut));
+        assert_eq!((told.len(), told[0].problem), (1, UnmatchedReason::LeftOut));
     }
 }

@@ -15,7 +15,7 @@ use crate::upstream::review::pins::{PinStore, Pins};
 use crate::upstream::review::{OfferedTool, Review, Reviewed};
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
-use crate::upstream::settings::selection::Unmatched;
+use crate::upstream::settings::selection::UnmatchedSetting;
 use crate::upstream::tool::UpstreamTool;
 
 /// The number of fingerprint digits that people see.
@@ -33,7 +33,7 @@ pub(crate) struct Publisher {
     listed: Vec<Value>,
     known: Vec<TrackedTool>,
     /// Filters and overrides that match nothing of what is listed.
-    unmatched: Vec<Unmatched>,
+    unmatched: Vec<UnmatchedSetting>,
     /// What was last published, with the names on the wire and sorted by them. It is published
     /// again if nothing has changed.
     entries: Vec<(String, ToolEntry)>,
@@ -334,7 +334,7 @@ impl Publisher {
     }
 
     /// Filters and overrides that match nothing.
-    pub(crate) fn unmatched(&self) -> Vec<Unmatched> {
+    pub(crate) fn unmatched(&self) -> Vec<UnmatchedSetting> {
         self.unmatched.clone()
     }
 
@@ -344,12 +344,12 @@ impl Publisher {
     }
 
     /// The tools whose changed definition may not be called, by name here.
-    pub(crate) fn unaccepted(&self) -> BTreeMap<String, Unaccepted> {
+    pub(crate) fn unaccepted(&self) -> BTreeMap<String, UnacceptedChange> {
         let unlike = self.known.iter().filter(|known| known.pin_mismatch.is_some());
         let unaccepted = unlike.map(|known| {
             let says = (*known.tool.says).clone();
             let pinned_as = known.tool.pinned_as.clone();
-            let offered = Unaccepted { fingerprint: known.tool.fingerprint, says, pinned_as };
+            let offered = UnacceptedChange { fingerprint: known.tool.fingerprint, says, pinned_as };
             (known.tool.definition.name().to_owned(), offered)
         });
         unaccepted.collect()
@@ -359,7 +359,7 @@ impl Publisher {
 /// A changed definition that nobody has accepted.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Unaccepted {
+pub struct UnacceptedChange {
     /// The fingerprint to pin it by.
     pub fingerprint: Fingerprint,
     /// All that the server says about the tool.

@@ -7,17 +7,17 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{FoundFile, Id, resolve_path};
+use super::resolve::{FoundFile, FileId, resolve_path};
 use crate::SealedFile;
 use crate::jail::helper::plan::Access;
 use crate::program::lookup;
 use crate::{Confinement, Profile};
 
-/// Programs, and what they are made of.
+/// Folders of programs and their libraries.
 const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
-/// Of the libraries only, for what computes.
+/// Folders of libraries only, for programs that only compute.
 const LIBRARIES: [&str; 11] = [
     "/lib",
     "/lib32",
@@ -32,7 +32,7 @@ const LIBRARIES: [&str; 11] = [
     "/nix/store",
 ];
 
-/// The loaders that a program names as its interpreter.
+/// The dynamic loaders that programs name as their interpreter.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -79,8 +79,8 @@ const SETTINGS: [&str; 31] = [
     "/etc/xdg",
 ];
 
-/// What the kernel tells everybody, and of a process itself. Not of others: `/proc` as a whole
-/// would be the command lines of the whole machine.
+/// Kernel facts that are public, and facts about the process itself. `/proc` as a whole is not
+/// granted: it would show the command lines of all processes.
 const KERNEL: [&str; 15] = [
     "/proc/self",
     "/proc/cpuinfo",
@@ -111,10 +111,10 @@ const LINE_MAX: usize = 256;
 /// The program to start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProgramFile<'a> {
-    /// A file that has a name.
+    /// A file with a path.
     Named(&'a Path),
-    /// One in memory. It needs no grant: no rule is about what is in no file system that can be
-    /// mounted. Its interpreter does.
+    /// A file in memory. It needs no grant, because rules apply only to files of mounted file
+    /// systems. Its interpreter does need one.
     Sealed(&'a SealedFile),
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn grants(
     search: &OsStr,
     scratch: Option<&Path>,
 ) -> Vec<(Access, PathBuf)> {
-    let mut grants = Grants { list: Vec::new(), changeable: Changeable::of(confinement) };
+    let mut grants = Grants { list: Vec::new(), changeable: WritableParents::of(confinement) };
     grants.all(Access::Read, LOADING);
     grants.all(Access::Read, RANDOM);
     grants.all(Access::Write, DEVICES);
@@ -160,12 +160,12 @@ pub(crate) fn grants(
 
 struct Grants {
     list: Vec<(Access, PathBuf)>,
-    changeable: Changeable,
+    changeable: WritableParents,
 }
 
 impl Grants {
     fn add(&mut self, access: Access, path: &Path) {
-        // A relative one was meant from where the server is; the helper is somewhere else.
+        // A relative path is relative to the server's directory, and the helper has another one.
         self.list.push((access, absolute(path)));
     }
 
@@ -188,7 +188,8 @@ impl Grants {
         for _ in 0..=INTERPRETERS {
             let Some(program) = next else { return };
             // Files that programs can change could name anything, so neither their first line nor a
-            // link grants anything. Writable places are executable anyway, except under `pure`.
+            // link in their path adds grants. Writable places are executable anyway, except under
+            // `pure`.
             let changeable = self.changeable.contains(&program);
             if !changeable || installation == Access::Read {
                 self.add(Access::Run, &program);
@@ -204,11 +205,11 @@ impl Grants {
         }
     }
 
-    /// What a script names in its first line; of `env`, which is granted itself, what that is to look
-    /// for.
+    /// The program that a script names in its first line. For `env`, which is granted separately, this is the program
+    /// that it looks up.
     fn interpreter(&mut self, start: &[u8], search: &OsStr) -> Option<PathBuf> {
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        // Split like the kernel does: other white space is part of a name.
+        // This splits as the kernel does: other white space is part of a name.
         let words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
         let mut words = words.filter(|word| !word.is_empty());
         let first = Path::new(OsStr::from_bytes(words.next()?));
@@ -221,16 +222,17 @@ impl Grants {
     }
 }
 
-/// Where a file is one that programs may have written.
+/// The folders in which programs may have written files.
 #[derive(Default)]
-struct Changeable {
-    /// The workspace, also where this program has no right to it, and what this program may write.
-    folders: HashSet<Id>,
-    /// What is withheld from all of them in there.
+struct WritableParents {
+    /// The workspace, even where this program has no access to it, and the places that this program
+    /// may write.
+    folders: HashSet<FileId>,
+    /// The parts of these folders that are withheld from every program.
     withheld: Vec<PathBuf>,
 }
 
-impl Changeable {
+impl WritableParents {
     fn of(confinement: &Confinement) -> Self {
         let id = |path: &PathBuf| resolve_path(&absolute(path)).ok()?.way.ids().last().copied();
         Self {
@@ -244,7 +246,7 @@ impl Changeable {
         }
     }
 
-    /// Whether a program could have changed this file, or a link on the way to it.
+    /// Whether a program could have changed this file or a link in its path.
     fn contains(&self, file: &Path) -> bool {
         if self.folders.is_empty() {
             return false;
@@ -256,7 +258,7 @@ impl Changeable {
         if !way.ids().iter().any(|id| self.folders.contains(id)) {
             return false;
         }
-        // A place is written in one of two ways here: as the file is, or without links.
+        // A place is compared both as given and with its links resolved.
         let real = way.path(way.ids().len().saturating_sub(1));
         let withheld = |place: &PathBuf| file.starts_with(place) || real.starts_with(place);
         !self.withheld.iter().any(withheld)
@@ -267,8 +269,9 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The installation a program belongs to: beside its `bin` there is a `lib`. The same for the
-/// folder of shims of a version manager. Never a home directory, or what is everybody's.
+/// The installation that a program belongs to: its `bin` folder has a sibling `lib`, or it is the
+/// folder of shims of a version manager. A home directory or a shared system folder is never an
+/// installation.
 fn prefix(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     let prefix = folder.parent()?;
@@ -280,13 +283,13 @@ fn prefix(program: &Path) -> Option<PathBuf> {
         .then(|| prefix.to_owned())
 }
 
-/// Whether a directory of `PATH` is one of programs only.
+/// Whether a directory of `PATH` contains only programs.
 fn holds_programs(directory: &Path) -> bool {
     let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(directory));
     directory.is_absolute() && directory.parent().is_some() && !is_home
 }
 
-/// As much of a program's file as may hold a first line.
+/// Reads as many bytes of a program's file as its first line may have.
 fn beginning(program: &Path) -> Option<Vec<u8>> {
     let mut start = Vec::with_capacity(LINE_MAX);
     File::open(program).ok()?.take(LINE_MAX as u64).read_to_end(&mut start).ok()?;

@@ -1,4 +1,4 @@
-//! What may be opened, by Landlock.
+//! Landlock rules: which files a program may open.
 
 pub(crate) mod grants;
 pub(crate) mod mounts;
@@ -16,25 +16,25 @@ use landlock::{
 };
 
 use crate::Profile;
-use crate::jail::helper::plan::{Access, Facility, Plan};
+use crate::jail::helper::plan::{Access, KernelFeature, Plan};
 
-/// The newest version that was looked at. On an older kernel what it does not know is left out.
+/// The newest Landlock version that this code supports. Rules that an older kernel does not know
+/// are left out.
 const KNOWN: ABI = ABI::V7;
 
-/// Enforces the rules for this process and its descendants, and forbids new privileges. Returns the
-/// Landlock version, or `None` if the kernel has none.
+/// Enforces the rules for this process and its descendants, and drops the ability to gain
+/// privileges. Returns the Landlock version, or `None` if the kernel lacks Landlock.
 ///
-/// Grants are taken one after the other, so that only one of them is open at a time: a server may have
-/// fewer descriptors than a program has grants. The first grant that is an error is the result.
+/// Grants are opened one at a time, because a server may have fewer descriptors left than a program has grants. The
+/// first grant that fails determines the error.
 ///
-/// This must be called in the process that is to be confined: a rule for `/proc/self` is a rule for the
-/// process that opened it.
+/// Call this in the process that is to be confined: a rule for `/proc/self` applies to the process that opened it.
 pub(super) fn restrict<E: From<io::Error>>(
     plan: &Plan,
     mut grants: impl Iterator<Item = Result<(Access, OwnedFd), E>>,
 ) -> Result<Option<u32>, E> {
-    if plan.lacks(Facility::Landlock) {
-        // Grants that are refused are refused without Landlock, too.
+    if plan.lacks(KernelFeature::Landlock) {
+        // A grant that is an error fails without Landlock too.
         return grants.find_map(Result::err).map_or(Ok(None), Err);
     }
     let mut rules = ruleset(plan).map_err(system_error)?;
@@ -55,7 +55,7 @@ pub(super) fn restrict<E: From<io::Error>>(
 fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))?
-        // Signals, and sockets without a path, reach only what is held by these rules, too.
+        // Signals and abstract sockets reach only processes under the same rules.
         .scope(Scope::from_all(KNOWN))?;
     if plan.profile != Profile::WorkspaceNet {
         ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN))?;
@@ -63,7 +63,8 @@ fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {
     ruleset.create()
 }
 
-/// What the system said, wherever it is in the error: the number is all that the helper can report.
+/// The `errno` of the error, wherever it is in the chain of sources: the helper can report only a
+/// number.
 fn system_error(error: RulesetError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(one) = cause {
@@ -76,7 +77,7 @@ fn system_error(error: RulesetError) -> io::Error {
     io::Error::other(error)
 }
 
-/// Not all that can be written: as root, whoever may make a device file has the disk.
+/// Device files are not included: a root process that may create one can access the whole disk.
 fn rights(access: Access, profile: Profile) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let execute = BitFlags::from(AccessFs::Execute);

@@ -1,4 +1,4 @@
-//! The mount namespace of a program: what is read-only there, and what is withheld.
+//! The mount namespace of a program: which places are read-only or withheld in it.
 
 use std::fmt;
 use std::io;
@@ -13,49 +13,51 @@ use rustix::mount::{
 use rustix::process::fchdir;
 use rustix::thread::UnshareFlags;
 
-use super::resolve::{Id, open_without_links};
-use super::withheld::{Mount, MountKind, NotWithheld, shown};
+use super::resolve::{FileId, open_without_links};
+use super::withheld::{Mount, MountKind, WithholdError, shown};
 use crate::jail::helper::tree::UserMap;
 use crate::process::sys;
 
-/// Why a machine cannot withhold anything, as the beginning of a reason.
+/// Why a machine cannot withhold places, as the beginning of a reason.
 const CANNOT: &str = "this machine cannot hide files from a program that was granted their folder";
 
-/// Whether this process is in a mount namespace of its own.
+/// Whether this process has its own mount namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::jail) enum Entered {
+pub(in crate::jail) enum MountNamespace {
     Yes,
     No,
 }
 
-/// Leaves the mount namespace for one of its own if this process may do that without a further user
-/// namespace. Nothing that was opened before may be used afterwards: it leads past the mounts.
-pub(in crate::jail) fn try_to_enter() -> Entered {
+/// Enters a new mount namespace if this process may do so without a user namespace. Do not use
+/// anything that was opened before: it bypasses the mounts.
+pub(in crate::jail) fn try_to_enter() -> MountNamespace {
     if sys::unshare(UnshareFlags::NEWNS).is_ok() && sys::make_mounts_private().is_ok() {
-        Entered::Yes
+        MountNamespace::Yes
     } else {
-        Entered::No
+        MountNamespace::No
     }
 }
 
-/// The same, also with a user namespace.
+/// Enters a new mount namespace, together with a user namespace.
 ///
 /// # Errors
 ///
-/// Why this machine cannot withhold anything. This process is of no further use then.
+/// Why this machine cannot withhold places. The process cannot be used for anything else after
+/// this.
 pub(in crate::jail) fn enter() -> Result<(), String> {
     enter_namespace().map_err(cannot("making a mount namespace"))?;
-    // Nothing of what follows may be seen outside, and nothing mounted outside may uncover it.
+    // The following mounts must stay invisible outside, and nothing mounted outside may uncover a
+    // withheld place.
     sys::make_mounts_private().map_err(cannot("separating the mounts"))
 }
 
 /// Makes everything but these files and folders read-only. Landlock has no rule for modes, owners,
-/// times and attributes; a mount that is read-only keeps them as they are.
+/// times and attributes; a read-only mount protects them.
 ///
 /// # Errors
 ///
-/// Why the program cannot be started: what it may write has become read-only, too. Where nothing could
-/// be made read-only there is no error, as the rest of the jail does not depend on it.
+/// Fails if the places that the program may write have become read-only too. If nothing could be made read-only, it
+/// does not fail, because the rest of the jail does not depend on it.
 pub(in crate::jail) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
     let mounted = |path: &PathBuf| -> io::Result<_> {
         let place = open_without_links(path)?;
@@ -74,24 +76,24 @@ pub(in crate::jail) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts all of these, in a mount namespace of this process's own.
+/// Mounts all of these in the mount namespace of this process.
 ///
 /// # Errors
 ///
 /// Why the program cannot be started.
-pub(in crate::jail) fn withhold(mounts: &[Mount]) -> Result<(), NotWithheld> {
-    let masks = Masks::new().map_err(cannot("making the file that hides others"))?;
+pub(in crate::jail) fn withhold(mounts: &[Mount]) -> Result<(), WithholdError> {
+    let masks = EmptyFileSystem::new().map_err(cannot("making the file that hides others"))?;
     for Mount { path, id, kind } in mounts {
         let failed = |error: io::Error| {
             let reason = format!("`{}` cannot be withheld from the program", shown(path));
             match error.raw_os_error() {
-                // The path or the file is gone: nothing can be mounted on a deleted file.
-                Some(libc::ENOENT | libc::ESTALE) => NotWithheld::Replaced(reason),
-                _ => NotWithheld::Because(format!("{reason}: {error}")),
+                // The path or the file no longer exists: nothing can be mounted on a deleted file.
+                Some(libc::ENOENT | libc::ESTALE) => WithholdError::Replaced(reason),
+                _ => WithholdError::Because(format!("{reason}: {error}")),
             }
         };
         let place = open_without_links(path).map_err(|error| failed(error.into()))?;
-        if Id::of(&place).map_err(|error| failed(error.into()))? != *id {
+        if FileId::of(&place).map_err(|error| failed(error.into()))? != *id {
             return Err(failed(io::Error::from_raw_os_error(libc::ESTALE)));
         }
         cover(&place, *kind, &masks).map_err(failed)?;
@@ -99,10 +101,11 @@ pub(in crate::jail) fn withhold(mounts: &[Mount]) -> Result<(), NotWithheld> {
     Ok(masks.unmount().map_err(cannot("unmounting what is no longer needed"))?)
 }
 
-/// Whether this process could [withhold] anything. It is of no other use afterwards.
+/// Whether this process could [withhold] places. The process cannot be used for anything else after
+/// this.
 pub(in crate::jail) fn probe() -> Result<(), String> {
     enter()?;
-    let masks = Masks::new().map_err(cannot("making the file that hides others"))?;
+    let masks = EmptyFileSystem::new().map_err(cannot("making the file that hides others"))?;
     let root = open_without_links("/".as_ref()).map_err(cannot("opening `/`"))?;
     for kind in [MountKind::ReadOnly, MountKind::HiddenFolder] {
         cover(&root, kind, &masks).map_err(cannot("mounting"))?;
@@ -124,7 +127,7 @@ fn cannot<E: fmt::Display>(step: &str) -> impl Fn(E) -> String {
     }
 }
 
-/// With a user namespace where this user may not make a mount namespace alone.
+/// Adds a user namespace if this user may not create a mount namespace alone.
 fn enter_namespace() -> io::Result<()> {
     match sys::unshare(UnshareFlags::NEWNS) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
@@ -135,13 +138,14 @@ fn enter_namespace() -> io::Result<()> {
     users.write()
 }
 
-/// A file system with an empty file and an empty folder without any rights, which hide others.
-struct Masks {
+/// A file system with an empty file and an empty folder, both without permissions, which are
+/// mounted over hidden places.
+struct EmptyFileSystem {
     mount: OwnedFd,
     root: OwnedFd,
 }
 
-impl Masks {
+impl EmptyFileSystem {
     fn new() -> io::Result<Self> {
         let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(context.as_fd(), "mode", "0700")?;
@@ -155,8 +159,8 @@ impl Masks {
         mkdirat(&mount, "folder", Mode::empty())?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, "/", flags, Mode::empty())?;
-        // A part of a mount can be copied only while that is mounted somewhere. Over the root it is in
-        // nobody's way: this process has the root below it open, and starts each path there.
+        // Part of a mount can be copied only while it is mounted. Mounting it over the root is safe: this process holds
+        // the root below it open and resolves each path from there.
         move_mount(&mount, "", &root, "", EMPTY_PATHS)?;
         Ok(Self { mount, root })
     }
@@ -167,7 +171,7 @@ impl Masks {
         Ok(part)
     }
 
-    /// Takes the file system away; what was copied of it stays.
+    /// Unmounts the file system; the copies stay mounted.
     fn unmount(self) -> io::Result<()> {
         fchdir(&self.mount)?;
         unmount(".", UnmountFlags::DETACH)?;
@@ -179,7 +183,7 @@ const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags:
 const EMPTY_PATHS: MoveMountFlags =
     MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH.union(MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH);
 
-fn cover(place: &OwnedFd, kind: MountKind, masks: &Masks) -> io::Result<()> {
+fn cover(place: &OwnedFd, kind: MountKind, masks: &EmptyFileSystem) -> io::Result<()> {
     let cover = match kind {
         MountKind::HiddenFile => masks.copy("file")?,
         MountKind::HiddenFolder => masks.copy("folder")?,
@@ -193,7 +197,7 @@ fn cover(place: &OwnedFd, kind: MountKind, masks: &Masks) -> io::Result<()> {
     Ok(move_mount(&cover, "", place, "", EMPTY_PATHS)?)
 }
 
-/// With all that is mounted below it, which a user namespace does not let go of.
+/// This includes all mounts below it, because a user namespace may not separate them.
 fn copy(place: &OwnedFd) -> io::Result<OwnedFd> {
     let whole = OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
     Ok(open_tree(place, "", CLONE | whole)?)

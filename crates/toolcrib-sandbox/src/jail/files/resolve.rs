@@ -1,7 +1,7 @@
-//! Where a path leads, one component at a time: the folders on the way, and the symbolic links.
+//! Resolves a path one component at a time: the folders on the way, and the symbolic links.
 //!
-//! A name says little about a file that others can rename or replace. What is compared here are
-//! device and inode numbers, and what is opened stays open.
+//! A name is no proof of identity, because others can rename or replace the file. So device and
+//! inode numbers are compared, and opened files stay open.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -14,27 +14,27 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// How many symbolic links are followed: as many as the kernel follows.
+/// The maximum number of symbolic links to follow, as in the kernel.
 const LINKS: usize = 40;
-/// How often a lookup is repeated while others rename folders on the way.
+/// The maximum number of lookups while others rename folders on the way.
 const TRIES: usize = 64;
 
 const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// A file or folder, whatever it is called.
+/// The identity of a file or folder, regardless of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::jail) struct Id {
+pub(in crate::jail) struct FileId {
     device: u64,
     inode: u64,
 }
 
-impl Id {
+impl FileId {
     pub(in crate::jail) fn of(file: impl AsFd) -> Result<Self, Errno> {
         Ok(Self::from(&fstat(file)?))
     }
 }
 
-impl From<&Stat> for Id {
+impl From<&Stat> for FileId {
     fn from(status: &Stat) -> Self {
         Self { device: status.st_dev, inode: status.st_ino }
     }
@@ -43,19 +43,19 @@ impl From<&Stat> for Id {
 /// A file or folder that was found.
 #[derive(Debug)]
 pub(in crate::jail) struct FoundFile {
-    /// It, opened with `O_PATH`.
+    /// The file, opened with `O_PATH`.
     pub(in crate::jail) file: OwnedFd,
     pub(in crate::jail) kind: FileType,
     pub(in crate::jail) way: PathTrace,
 }
 
-/// How far a path leads.
+/// The part of a path that could be resolved.
 #[derive(Debug, Default, Clone)]
 pub(in crate::jail) struct PathTrace {
-    /// The names from the root on, without links.
+    /// The names from the root on, with links resolved.
     names: Vec<OsString>,
-    /// The root, and what each name stands for.
-    ids: Vec<Id>,
+    /// The root, and the file or folder of each name.
+    ids: Vec<FileId>,
     /// The links that were followed.
     links: Vec<FollowedLink>,
 }
@@ -64,21 +64,21 @@ pub(in crate::jail) struct PathTrace {
 #[derive(Debug, Clone)]
 struct FollowedLink {
     path: PathBuf,
-    /// The folder it is in, and all above it.
-    folders: Vec<Id>,
+    /// The folder that contains it, and all folders above.
+    folders: Vec<FileId>,
 }
 
-/// A path that leads nowhere.
+/// The error for a path that does not exist.
 #[derive(Debug)]
 pub(in crate::jail) struct LookupError {
     pub(in crate::jail) error: Errno,
-    /// As far as there is something.
+    /// The existing part of the path.
     pub(in crate::jail) way: PathTrace,
 }
 
 impl PathTrace {
-    /// The root, the folders on the way, and last what the path leads to.
-    pub(in crate::jail) fn ids(&self) -> &[Id] {
+    /// The root, the folders on the way, and last the target of the path.
+    pub(in crate::jail) fn ids(&self) -> &[FileId] {
         &self.ids
     }
 
@@ -89,13 +89,13 @@ impl PathTrace {
         path
     }
 
-    /// A link that was followed although somebody who may change one of these folders can replace it.
-    pub(in crate::jail) fn link_in(&self, folders: impl Fn(&Id) -> bool) -> Option<&Path> {
+    /// A link that was followed although a program that may change one of these folders can replace it.
+    pub(in crate::jail) fn link_in(&self, folders: impl Fn(&FileId) -> bool) -> Option<&Path> {
         let link = self.links.iter().find(|link| link.folders.iter().any(&folders));
         link.map(|link| link.path.as_path())
     }
 
-    fn child(&self, name: &OsStr, id: Id) -> Self {
+    fn child(&self, name: &OsStr, id: FileId) -> Self {
         let mut child = self.clone();
         child.names.push(name.to_owned());
         child.ids.push(id);
@@ -103,17 +103,17 @@ impl PathTrace {
     }
 }
 
-/// Opens a path in which nothing is a symbolic link.
+/// Opens a path that must not contain symbolic links.
 pub(in crate::jail) fn open_without_links(path: &Path) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0;
     loop {
         tries += 1;
-        // With `O_NOFOLLOW` a link at the end would be opened itself.
+        // With `O_NOFOLLOW`, a link at the end would itself be opened.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match openat2(CWD, path, flags, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => {}
-            // Not every kernel, and not every container's filter, has this call.
+            // Some kernels, and the filters of some containers, lack this call.
             Err(Errno::NOSYS | Errno::PERM) => {
                 let found = resolve_path(path).map_err(|lost| lost.error)?;
                 let is_link = found.kind == FileType::Symlink || !found.way.links.is_empty();
@@ -124,7 +124,7 @@ pub(in crate::jail) fn open_without_links(path: &Path) -> Result<OwnedFd, Errno>
     }
 }
 
-/// Follows an absolute path to its end.
+/// Resolves an absolute path completely.
 pub(in crate::jail) fn resolve_path(path: &Path) -> Result<FoundFile, LookupError> {
     let mut way = PathTrace::default();
     let mut folders = Vec::new();
@@ -134,11 +134,11 @@ pub(in crate::jail) fn resolve_path(path: &Path) -> Result<FoundFile, LookupErro
     }
 }
 
-/// What a name in a folder stands for, unless it is a link.
+/// The file or folder of a name, unless it is a link.
 pub(in crate::jail) fn child(folder: &FoundFile, name: &OsStr) -> Result<Option<FoundFile>, Errno> {
     let (file, status) = open(folder.file.as_fd(), name)?;
     let kind = FileType::from_raw_mode(status.st_mode);
-    let way = folder.way.child(name, Id::from(&status));
+    let way = folder.way.child(name, FileId::from(&status));
     Ok((kind != FileType::Symlink).then_some(FoundFile { file, kind, way }))
 }
 
@@ -148,14 +148,14 @@ fn open(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> 
     Ok((file, status))
 }
 
-/// Walks; `folders` are those of `way`, open.
+/// Resolves the components; `folders` are the open folders of `way`.
 fn walk(
     path: &Path,
     way: &mut PathTrace,
     folders: &mut Vec<OwnedFd>,
 ) -> Result<(OwnedFd, FileType), Errno> {
     let (root, status) = open(CWD, OsStr::new("/"))?;
-    way.ids.push(Id::from(&status));
+    way.ids.push(FileId::from(&status));
     folders.push(root);
     let mut kind = FileType::Directory;
     let mut left: VecDeque<OsString> = components(path.as_os_str());
@@ -164,7 +164,7 @@ fn walk(
             return Err(Errno::NOTDIR);
         }
         if name == ".." {
-            // Above the root there is the root.
+            // The parent of the root is the root.
             if folders.len() > 1 {
                 folders.pop();
                 way.ids.pop();
@@ -194,7 +194,7 @@ fn walk(
             continue;
         }
         kind = found;
-        way.ids.push(Id::from(&status));
+        way.ids.push(FileId::from(&status));
         way.names.push(name);
         folders.push(file);
     }
@@ -231,12 +231,12 @@ mod tests {
         for name in ["a/b/file", "relative/file", "absolute/./b/file", "a//b/../b/file", "a/b/link"]
         {
             let found = resolve_path(&path.join(name)).unwrap();
-            assert_eq!(Id::of(&found.file), Id::of(fs::File::open(path.join(name)).unwrap()));
+            assert_eq!(FileId::of(&found.file), FileId::of(fs::File::open(path.join(name)).unwrap()));
             let real = path.join(name).canonicalize().unwrap();
             assert_eq!(found.way.path(found.way.ids().len() - 1), real, "{name}");
             let linked = name.contains("link") || !name.starts_with("a/");
             let linked = linked && !name.starts_with("a//");
-            let own = Id::of(fs::File::open(&path).unwrap()).unwrap();
+            let own = FileId::of(fs::File::open(&path).unwrap()).unwrap();
             assert_eq!(found.way.link_in(|id| *id == own).is_some(), linked, "{name}");
             assert_eq!(open_without_links(&path.join(name)).is_err(), linked, "{name}");
         }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_path_that_leads_nowhere_says_how_far_it_leads() {
         let (_folder, path) = folder();
-        let own = Id::of(fs::File::open(path.join("a")).unwrap()).unwrap();
+        let own = FileId::of(fs::File::open(path.join("a")).unwrap()).unwrap();
         for (name, error, last) in [
             ("a/none/x", Errno::NOENT, "a"),
             ("a/b/file/x", Errno::NOTDIR, "a/b/file"),

@@ -1,13 +1,13 @@
-//! Which places a confinement withholds from a program, and what has to be mounted for that.
+//! Determines which places a confinement withholds from a program, and which mounts that takes.
 //!
-//! Landlock only adds rights: a rule for a folder holds for all below it. So a place that must not be
-//! read or changed although it lies beneath a grant is covered by a mount: a hidden place by an empty
-//! one without any rights, a read-only place by itself, without the right to write. Every folder
-//! between the grant and the place is mounted on itself, because a mount point can be neither renamed
-//! nor removed: otherwise the program would move the folder away and make another.
+//! Landlock only adds rights: a rule for a folder applies to everything below it. So a place below a grant that must
+//! not be read or changed is covered by a mount: a hidden place by an empty file or folder without permissions, a
+//! read-only place by a read-only mount of itself. Every folder between the grant and the place is mounted on itself
+//! too, because a mount point can be neither renamed nor removed. Otherwise the program could move the folder away and
+//! create another one.
 //!
-//! Paths are given as the server uses them, not canonicalized: a symbolic link on the way is followed
-//! here. If the program could replace that link, it is not started.
+//! Paths are as the server uses them, not canonical: symbolic links on the way are followed. If the program could
+//! replace such a link, it is not started.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,29 +15,29 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::resolve::{FoundFile, Id, LookupError, PathTrace, child, resolve_path};
+use super::resolve::{FoundFile, FileId, LookupError, PathTrace, child, resolve_path};
 use crate::jail::helper::plan::Access;
 
-/// What is mounted, in this order.
+/// A mount; they are made in this order.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::jail) struct Mount {
-    /// Where, without symbolic links.
+    /// The mount point, without symbolic links.
     pub(in crate::jail) path: PathBuf,
-    /// What is there.
-    pub(in crate::jail) id: Id,
+    /// The kind of mount.
+    pub(in crate::jail) id: FileId,
     pub(in crate::jail) kind: MountKind,
 }
 
-/// The strongest is the greatest.
+/// Ordered by strength, the strongest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::jail) enum MountKind {
-    /// The folder itself: it cannot be renamed.
+    /// The folder itself, so that it cannot be renamed.
     Pin,
-    /// The file or folder itself, with all mounts below it: it cannot be changed.
+    /// The file or folder itself, with all mounts below it, read-only.
     ReadOnly,
-    /// An empty file: it cannot be opened.
+    /// An empty file that cannot be opened.
     HiddenFile,
-    /// An empty folder: it cannot be opened.
+    /// An empty folder that cannot be opened.
     HiddenFolder,
 }
 
@@ -49,15 +49,15 @@ impl MountKind {
 
 /// Why places could not be withheld.
 #[derive(Debug)]
-pub(in crate::jail) enum NotWithheld {
-    /// One of them does not exist where the program could create it.
+pub(in crate::jail) enum WithholdError {
+    /// A place does not exist, and the program could create it.
     Missing(String),
-    /// Somebody replaced one of them meanwhile. A new start may succeed.
+    /// Somebody replaced a place during the start. A new start may succeed.
     Replaced(String),
     Because(String),
 }
 
-impl NotWithheld {
+impl WithholdError {
     pub(in crate::jail) fn into_reason(self) -> String {
         match self {
             Self::Missing(reason) | Self::Replaced(reason) | Self::Because(reason) => reason,
@@ -65,25 +65,25 @@ impl NotWithheld {
     }
 }
 
-impl From<String> for NotWithheld {
+impl From<String> for WithholdError {
     fn from(reason: String) -> Self {
         Self::Because(reason)
     }
 }
 
-/// What a program may not have, whatever is granted.
+/// The places that a program must not access, even if they are granted.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::jail) struct Withheld<'a> {
+pub(in crate::jail) struct WithheldPlaces<'a> {
     pub(in crate::jail) hidden: &'a [PathBuf],
     pub(in crate::jail) read_only: &'a [PathBuf],
 }
 
-impl Withheld<'_> {
+impl WithheldPlaces<'_> {
     const fn is_empty(&self) -> bool {
         self.hidden.is_empty() && self.read_only.is_empty()
     }
 
-    /// What has to be mounted for a program with these grants: nothing if no grant contains a place.
+    /// The mounts that a program with these grants needs; none if no grant contains a place.
     ///
     /// # Errors
     ///
@@ -91,11 +91,11 @@ impl Withheld<'_> {
     pub(in crate::jail) fn mounts(
         &self,
         grants: &[(Access, PathBuf)],
-    ) -> Result<Vec<Mount>, NotWithheld> {
+    ) -> Result<Vec<Mount>, WithholdError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        let mut granted = Granted::default();
+        let mut granted = GrantedAccess::default();
         let mut parents = Vec::new();
         for (access, path) in grants {
             match resolve_path(path) {
@@ -104,8 +104,8 @@ impl Withheld<'_> {
                     let above = way.ids().len().saturating_sub(1);
                     parents.push((*access, path, way.ids()[..above].to_vec()));
                 }
-                // It grants nothing now. Where it would be is judged all the same, because it may be
-                // created before the program starts.
+                // A missing grant grants nothing now. Its location is checked nevertheless, because
+                // it may be created before the program starts.
                 Err(LookupError { error: Errno::NOENT, way }) => {
                     parents.push((*access, path, way.ids().to_vec()));
                 }
@@ -115,7 +115,7 @@ impl Withheld<'_> {
         let mut mounts = BTreeMap::new();
         let mut places = PlaceFinder::default();
         for (paths, hides) in [(self.hidden, true), (self.read_only, false)] {
-            // In order, so that files of one folder follow each other.
+            // Sorting puts the files of a folder next to each other.
             let mut paths: Vec<_> = paths.iter().collect();
             paths.sort_unstable();
             paths.dedup();
@@ -130,14 +130,14 @@ impl Withheld<'_> {
     }
 }
 
-/// Without what lies in something that is mounted as a whole.
-fn uncovered(all: BTreeMap<PathBuf, (Id, MountKind)>) -> Vec<Mount> {
+/// Skips places inside a folder that is mounted as a whole.
+fn uncovered(all: BTreeMap<PathBuf, (FileId, MountKind)>) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = Vec::new();
-    // Folders come before what is in them.
+    // Folders come before their contents.
     let mut covers: Vec<(PathBuf, MountKind)> = Vec::new();
     for (path, (id, kind)) in all {
         covers.retain(|(cover, _)| path.starts_with(cover));
-        // In a read-only folder nothing can be renamed, but something may be hidden.
+        // Nothing can be renamed in a read-only folder, but something in it may have to be hidden.
         let covered = covers.iter().any(|(_, cover)| cover.is_hidden() || !kind.is_hidden());
         if covered {
             continue;
@@ -150,22 +150,22 @@ fn uncovered(all: BTreeMap<PathBuf, (Id, MountKind)>) -> Vec<Mount> {
     mounts
 }
 
-/// What is granted: whether for writing.
+/// The granted files and folders, and whether each is granted for writing.
 #[derive(Default)]
-struct Granted(HashMap<Id, bool>);
+struct GrantedAccess(HashMap<FileId, bool>);
 
-impl Granted {
+impl GrantedAccess {
     fn add(&mut self, access: Access, way: &PathTrace) {
         if let Some(id) = way.ids().last() {
             *self.0.entry(*id).or_default() |= access == Access::Write;
         }
     }
 
-    fn is_granted(&self, id: &Id) -> bool {
+    fn is_granted(&self, id: &FileId) -> bool {
         self.0.contains_key(id)
     }
 
-    fn is_writable(&self, id: &Id) -> bool {
+    fn is_writable(&self, id: &FileId) -> bool {
         self.0.get(id).copied().unwrap_or_default()
     }
 
@@ -174,8 +174,8 @@ impl Granted {
         path: &Path,
         hides: bool,
         places: &mut PlaceFinder,
-        mounts: &mut BTreeMap<PathBuf, (Id, MountKind)>,
-    ) -> Result<(), NotWithheld> {
+        mounts: &mut BTreeMap<PathBuf, (FileId, MountKind)>,
+    ) -> Result<(), WithholdError> {
         let found = match places.find(path) {
             Ok(found) => found,
             Err(lost) => return self.lost(path, &lost),
@@ -214,15 +214,15 @@ impl Granted {
         Ok(())
     }
 
-    /// A place that cannot be looked at: it must not come into being where the program could make it.
-    fn lost(&self, path: &Path, lost: &LookupError) -> Result<(), NotWithheld> {
+    /// A withheld place that cannot be examined. The program must not be able to create it.
+    fn lost(&self, path: &Path, lost: &LookupError) -> Result<(), WithholdError> {
         let ids = lost.way.ids();
         if matches!(lost.error, Errno::NOENT | Errno::NOTDIR) {
             let link = lost.way.link_in(|id| self.is_writable(id));
             if link.is_none() && !ids.iter().any(|id| self.is_writable(id)) {
                 return Ok(());
             }
-            return Err(NotWithheld::Missing(format!(
+            return Err(WithholdError::Missing(format!(
                 "`{}` does not exist, and the program could create it, because it may write the \
                  folder `{}`: create it first, or grant another folder",
                 shown(path),
@@ -241,9 +241,9 @@ impl Granted {
 /// The withheld places that exist.
 #[derive(Default)]
 struct PlaceFinder {
-    hidden: HashMap<Id, PathBuf>,
-    read_only: HashMap<Id, PathBuf>,
-    /// The folder of the last place.
+    hidden: HashMap<FileId, PathBuf>,
+    read_only: HashMap<FileId, PathBuf>,
+    /// The folder of the previous place, kept open.
     folder: Option<(PathBuf, FoundFile)>,
 }
 
@@ -261,20 +261,20 @@ impl PlaceFinder {
         {
             return Ok(found);
         }
-        // A link, or an error that is told with what there is of the path.
+        // A link, or an error that names the existing part of the path.
         resolve_path(path)
     }
 
-    fn note(&mut self, id: Id, path: &Path, hides: bool) {
+    fn note(&mut self, id: FileId, path: &Path, hides: bool) {
         let places = if hides { &mut self.hidden } else { &mut self.read_only };
         places.entry(id).or_insert_with(|| path.to_owned());
     }
 
-    /// Fails if a grant lies in a place, so that it would grant nothing. `above` are the folders that the
-    /// grant is in.
-    fn check_grant(&self, access: Access, path: &Path, above: &[Id]) -> Result<(), String> {
+    /// Fails if a grant is inside a withheld place, where it would have no effect. `above` are the folders that contain
+    /// the grant.
+    fn check_grant(&self, access: Access, path: &Path, above: &[FileId]) -> Result<(), String> {
         let above: HashSet<_> = above.iter().collect();
-        let holds = |places: &HashMap<Id, PathBuf>| {
+        let holds = |places: &HashMap<FileId, PathBuf>| {
             places.iter().find(|(id, _)| above.contains(id)).map(|(_, place)| shown(place))
         };
         if let Some(place) = holds(&self.hidden) {
@@ -302,7 +302,7 @@ impl PlaceFinder {
     }
 }
 
-/// Whether the server looks for programs in a folder.
+/// Whether a folder is in the server's `PATH`.
 fn is_searched(folder: &str) -> bool {
     let Some(search) = std::env::var_os("PATH") else { return false };
     std::env::split_paths(&search).any(|own| {
@@ -312,7 +312,7 @@ fn is_searched(folder: &str) -> bool {
     })
 }
 
-/// A path in one line.
+/// A path on one line.
 pub(in crate::jail) fn shown(path: &Path) -> String {
     path.to_string_lossy().chars().flat_map(char::escape_debug).collect()
 }

@@ -1,23 +1,23 @@
 //! Modes, owners, times and attributes of files. Landlock has no rules for them, and a program that
-//! runs as the server's user may change those of every file of that user, wherever it is.
+//! runs as the server's user may change those of every file of that user.
 //!
-//! `pure` changes none. Other programs have to set modes and times in their workspace, and a filter
-//! sees no paths. They may make the changes that do no harm elsewhere: they give nothing to another
-//! user or group, and make nothing that runs with the rights of its owner or group, neither by
-//! changing a file nor by making one. Attributes fail as on a file system that has none.
+//! Under `pure` no change is allowed. Other programs have to set modes and times in their
+//! workspace, and a filter sees no paths. So they may make the changes that are harmless
+//! everywhere: they cannot give a file to another user or group, and cannot create a set-user-ID or
+//! set-group-ID file. Setting attributes fails as on a file system without them.
 
 use libc::c_long;
 
 use crate::Profile;
 use crate::jail::filter::{Filter, has_any, is, is_not};
 
-/// Numbers that the binding does not know; the same on every architecture.
+/// System call numbers that the binding lacks; they are the same on every architecture.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const FILE_SETATTR: c_long = 469;
 
-/// Requests that set flags of a file, such as that it cannot be changed.
+/// Requests that set file flags, such as immutable.
 const SET_FLAGS: [u32; 2] = [0x4008_6602, 0x401c_5820];
 
 /// Calls that set extended attributes, access lists among them.
@@ -32,7 +32,7 @@ const ATTRIBUTES: [c_long; 8] = [
     REMOVEXATTRAT,
 ];
 
-/// Calls that set modes, and which of their arguments is the mode.
+/// Calls that set modes, and the index of their mode argument.
 const MODES: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -41,11 +41,11 @@ const MODES: &[(c_long, u8)] = &[
     (FCHMODAT2, 2),
 ];
 
-/// The mode bits that make a program run with the rights of its owner or group.
+/// The set-user-ID and set-group-ID bits.
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 
-/// Calls that make files, and which of their arguments is the mode. Not `mkdir`: the kernel takes
-/// these bits out of the mode of a new folder itself.
+/// Calls that create files, and the index of their mode argument. `mkdir` is not included: the
+/// kernel clears these bits for new folders.
 const CREATIONS: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_creat, 1),
@@ -54,17 +54,17 @@ const CREATIONS: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
-/// Calls that open files, and which of their arguments are the flags. The next is the mode, which
-/// counts only if the flags say that a file is made.
+/// Calls that open files, and the index of their flags argument. The next argument is the mode,
+/// which applies only if the flags create a file.
 const OPENINGS: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1),
     (libc::SYS_openat, 2),
 ];
-/// The flags under which opening makes a file: `O_CREAT`, and the one bit that is `O_TMPFILE`'s own.
+/// The flags that create a file: `O_CREAT`, and the one bit that only `O_TMPFILE` has.
 const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
 
-/// Calls that set owners, and which of their arguments is the user; the next is the group.
+/// Calls that set owners, and the index of their user argument; the next argument is the group.
 const OWNERS: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chown, 1),
@@ -85,7 +85,7 @@ const TIMES: &[c_long] = &[
     libc::SYS_utimensat,
 ];
 
-/// Adds what is refused, and what is not supported.
+/// Adds the refused calls and the unsupported ones.
 pub(in crate::jail) fn rules(filter: &mut Filter, profile: Profile) {
     filter.refuse(&[FILE_SETATTR]);
     filter.refuse_if(libc::SYS_ioctl, SET_FLAGS.map(|request| vec![is(1, request)]));
@@ -103,7 +103,7 @@ pub(in crate::jail) fn rules(filter: &mut Filter, profile: Profile) {
         }
         return;
     }
-    // As by a file system that has none: programs that copy files take that for an answer.
+    // They fail as on a file system without attributes, which programs that copy files can handle.
     filter.fail(&ATTRIBUTES, libc::EOPNOTSUPP);
     for (call, mode) in MODES {
         filter.refuse_if(*call, [vec![has_any(*mode, SET_ID)]]);

@@ -1,8 +1,8 @@
-//! Filters of system calls, in the machine language of the kernel's filters.
+//! Compiles system call filters into seccomp BPF programs.
 //!
-//! The number is found by halving, not by asking for one after another. When a filter is put in
-//! force the kernel runs it once for every number there is, to know which it need not ask for again:
-//! with a hundred numbers in a row that takes longer than loading the program.
+//! The filter finds the call number by binary search, not by comparing one number after another.
+//! When a filter is installed, the kernel runs it for every call number to learn which ones it can
+//! always allow; with a hundred comparisons in a row, that takes longer than loading the program.
 
 pub(crate) mod metadata;
 pub(crate) mod syscalls;
@@ -12,23 +12,23 @@ use std::io;
 
 use libc::{c_long, sock_filter};
 
-/// What a call is answered with.
+/// The action for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Verdict {
+enum FilterAction {
     Allowed,
-    /// It fails with this number of `errno`.
+    /// It fails with this `errno`.
     Fails(i32),
-    /// It fails as not permitted if all conditions of one of these rules hold.
+    /// It fails with `EPERM` if all conditions of one of these rules hold.
     FailsIf(Vec<Rule>),
 }
 
-/// Conditions that hold together.
+/// Conditions that must all hold.
 pub(super) type Rule = Vec<Condition>;
 
-/// Something about the lower 32 bits of an argument, which is what calls with numbers look at.
+/// A condition on the lower 32 bits of an argument, the part that calls with numbers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Condition {
-    /// From 0 to 5.
+    /// The index of the argument, from 0 to 5.
     argument: u8,
     test: Comparison,
 }
@@ -37,9 +37,9 @@ pub(super) struct Condition {
 enum Comparison {
     Is(u32),
     IsNot(u32),
-    /// Under the mask (the first number), it equals the second.
+    /// The masked argument equals the second number; the first is the mask.
     Masked(u32, u32),
-    /// Under the mask (the first number), it differs from the second.
+    /// The masked argument differs from the second number; the first is the mask.
     MaskedNot(u32, u32),
 }
 
@@ -68,35 +68,35 @@ pub(super) const fn differs(argument: u8, mask: u32, value: u32) -> Condition {
     Condition { argument, test: Comparison::MaskedNot(mask, value) }
 }
 
-/// What is refused; everything else is allowed.
+/// A filter that refuses some calls and allows everything else.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    verdicts: BTreeMap<c_long, Verdict>,
+    verdicts: BTreeMap<c_long, FilterAction>,
 }
 
 impl Filter {
-    /// These calls are not permitted.
+    /// Makes these calls fail with `EPERM`.
     pub(super) fn refuse(&mut self, calls: &[c_long]) {
         self.fail(calls, libc::EPERM);
     }
 
-    /// These calls fail with that number of `errno`.
+    /// Makes these calls fail with that `errno`.
     pub(super) fn fail(&mut self, calls: &[c_long], error: i32) {
-        self.verdicts.extend(calls.iter().map(|call| (*call, Verdict::Fails(error))));
+        self.verdicts.extend(calls.iter().map(|call| (*call, FilterAction::Fails(error))));
     }
 
-    /// The call is not permitted where one of these rules holds, or one of those it had.
+    /// Makes the call fail with `EPERM` if one of these rules, or one of its earlier rules, holds.
     pub(super) fn refuse_if(&mut self, call: c_long, rules: impl IntoIterator<Item = Rule>) {
-        let verdict = self.verdicts.entry(call).or_insert(Verdict::Allowed);
-        if let Verdict::FailsIf(known) = verdict {
+        let verdict = self.verdicts.entry(call).or_insert(FilterAction::Allowed);
+        if let FilterAction::FailsIf(known) = verdict {
             known.extend(rules);
-        } else if *verdict == Verdict::Allowed {
-            *verdict = Verdict::FailsIf(rules.into_iter().collect());
+        } else if *verdict == FilterAction::Allowed {
+            *verdict = FilterAction::FailsIf(rules.into_iter().collect());
         }
     }
 
-    /// The program. Numbers after `newest` do not exist; calls of another architecture, whose
-    /// numbers mean something else, end the process.
+    /// Compiles the filter. Call numbers above `newest` do not exist. A call of another
+    /// architecture, whose numbers have other meanings, ends the process.
     pub(super) fn compile(&self, newest: u32) -> io::Result<Vec<sock_filter>> {
         let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
         let mut program = vec![
@@ -109,10 +109,11 @@ impl Filter {
         Ok(program)
     }
 
-    /// From each of these numbers on, up to the next, the verdict is the same. The first is 0.
-    fn spans(&self, newest: u32) -> Vec<(u32, &Verdict)> {
-        const ALLOWED: &Verdict = &Verdict::Allowed;
-        const UNKNOWN: &Verdict = &Verdict::Fails(libc::ENOSYS);
+    /// Ranges of call numbers with the same action; each range lasts until the next number, and the
+    /// first is 0.
+    fn spans(&self, newest: u32) -> Vec<(u32, &FilterAction)> {
+        const ALLOWED: &FilterAction = &FilterAction::Allowed;
+        const UNKNOWN: &FilterAction = &FilterAction::Fails(libc::ENOSYS);
         let mut spans = vec![(0, ALLOWED)];
         let mut next = |from: u32, verdict| match spans.last_mut() {
             Some((start, last)) if *start == from => *last = verdict,
@@ -120,7 +121,7 @@ impl Filter {
             _ => spans.push((from, verdict)),
         };
         for (call, verdict) in &self.verdicts {
-            // A number that this architecture does not have is not there to be asked for.
+            // A call number that this architecture lacks needs no rule.
             let Some(call) = u32::try_from(*call).ok().filter(|call| *call <= newest) else {
                 continue;
             };
@@ -140,12 +141,12 @@ const IF_EQUAL: u16 = 0x15;
 const IF_NOT_LESS: u16 = 0x35;
 const ANSWER: u16 = 0x06;
 
-// What they see (`struct seccomp_data`). All architectures below have the lower half first.
+// Offsets into `struct seccomp_data`. On all architectures below, the lower half comes first.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 const ARGUMENTS_AT: u32 = 16;
 
-/// What the kernel calls this architecture (`linux/audit.h`).
+/// The kernel's identifier of this architecture (`linux/audit.h`).
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
@@ -160,7 +161,7 @@ const fn load(at: u32) -> sock_filter {
     sock_filter { code: LOAD, jt: 0, jf: 0, k: at }
 }
 
-/// Passes over so many instructions if that is so, and over so many if not.
+/// Skips the first number of instructions if the condition holds, otherwise the second.
 const fn jump(condition: u16, value: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: condition, jt, jf, k: value }
 }
@@ -173,8 +174,8 @@ const fn failure(error: i32) -> sock_filter {
     answer(libc::SECCOMP_RET_ERRNO | error.cast_unsigned())
 }
 
-/// The program that finds the span of a number and gives its verdict.
-fn choose(spans: &[(u32, &Verdict)]) -> io::Result<Vec<sock_filter>> {
+/// Compiles the search for the range of a call number, and the actions.
+fn choose(spans: &[(u32, &FilterAction)]) -> io::Result<Vec<sock_filter>> {
     let (lower, upper) = spans.split_at(spans.len() / 2);
     let [(first, verdict), ..] = upper else { return Ok(Vec::new()) };
     if lower.is_empty() {
@@ -184,7 +185,7 @@ fn choose(spans: &[(u32, &Verdict)]) -> io::Result<Vec<sock_filter>> {
     let mut program = if let Ok(over) = u8::try_from(lower.len()) {
         vec![jump(IF_NOT_LESS, *first, over, 0)]
     } else {
-        // A condition reaches no further than a byte.
+        // A conditional jump offset is one byte.
         let over = u32::try_from(lower.len()).map_err(io::Error::other)?;
         vec![jump(IF_NOT_LESS, *first, 0, 1), jump(ALWAYS, over, 0, 0)]
     };
@@ -193,15 +194,15 @@ fn choose(spans: &[(u32, &Verdict)]) -> io::Result<Vec<sock_filter>> {
     Ok(program)
 }
 
-fn judge(verdict: &Verdict) -> io::Result<Vec<sock_filter>> {
+fn judge(verdict: &FilterAction) -> io::Result<Vec<sock_filter>> {
     let rules = match verdict {
-        Verdict::Allowed => &[],
-        Verdict::Fails(error) => return Ok(vec![failure(*error)]),
-        Verdict::FailsIf(rules) => rules.as_slice(),
+        FilterAction::Allowed => &[],
+        FilterAction::Fails(error) => return Ok(vec![failure(*error)]),
+        FilterAction::FailsIf(rules) => rules.as_slice(),
     };
     let mut program = Vec::new();
     for rule in rules {
-        // From its end: each condition that does not hold passes over what is left of the rule.
+        // Compiled backwards: a condition that fails skips the rest of its rule.
         let mut rest = vec![failure(libc::EPERM)];
         for Condition { argument, test } in rule.iter().rev() {
             let over = u8::try_from(rest.len()).map_err(io::Error::other)?;
@@ -234,7 +235,7 @@ mod tests {
 
     const NEWEST: u32 = 469;
 
-    /// What the kernel makes of a program, instruction by instruction.
+    /// Interprets a program as the kernel would.
     fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
         let (mut at, mut accumulator) = (0, 0);
         loop {
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// The same, from what was asked for.
+    /// The expected action, from the rules.
     fn judged(filter: &Filter, number: u32, arguments: [u64; 6]) -> u32 {
         if number > NEWEST {
             return failure(libc::ENOSYS).k;
@@ -275,8 +276,8 @@ mod tests {
             }
         };
         match filter.verdicts.get(&c_long::from(number)) {
-            Some(Verdict::Fails(error)) => failure(*error).k,
-            Some(Verdict::FailsIf(rules)) if rules.iter().any(|rule| rule.iter().all(holds)) => {
+            Some(FilterAction::Fails(error)) => failure(*error).k,
+            Some(FilterAction::FailsIf(rules)) if rules.iter().any(|rule| rule.iter().all(holds)) => {
                 failure(libc::EPERM).k
             }
             _ => libc::SECCOMP_RET_ALLOW,
@@ -297,9 +298,9 @@ mod tests {
     fn filters() -> impl Strategy<Value = Filter> {
         let rules = prop::collection::vec(prop::collection::vec(conditions(), 1..4), 1..4);
         let verdict = prop_oneof![
-            Just(Verdict::Allowed),
-            (1..100).prop_map(Verdict::Fails),
-            rules.prop_map(Verdict::FailsIf),
+            Just(FilterAction::Allowed),
+            (1..100).prop_map(FilterAction::Fails),
+            rules.prop_map(FilterAction::FailsIf),
         ];
         prop::collection::btree_map(0..c_long::from(NEWEST) + 9, verdict, 0..150)
             .prop_map(|verdicts| Filter { verdicts })

@@ -1,4 +1,4 @@
-//! The system call filter: what no confined program may ask the kernel for.
+//! The system call filter: the calls that no confined program may make.
 //!
 //! It lists what is refused and allows the rest, so that programs nobody tested still run. It refuses
 //! three kinds of calls: ways around the other layers (namespaces, mounts, the memory of other
@@ -12,37 +12,37 @@ use libc::{c_int, c_long, sock_filter};
 
 use super::metadata;
 use crate::jail::filter::{Filter, Rule, differs, has_any, is, is_not, lacks};
-use crate::jail::helper::plan::{Facility, Plan};
+use crate::jail::helper::plan::{KernelFeature, Plan};
 use crate::process::sys;
 use crate::{KillRung, Profile};
 
-/// The newest system call whose meaning was looked at (`file_setattr`, Linux 6.17); later ones are
-/// unknown to programs as well, which fall back. So are the numbers of the second calling convention
-/// of x86-64, which begin at `0x4000_0000`.
+/// The newest system call that was reviewed (`file_setattr`, Linux 6.17). Later ones are refused;
+/// programs do not know them either and fall back. The numbers of the second calling convention of
+/// x86-64, from `0x4000_0000`, are refused too.
 const NEWEST: u32 = 469;
-/// A number that the binding does not know; the same on every architecture.
+/// A system call number that the binding lacks; it is the same on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
-/// The bits of a socket type that are the type; the others are flags.
+/// The bits of a socket type that hold the type; the others are flags.
 const SOCKET_TYPE: u32 = 0xf;
-/// Requests that have a socket's owner signalled (`FIOSETOWN`, `SIOCSPGRP`).
+/// Requests that send signals to a socket's owner (`FIOSETOWN`, `SIOCSPGRP`).
 const SET_OWNER: [u32; 2] = [0x8901, 0x8902];
-/// The command of `fcntl` that names the process to signal, in its newer form (`F_SETOWN_EX`).
+/// The newer `fcntl` command that names the process to signal (`F_SETOWN_EX`).
 const F_SETOWN_EX: c_int = 15;
-/// All processes of a user, for `setpriority` and for `ioprio_set`.
+/// Selects all processes of a user, for `setpriority` and `ioprio_set`.
 const WHOLE_USER: [(c_long, u32); 2] =
     [(libc::SYS_setpriority, libc::PRIO_USER), (libc::SYS_ioprio_set, 3)];
-/// Requests that type into a terminal, `TIOCSTI` and `TIOCLINUX`.
+/// Requests that inject input into a terminal, `TIOCSTI` and `TIOCLINUX`.
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
-/// Puts the filter in force for this process and all it becomes, which must have given up new
-/// privileges. Says `false` where the kernel has no filters.
+/// Installs the filter for this process and its descendants, which must have given up new
+/// privileges. Returns `false` if the kernel lacks filters.
 pub(in crate::jail) fn restrict(plan: &Plan) -> io::Result<bool> {
-    if plan.lacks(Facility::Seccomp) {
+    if plan.lacks(KernelFeature::Seccomp) {
         return Ok(false);
     }
     match sys::filter_calls(&program(plan)?) {
         Ok(()) => Ok(true),
-        // Built without filters.
+        // The kernel was built without filters.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) => {
             Ok(false)
         }
@@ -67,7 +67,7 @@ fn program(plan: &Plan) -> io::Result<Vec<sock_filter>> {
     if plan.rung == KillRung::SealedGroup {
         filter.refuse(&[libc::SYS_setsid, libc::SYS_setpgid]);
     }
-    // Their flags and modes are behind a pointer, where no filter sees them. The C library and
+    // Their flags and modes are behind a pointer, which a filter cannot read. The C library and
     // programs fall back to the older calls.
     filter.fail(&[libc::SYS_clone3, libc::SYS_openat2], libc::ENOSYS);
     filter.compile(NEWEST)

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use crate::{KillRung, Limits, Profile, Require};
 
-/// What the helper is called in its own argument vector, by which it knows that it is one.
+/// The helper's name in its own argument vector, by which it recognizes itself.
 pub(crate) const NAME: &str = "toolcrib-jail";
-/// Both sides are of one version: the plan is no interface for others.
+/// Both sides have the same version: the plan is not a public interface.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The word after the version that makes a helper say whether it could withhold places.
+/// The argument after the version that makes a helper report whether it could withhold places.
 pub(crate) const PROBE: &str = "probe";
 
-/// How much of a file or directory is granted.
+/// The kind of access to a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Reading.
     Read,
     /// Reading and executing.
     Run,
-    /// Reading, executing and changing, but for making devices.
+    /// Reading, executing and changing, but not creating devices.
     Write,
 }
 
@@ -38,9 +38,9 @@ impl Access {
     }
 }
 
-/// A part of the kernel that tests do without.
+/// A kernel feature that tests can disable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Facility {
+pub(crate) enum KernelFeature {
     Landlock,
     Seccomp,
     Namespaces,
@@ -48,7 +48,7 @@ pub(crate) enum Facility {
     Procfs,
 }
 
-impl Facility {
+impl KernelFeature {
     pub(crate) const ALL: [Self; 5] =
         [Self::Landlock, Self::Seccomp, Self::Namespaces, Self::Cgroups, Self::Procfs];
 
@@ -71,14 +71,15 @@ pub(crate) struct Plan {
     pub(crate) rung: KillRung,
     pub(crate) limits: Limits,
     pub(crate) grants: Vec<(Access, PathBuf)>,
-    /// What is withheld from the program whatever is granted, as in [`Confinement`](crate::Confinement).
+    /// The places withheld from the program, as in [`Confinement`](crate::Confinement).
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
-    /// Where programs may replace links, whether this one may write there or not.
+    /// The folders in which programs may replace links, whether or not this program may write
+    /// there.
     pub(crate) workspace: Option<PathBuf>,
-    /// The working directory; the helper's if absent.
+    /// The working directory; without it, the helper's.
     pub(crate) directory: Option<PathBuf>,
-    pub(crate) without: Vec<Facility>,
+    pub(crate) without: Vec<KernelFeature>,
 }
 
 impl Plan {
@@ -125,7 +126,8 @@ impl Plan {
         arguments
     }
 
-    /// The plan in an argument vector, and what follows it; `None` if it is none of this version.
+    /// Reads the plan from an argument vector, and returns it with the remaining arguments; `None`
+    /// if it is not a plan of this version.
     pub(crate) fn from_arguments(
         mut arguments: impl Iterator<Item = OsString>,
     ) -> Option<(Self, Vec<OsString>)> {
@@ -182,7 +184,7 @@ impl Plan {
 
     fn take_text(&mut self, key: &str, value: &str) -> Option<()> {
         if key == "without" {
-            let known = Facility::ALL.into_iter().find(|facility| value == facility.as_str());
+            let known = KernelFeature::ALL.into_iter().find(|facility| value == facility.as_str());
             self.without.push(known?);
             return Some(());
         }
@@ -198,8 +200,8 @@ impl Plan {
         Some(())
     }
 
-    /// Whether to treat the kernel as lacking this facility, for tests.
-    pub(crate) fn lacks(&self, facility: Facility) -> bool {
+    /// Whether tests treat the kernel as lacking this feature.
+    pub(crate) fn lacks(&self, facility: KernelFeature) -> bool {
         self.without.contains(&facility)
     }
 }
@@ -240,7 +242,7 @@ mod tests {
         );
         let lists = (
             prop::collection::vec(grant, 0..5),
-            prop::sample::subsequence(Facility::ALL.to_vec(), 0..=5),
+            prop::sample::subsequence(KernelFeature::ALL.to_vec(), 0..=5),
         );
         (fixed, limits, lists, places).prop_map(|(fixed, limits, (grants, without), places)| {
             let (profile, require, rung) = fixed;

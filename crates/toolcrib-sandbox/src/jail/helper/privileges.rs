@@ -8,21 +8,21 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-/// Drops every capability, also from what a program could be given when it is loaded, and forbids
-/// programs to give new privileges.
+/// Drops every capability, including those that a program could gain when it is loaded, and
+/// prevents programs from gaining privileges.
 pub(in crate::jail) fn drop_all() -> io::Result<()> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // The kernel's last one was the one before; or this is no root, who has none to drop
-            // and, with no new privileges, none to gain.
+            // The previous capability was the kernel's last one; or this process is not root, which
+            // has nothing to drop and cannot gain anything.
             Err(Errno::INVAL | Errno::PERM) => break,
             Err(error) => return Err(error.into()),
         }
     }
     match clear_ambient_capability_set() {
-        // Kernels before 4.3 have none.
+        // Kernels before 4.3 lack ambient capabilities.
         Ok(()) | Err(Errno::INVAL) => {}
         Err(error) => return Err(error.into()),
     }

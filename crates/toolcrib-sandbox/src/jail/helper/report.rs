@@ -6,9 +6,9 @@ use std::io;
 /// The step of the helper that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HelperStep {
-    /// Holding the tree together by the rung that was asked for.
+    /// Setting up the mechanism that holds the tree together.
     Rung,
-    /// A part of the jail that the kernel has, but did not build.
+    /// Building a part of the jail that the kernel supports.
     Jail,
     /// Entering the working directory.
     Directory,
@@ -34,37 +34,35 @@ impl HelperStep {
 pub(crate) struct BuiltJail {
     /// The version of Landlock in force.
     pub(crate) landlock: Option<u32>,
-    /// Whether the filter of system calls is in force.
+    /// Whether the system call filter is in force.
     pub(crate) syscalls: bool,
-    /// Whether capabilities are gone for good.
+    /// Whether all capabilities were dropped.
     pub(crate) privileges: bool,
     /// Whether places beneath the grants were hidden or made read-only.
     pub(crate) withheld: bool,
-    /// Guarantees of the profile that the kernel does not offer.
+    /// Guarantees of the profile that the kernel does not support.
     pub(crate) missing: Vec<String>,
 }
 
-/// The result of a start, as lines of text; the end of the pipe ends the report.
+/// The result of a start, as lines of text; the report ends with the pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StartReport {
     /// The program was loaded.
     Running(BuiltJail),
-    /// The profile is required, and this is missing. Nothing was loaded.
+    /// The profile is required, and this machine lacks these guarantees. Nothing was loaded.
     Refused(Vec<String>),
     /// The program cannot be started with these grants, for this reason. Nothing was loaded.
     Impossible(String),
-    /// A place that is withheld does not exist, and the program could create it, as this says. Nothing
-    /// was loaded.
+    /// A withheld place does not exist, and the program could create it. Nothing was loaded.
     Gone(String),
-    /// Somebody replaced a place during the start, as this says. Nothing was loaded; another start may
-    /// succeed.
+    /// Somebody replaced a place during the start. Nothing was loaded; another start may succeed.
     Replaced(String),
     /// A step failed with this number of `errno`.
     Failed(HelperStep, i32),
 }
 
 impl BuiltJail {
-    /// As it is sent before the program is loaded.
+    /// The report that is sent before the program is loaded.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::from("built\n");
         if let Some(version) = self.landlock {
@@ -86,34 +84,33 @@ fn clauses(missing: &[String]) -> String {
     missing.iter().fold(String::new(), |text, clause| text + "missing " + clause + "\n")
 }
 
-/// As a refusal is sent.
+/// The report of a refusal.
 pub(crate) fn refusal(missing: &[String]) -> String {
     format!("refused\n{}", clauses(missing))
 }
 
-/// As the reason is sent why a program cannot be started with its grants. It is one line.
+/// The report of why a program cannot be started with its grants, on one line.
 pub(crate) fn impossible(reason: &str) -> String {
     format!("impossible {reason}\n")
 }
 
-/// As the reason is sent why a place that does not exist cannot be withheld. It is one line.
+/// The report of why a missing place cannot be withheld, on one line.
 pub(crate) fn gone(reason: &str) -> String {
     format!("gone {reason}\n")
 }
 
-/// As the reason is sent why a start has to be tried again. It is one line.
+/// The report of why a start has to be repeated, on one line.
 pub(crate) fn replaced(reason: &str) -> String {
     format!("replaced {reason}\n")
 }
 
-/// As a failure is sent.
+/// The report of a failure.
 pub(crate) fn failure(step: HelperStep, error: &io::Error) -> String {
     format!("failed {} {}\n", step.as_str(), error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 impl StartReport {
-    /// Reads what was sent; `None` if the helper said nothing that makes sense, because it was
-    /// killed for example.
+    /// Reads a report; `None` if it is incomplete, for example because the helper was killed.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut built = None;
         let mut refused = false;
@@ -151,14 +148,14 @@ impl StartReport {
 pub(crate) enum TreeMessage {
     /// The program has ended.
     Ended {
-        /// Its exit code; a signal's number with a minus.
+        /// Its exit code, or the negated number of its signal.
         code: i32,
-        /// Whether other processes of the tree are still there. Without any the helper ends, too.
+        /// Whether other processes of the tree are still running. If none is, the helper ends too.
         lingering: bool,
     },
-    /// Everything that could be found was killed; the helper ends.
+    /// Every process that could be found was killed; the helper ends.
     Done {
-        /// Processes other than the program.
+        /// The number of processes other than the program.
         killed: usize,
         /// Whether the kernel confirms that no process is left.
         complete: bool,
@@ -169,7 +166,7 @@ pub(crate) enum TreeMessage {
 pub(crate) const MESSAGE: usize = 9;
 
 impl TreeMessage {
-    /// As it is sent.
+    /// Encodes the message.
     pub(crate) fn to_bytes(self) -> [u8; MESSAGE] {
         let (tag, number, flag) = match self {
             Self::Ended { code, lingering } => (b'E', i64::from(code), lingering),
@@ -183,7 +180,7 @@ impl TreeMessage {
         bytes
     }
 
-    /// Reads what was sent.
+    /// Decodes a message.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (number, [tag]) = bytes.split_first_chunk::<8>()? else { return None };
         let number = i64::from_le_bytes(*number);

@@ -1,5 +1,5 @@
 //! The helper as supervisor: it creates the process tree, reports its end, and ends it on request
-//! or when the server is gone.
+//! or when the server disappears.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,9 +23,9 @@ use crate::KillRung;
 use crate::jail::helper::tree::TreeHold;
 use crate::process::sys::{self, Fork};
 
-/// What the server sends to have the tree asked to end.
+/// The server's command to end the tree with SIGTERM.
 pub(crate) const TERMINATE: u8 = b'T';
-/// What the server sends to have the tree killed. Hanging up means the same.
+/// The server's command to kill the tree. Closing the connection means the same.
 pub(crate) const KILL: u8 = b'K';
 
 /// How long the kernel may take to carry out a SIGKILL.
@@ -33,8 +33,8 @@ const KILL_WAIT: Duration = Duration::from_millis(900);
 /// The interval between repeated kills.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// Runs the helper to its end. It is the only thread of this process. Forked processes come back
-/// from it, too, when they have nothing more to do.
+/// Runs the helper to its end. It is the only thread of this process. Forked processes return from
+/// here too, when they are done.
 pub(in crate::jail) fn supervise(
     plan: &Plan,
     words: &[OsString],
@@ -48,11 +48,11 @@ pub(in crate::jail) fn supervise(
     if plan.rung != KillRung::PidNamespace {
         return tree(plan, &hold, words, control, report);
     }
-    // The first process of the namespace takes over everything: when it ends, the kernel kills all
-    // others in there, and lets it be waited for only when they are gone.
+    // The first process of the namespace does the rest: when it ends, the kernel kills all others
+    // in the namespace, and it can be reaped only after they are gone.
     match sys::fork() {
         Ok(Fork::Parent(first)) => {
-            // Whoever holds it open holds up the start.
+            // An open copy of this descriptor would delay the start.
             drop(report);
             let_go_of_streams(control);
             let _ = waitid(WaitId::Pid(first), WaitIdOptions::EXITED);
@@ -75,11 +75,11 @@ fn first(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, re
 }
 
 fn tell(report: &mut File, step: HelperStep, error: &io::Error) {
-    // The server may be gone.
+    // The server may have ended.
     let _ = report.write_all(failure(step, error).as_bytes());
 }
 
-/// Starts the program and looks after its tree.
+/// Starts the program and supervises its tree.
 fn tree(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, mut report: File) {
     let own = getpid();
     match sys::fork() {
@@ -96,26 +96,27 @@ fn tree(plan: &Plan, hold: &TreeHold, words: &[OsString], control: &OwnedFd, mut
     }
 }
 
-/// The program's streams end when the program's tree has closed them, not when we have.
+/// The program's streams must end when its tree has closed them, regardless of this process.
 fn let_go_of_streams(other: &OwnedFd) {
     let _ = dup2_stdin(other);
     let _ = dup2_stdout(other);
     let _ = dup2_stderr(other);
 }
 
-/// The ended processes of a tree.
+/// The processes of a tree that have ended.
 #[derive(Debug, Default)]
 struct ReapedProcesses {
-    /// How the program ended: an exit code, or a signal's number with a minus.
+    /// The program's exit code, or the negated number of its signal.
     program: Option<i32>,
-    /// How many others have ended.
+    /// How many other processes have ended.
     others: usize,
-    /// Whether nobody is left.
+    /// Whether no process is left.
     all: bool,
 }
 
 impl ReapedProcesses {
-    /// Reaps ended processes. Orphans are reparented to this process, so it sees all of them.
+    /// Reaps ended processes. Orphans are reparented to this process, so it can wait for all of
+    /// them.
     fn look(&mut self, program: Pid) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -134,8 +135,8 @@ impl ReapedProcesses {
     }
 }
 
-/// Waits for the program's end and for commands of the server. When it returns, no process is left
-/// that could be found.
+/// Waits for the program's end and for commands of the server. When it returns, every process that
+/// could be found has ended.
 fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
     let children = sys::watch_children()?;
     let mut seen = ReapedProcesses::default();
@@ -152,7 +153,7 @@ fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
             }
         }
         if seen.all {
-            // What lingered has gone by itself.
+            // The remaining processes ended by themselves.
             say(control, TreeMessage::Done { killed: 0, complete: true });
             return Ok(());
         }
@@ -182,7 +183,7 @@ fn watch(hold: &TreeHold, program: Pid, control: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Kills until no process is left; returns whether that succeeded in time.
+/// Kills until no process is left; returns whether it succeeded in time.
 fn kill(hold: &TreeHold, program: Pid, children: &OwnedFd, seen: &mut ReapedProcesses) -> bool {
     let deadline = Instant::now() + KILL_WAIT;
     seen.others = 0;
@@ -192,7 +193,8 @@ fn kill(hold: &TreeHold, program: Pid, children: &OwnedFd, seen: &mut ReapedProc
             seen.look(program);
             let left = deadline.saturating_duration_since(Instant::now());
             if seen.all || left.is_zero() {
-                // Of what is only in a group, others may be in none.
+                // A process group shows only its members; other processes of the tree may have left
+                // it.
                 return seen.all;
             }
             let pause = if hold.may_miss() { AGAIN.min(left) } else { left };
@@ -212,11 +214,11 @@ fn kill(hold: &TreeHold, program: Pid, children: &OwnedFd, seen: &mut ReapedProc
 }
 
 fn say(control: &OwnedFd, message: TreeMessage) {
-    // The server may be gone.
+    // The server may have ended.
     let _ = send(control, &message.to_bytes(), SendFlags::NOSIGNAL);
 }
 
-/// Reads a command of the server; `None` when it has hung up.
+/// Reads a command of the server; `None` after it has closed the connection.
 fn word(control: &OwnedFd) -> Option<u8> {
     let mut word = [0];
     match recv(control, &mut word, RecvFlags::DONTWAIT) {

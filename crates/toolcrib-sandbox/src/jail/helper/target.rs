@@ -1,4 +1,4 @@
-//! The process that becomes the program: the jail is closed around it, then it is loaded.
+//! The process that becomes the program: it builds the jail around itself, then loads the program.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -13,26 +13,26 @@ use rustix::process::{
     set_parent_process_death_signal, setrlimit, setsid,
 };
 
-use super::plan::{Access, Facility, Plan};
+use super::plan::{Access, KernelFeature, Plan};
 use super::privileges;
 use super::report::{BuiltJail, HelperStep, failure, gone, impossible, refusal, replaced};
 use crate::jail::files::mounts;
-use crate::jail::files::mounts::Entered;
-use crate::jail::files::opened::{NotOpened, Opener};
+use crate::jail::files::mounts::MountNamespace;
+use crate::jail::files::opened::{OpenFailure, PlanOpener};
 use crate::jail::files::resolve::{FoundFile, resolve_path};
-use crate::jail::files::withheld::NotWithheld;
+use crate::jail::files::withheld::WithholdError;
 use crate::jail::filter::syscalls;
 use crate::jail::helper::tree::TreeHold;
 use crate::jail::{files, withheld_by};
 use crate::process::sys;
 use crate::{Profile, Require};
 
-/// The first version of Landlock under which what is not granted can be neither opened, renamed nor
-/// truncated.
+/// The first Landlock version that can deny opening, renaming and truncating everything that is not
+/// granted.
 pub(crate) const FLOOR: u32 = 3;
 
-/// Becomes the program that these words name: its file, then its argument vector. Returns only after
-/// it has reported a failure.
+/// Becomes the program that these arguments name: its file, then its argument vector. It returns
+/// only after it has reported a failure.
 pub(in crate::jail) fn become_program(
     plan: &Plan,
     hold: &TreeHold,
@@ -45,12 +45,12 @@ pub(in crate::jail) fn become_program(
         Err(TargetError::Step(step, error)) => failure(step, &error),
         Err(TargetError::Refused(missing)) => refusal(&missing),
         Err(
-            TargetError::Impossible(reason) | TargetError::Withheld(NotWithheld::Because(reason)),
+            TargetError::Impossible(reason) | TargetError::WithheldPlaces(WithholdError::Because(reason)),
         ) => impossible(&reason),
-        Err(TargetError::Withheld(NotWithheld::Missing(reason))) => gone(&reason),
-        Err(TargetError::Withheld(NotWithheld::Replaced(reason))) => replaced(&reason),
+        Err(TargetError::WithheldPlaces(WithholdError::Missing(reason))) => gone(&reason),
+        Err(TargetError::WithheldPlaces(WithholdError::Replaced(reason))) => replaced(&reason),
     };
-    // Nobody is left to be told that nobody listens.
+    // The other end is closed, so this cannot be reported.
     let _ = report.write_all(text.as_bytes());
 }
 
@@ -58,7 +58,7 @@ enum TargetError {
     Step(HelperStep, io::Error),
     Refused(Vec<String>),
     Impossible(String),
-    Withheld(NotWithheld),
+    WithheldPlaces(WithholdError),
 }
 
 impl From<io::Error> for TargetError {
@@ -80,20 +80,20 @@ fn build(
     };
     hold.join().map_err(|error| TargetError::Step(HelperStep::Rung, error))?;
     setsid().map_err(|error| jail(error.into()))?;
-    // The supervisor has one thread, so its end is that of its thread.
+    // The supervisor has one thread, so it ends when this thread ends.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
     if getppid() != supervisor {
         return Err(jail(io::ErrorKind::BrokenPipe.into()));
     }
 
-    // What there is already is not seen from within.
+    // Processes that already exist are not visible from inside the namespace.
     let processes = plan.limits.processes.and_then(|most| hold.processes(most));
     let mounted = mount(plan)?;
     if mounted.namespace {
-        // A new user namespace takes the old signal back.
+        // A new user namespace resets the parent-death signal.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
     }
-    let opener = Opener::new(plan);
+    let opener = PlanOpener::new(plan);
     enter_directory(plan, &opener, mounted)?;
     let landlock = files::restrict(plan, grants(plan, &opener))?;
     privileges::drop_all().map_err(jail)?;
@@ -113,23 +113,23 @@ fn build(
     Err(TargetError::Step(HelperStep::Execute, sys::execute(file, arguments)))
 }
 
-/// What the program's own mount namespace does.
+/// The properties of the program's mount namespace.
 #[derive(Debug, Clone, Copy, Default)]
 struct MountResult {
-    /// Whether there is one.
+    /// Whether the program has its own.
     namespace: bool,
-    /// Whether it covers places that are withheld.
+    /// Whether it covers withheld places.
     withheld: bool,
 }
 
-/// Covers what is withheld from the program where its grants contain it, and makes everything
-/// read-only that it may not write.
+/// Covers withheld places that the grants contain, and makes everything read-only that the program
+/// may not write.
 fn mount(plan: &Plan) -> Result<MountResult, TargetError> {
-    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(TargetError::Withheld)?;
+    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(TargetError::WithheldPlaces)?;
     let withheld = !mounts.is_empty();
-    // What only computes changes no mode and no time of any file, by the filter of system calls.
+    // For `pure`, the system call filter already prevents changes of modes and times.
     let writable = if plan.profile == Profile::Pure { None } else { writable(plan) };
-    if plan.lacks(Facility::Namespaces) {
+    if plan.lacks(KernelFeature::Namespaces) {
         if withheld {
             return Err(TargetError::Impossible(mounts::without_namespaces()));
         }
@@ -137,24 +137,24 @@ fn mount(plan: &Plan) -> Result<MountResult, TargetError> {
     }
     if withheld {
         mounts::enter().map_err(TargetError::Impossible)?;
-    } else if writable.is_none() || mounts::try_to_enter() == Entered::No {
+    } else if writable.is_none() || mounts::try_to_enter() == MountNamespace::No {
         return Ok(MountResult::default());
     }
     if let Some(writable) = writable {
         mounts::write_only_in(&writable).map_err(TargetError::Impossible)?;
     }
     if withheld {
-        mounts::withhold(&mounts).map_err(TargetError::Withheld)?;
+        mounts::withhold(&mounts).map_err(TargetError::WithheldPlaces)?;
     }
     Ok(MountResult { namespace: true, withheld })
 }
 
-/// What the program may write, without what is in something else of it; nothing if that is everything.
+/// The places that the program may write, without those inside another one; empty if it may write everything.
 fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
     let mut places = Vec::new();
     for (_, path) in plan.grants.iter().filter(|(access, _)| *access == Access::Write) {
         let Ok(FoundFile { kind, way, .. }) = resolve_path(path) else { continue };
-        // To write to a device is not to change the file system it is in.
+        // Writing to a device does not change its file system.
         if matches!(kind, FileType::Directory | FileType::RegularFile) {
             places.push(way.path(way.ids().len().saturating_sub(1)));
         }
@@ -169,40 +169,40 @@ fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
     outermost.iter().all(|place| place.parent().is_some()).then_some(outermost)
 }
 
-/// Enters the program's working directory. What this process had before leads past the mounts.
-fn enter_directory(plan: &Plan, opener: &Opener, mounted: MountResult) -> Result<(), TargetError> {
+/// Enters the program's working directory. Descriptors from before bypass the mounts.
+fn enter_directory(plan: &Plan, opener: &PlanOpener, mounted: MountResult) -> Result<(), TargetError> {
     let failed = |error: Errno| TargetError::Step(HelperStep::Directory, error.into());
     let Some(directory) = &plan.directory else {
         return if mounted.namespace { chdir("/").map_err(failed) } else { Ok(()) };
     };
     let directory = opener.open(directory).map_err(|error| match error {
-        NotOpened::Because(error) => failed(error),
-        NotOpened::Link(reason) => {
+        OpenFailure::Because(error) => failed(error),
+        OpenFailure::Link(reason) => {
             TargetError::Impossible(format!("its working directory {reason}"))
         }
     })?;
     fchdir(&directory).map_err(failed)
 }
 
-/// What is granted and exists, each opened when it is asked for.
+/// The granted places that exist, each opened on demand.
 fn grants(
     plan: &Plan,
-    opener: &Opener,
+    opener: &PlanOpener,
 ) -> impl Iterator<Item = Result<(Access, OwnedFd), TargetError>> {
     plan.grants.iter().filter_map(|(access, path)| match opener.open(path) {
         Ok(file) => Some(Ok((*access, file))),
-        Err(NotOpened::Because(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))) => {
+        Err(OpenFailure::Because(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))) => {
             Some(Err(io::Error::from(error).into()))
         }
-        // What is not there cannot be granted; what cannot be looked at could not be used either.
-        Err(NotOpened::Because(_)) => None,
-        Err(NotOpened::Link(reason)) => {
+        // A missing place cannot be granted, and an inaccessible one could not be used.
+        Err(OpenFailure::Because(_)) => None,
+        Err(OpenFailure::Link(reason)) => {
             Some(Err(TargetError::Impossible(format!("its grant {reason}"))))
         }
     })
 }
 
-/// Guarantees of the profile that this kernel does not offer.
+/// Guarantees of the profile that this kernel does not support.
 fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
     let mut missing = Vec::new();
     match landlock {
@@ -228,7 +228,7 @@ fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
 fn limit(plan: &Plan, processes: Option<u64>) -> io::Result<()> {
     let limits = &plan.limits;
     let cpu = limits.cpu.map(|cpu| cpu.as_secs());
-    // Of addresses alone, Node.js, Go and Java reserve far more than they ever use.
+    // Node.js, Go and Java reserve far more address space than they ever use.
     let memory = if plan.profile == Profile::Pure { Resource::As } else { Resource::Data };
     for (resource, limit) in [
         (Resource::Core, Some(0)),
@@ -236,7 +236,7 @@ fn limit(plan: &Plan, processes: Option<u64>) -> io::Result<()> {
         (Resource::Fsize, limits.file_size),
         (Resource::Nproc, processes),
         (Resource::Nofile, limits.open_files),
-        // Last, because this process may need more until here.
+        // This comes last, because the process may need more resources until here.
         (memory, limits.memory),
     ] {
         let Some(limit) = limit else { continue };

@@ -11,21 +11,21 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::plan::{Facility, Plan};
+use super::plan::{KernelFeature, Plan};
 use crate::process::{procfs, sys};
 use crate::{KillRung, Limits};
 
-/// The process numbers below this are given out once only, while a namespace is fresh.
+/// Process numbers below this are assigned only once in a new namespace.
 const RESERVED_PIDS: u32 = 300;
-/// The first kernel where the largest process number is the namespace's own.
+/// The first kernel version in which a namespace has its own maximum process number.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
-/// The means, made.
+/// The mechanism, set up.
 #[derive(Debug)]
 pub(in crate::jail) struct TreeHold {
     rung: KillRung,
     cgroup: Option<PathBuf>,
-    /// Whether limits of processes are counted for this tree alone.
+    /// Whether process limits are counted for this tree alone.
     own_user_namespace: bool,
     procfs: bool,
 }
@@ -34,22 +34,22 @@ impl TreeHold {
     /// Sets up the mechanism that the plan requires. For [`KillRung::PidNamespace`] the *next*
     /// process that is forked is the first of the namespace.
     pub(in crate::jail) fn new(plan: &Plan) -> io::Result<Self> {
-        let procfs = !plan.lacks(Facility::Procfs);
+        let procfs = !plan.lacks(KernelFeature::Procfs);
         let mut hold = Self { rung: plan.rung, cgroup: None, own_user_namespace: false, procfs };
         let missing = |facility| plan.lacks(facility).then_some(io::Error::from(Errno::NOSYS));
         match plan.rung {
             KillRung::PidNamespace => {
-                missing(Facility::Namespaces).map_or(Ok(()), Err)?;
+                missing(KernelFeature::Namespaces).map_or(Ok(()), Err)?;
                 hold.own_user_namespace = enter_pid_namespace()?.is_some();
             }
             KillRung::Cgroup => {
-                missing(Facility::Cgroups).map_or(Ok(()), Err)?;
+                missing(KernelFeature::Cgroups).map_or(Ok(()), Err)?;
                 let cgroup = make_cgroup()?;
                 bound(&cgroup, &plan.limits);
                 hold.cgroup = Some(cgroup);
             }
             KillRung::Subreaper => {
-                missing(Facility::Procfs).map_or(Ok(()), Err)?;
+                missing(KernelFeature::Procfs).map_or(Ok(()), Err)?;
                 procfs::processes()?;
             }
             KillRung::SealedGroup | KillRung::ProcessGroup => {}
@@ -59,20 +59,20 @@ impl TreeHold {
         Ok(hold)
     }
 
-    /// In the first process of the namespace, while it still has its rights there.
+    /// Runs in the first process of the namespace, while it still has privileges there.
     pub(in crate::jail) fn limit_processes(&self, most: u32) {
         if self.rung != KillRung::PidNamespace || !has_own_pid_max() {
             return;
         }
-        // Numbers start where they are reused, so that the reserved ones do not add to the limit.
+        // Process numbers start above the reserved ones, so that those do not add to the limit.
         let _ = fs::write("/proc/sys/kernel/ns_last_pid", RESERVED_PIDS.to_string());
-        // Not there with another `/proc`, or one that cannot be written: then there is no limit.
+        // The file is missing, or cannot be written, with another `/proc`: then there is no limit.
         let _ = fs::write("/proc/sys/kernel/pid_max", (RESERVED_PIDS + most).to_string());
     }
 
-    /// The limit of processes that holds the tree to so many, if there is one. It is counted for the
-    /// tree alone in a user namespace of its own, and elsewhere for all that its user has: then what
-    /// there is already is added. Root is never held by it.
+    /// The `RLIMIT_NPROC` that limits the tree to this many processes, if possible. In its own user
+    /// namespace, only the tree is counted. Elsewhere, all processes of the user are, so the
+    /// existing ones are added. Root is never limited.
     pub(in crate::jail) fn processes(&self, most: u32) -> Option<u64> {
         let most = u64::from(most);
         if self.own_user_namespace {
@@ -83,7 +83,7 @@ impl TreeHold {
         Some(there?.ok()?.saturating_add(most))
     }
 
-    /// In the process that becomes the program.
+    /// Runs in the process that becomes the program.
     pub(in crate::jail) fn join(&self) -> io::Result<()> {
         match &self.cgroup {
             Some(cgroup) => fs::write(cgroup.join("cgroup.procs"), "0"),
@@ -91,22 +91,23 @@ impl TreeHold {
         }
     }
 
-    /// Signals all of the tree that can be reached at once: of a namespace everybody, else the
+    /// Signals all processes of the tree that can be reached at once: the namespace, or the
     /// program's group.
     pub(in crate::jail) fn signal(&self, program: Pid, reaped: bool, signal: Signal) {
         if self.rung == KillRung::PidNamespace {
             let _ = sys::kill_all(signal);
             return;
         }
-        // Once the program is reaped, only a child of ours in its group keeps the group's number
-        // from being somebody else's.
+        // After the program is reaped, only a child of this process in its group keeps the group's
+        // number from being reused.
         let member = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if !reaped || waitid(WaitId::Pgid(Some(program)), member).is_ok() {
             let _ = kill_process_group(program, signal);
         }
     }
 
-    /// Kills all that are there now. What they have just started is found by the next call.
+    /// Kills all processes that exist now. Processes that they have just started are found by the
+    /// next call.
     pub(in crate::jail) fn kill(&self, program: Pid, reaped: bool) {
         match self.rung {
             KillRung::Cgroup => {
@@ -116,7 +117,7 @@ impl TreeHold {
             }
             KillRung::Subreaper => {
                 self.signal(program, reaped, Signal::KILL);
-                // Whose parents die is a child of ours the next time.
+                // A process whose parent dies becomes a child of this process before the next call.
                 let own = getpid().as_raw_nonzero().get();
                 for process in procfs::processes().unwrap_or_default() {
                     if process.parent == own
@@ -133,7 +134,7 @@ impl TreeHold {
         }
     }
 
-    /// Whether killing once more can reach what killing before did not.
+    /// Whether killing again can reach processes that were missed before.
     pub(in crate::jail) fn may_miss(&self) -> bool {
         matches!(self.rung, KillRung::Subreaper | KillRung::ProcessGroup)
     }
@@ -147,9 +148,9 @@ impl Drop for TreeHold {
     }
 }
 
-/// Makes a PID namespace, and an IPC namespace where the kernel has them. Where this user may not
-/// make them alone, a user namespace comes with them; gives the users of that. A failure may leave
-/// this process in a namespace that is of no use, so it must end.
+/// Creates a PID namespace, and an IPC namespace if the kernel supports it. If this user may not
+/// create them alone, a user namespace is created too; returns its user mapping. After a failure
+/// this process may be in an unusable namespace, so it must exit.
 fn enter_pid_namespace() -> io::Result<Option<UserMap>> {
     let mut wanted = UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     let mut users = None;
@@ -181,12 +182,12 @@ pub(in crate::jail) struct UserMap {
 }
 
 impl UserMap {
-    /// To be called outside: inside there are no users until they are mapped.
+    /// Call this outside of the namespace, which has no users until they are mapped.
     pub(in crate::jail) fn of_this_process() -> Self {
         Self { user: geteuid().as_raw(), group: getegid().as_raw() }
     }
 
-    /// To be called inside.
+    /// Call this inside the namespace.
     pub(in crate::jail) fn write(&self) -> io::Result<()> {
         let Self { user, group } = self;
         fs::write("/proc/self/setgroups", "deny")?;
@@ -195,7 +196,7 @@ impl UserMap {
     }
 }
 
-/// Before, the number was the whole machine's.
+/// On older kernels, the number belonged to the whole machine.
 fn has_own_pid_max() -> bool {
     let system = rustix::system::uname();
     let release = system.release().to_string_lossy();
@@ -206,16 +207,16 @@ fn has_own_pid_max() -> bool {
     }
 }
 
-/// Gives the tree in a control group its limits, of those that the group counts.
+/// Sets the limits of the control group, for the controllers that it has.
 fn bound(cgroup: &Path, limits: &Limits) {
     let processes = limits.processes.map(u64::from);
-    // Without the swap a limit of memory would only make the machine slow.
+    // If swap is not limited, a memory limit only makes the machine slow.
     let swap = limits.memory.map(|_| 0);
     for (file, limit) in
         [("memory.max", limits.memory), ("memory.swap.max", swap), ("pids.max", processes)]
     {
         let Some(limit) = limit else { continue };
-        // Not there where that is not counted; then the limits of each process are what holds.
+        // Missing if the controller is not enabled: then only the limits of each process apply.
         let _ = fs::OpenOptions::new()
             .write(true)
             .open(cgroup.join(file))
@@ -223,7 +224,7 @@ fn bound(cgroup: &Path, limits: &Limits) {
     }
 }
 
-/// A control group of its own below this process's, that can be killed as one.
+/// A new control group below that of this process, which can be killed as a whole.
 fn make_cgroup() -> io::Result<PathBuf> {
     let nowhere = || io::Error::from(Errno::NOSYS);
     let own = fs::read_to_string("/proc/self/cgroup")?;

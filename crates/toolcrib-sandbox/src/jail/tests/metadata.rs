@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{LIMIT, can_try};
-use crate::jail::helper::plan::Facility;
+use crate::jail::helper::plan::KernelFeature;
 use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
 /// Every way to change what is known of a file that stands outside, `$f`, and of the same file by
@@ -88,7 +88,7 @@ impl TestFolders {
     fn changes_without(
         &self,
         profile: Profile,
-        without: &[Facility],
+        without: &[KernelFeature],
     ) -> (BTreeMap<String, i32>, KillRung) {
         let mut command = Command::new("/usr/bin/perl").args(["-e", CHANGES]).arg(&self.outside);
         if profile == Profile::Pure {
@@ -138,7 +138,7 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
         return;
     }
     for profile in [Profile::Workspace, Profile::WorkspaceNet] {
-        for without in [&[][..], &[Facility::Namespaces]] {
+        for without in [&[][..], &[KernelFeature::Namespaces]] {
             let places = TestFolders::new();
             let before = places.state();
             let (changes, rung) = places.changes_without(profile, without);

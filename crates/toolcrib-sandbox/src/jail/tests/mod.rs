@@ -12,7 +12,7 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::jail::helper::plan::Facility;
+use crate::jail::helper::plan::KernelFeature;
 use crate::{
     Command, Confinement, Finished, KillRung, Profile, Require, SpawnError, Status, run,
     run_blocking,
@@ -189,7 +189,7 @@ async fn a_helper_that_is_killed_takes_its_tree_along() {
     }
     let confinement = on(KillRung::PidNamespace).read("/proc");
     let command = heart.command(r#"echo started; sh -c "$2" sh "$1""#, confinement);
-    let kept = crate::keep(&command).await.unwrap();
+    let kept = crate::spawn(&command).await.unwrap();
     while heart.beats() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -216,7 +216,7 @@ fn path_bytes(path: &Path) -> &[u8] {
 
 /// What is missing on a kernel without these, and what becomes of a call under best effort and when
 /// its profile is required.
-fn degraded(profile: Profile, without: &[Facility]) -> (Finished, Option<SpawnError>) {
+fn degraded(profile: Profile, without: &[KernelFeature]) -> (Finished, Option<SpawnError>) {
     let mut confinement = Confinement::new(profile).require(Require::BestEffort);
     confinement.without = without.to_vec();
     let echo = |confinement| {
@@ -231,13 +231,13 @@ fn degraded(profile: Profile, without: &[Facility]) -> (Finished, Option<SpawnEr
 #[test]
 fn what_the_kernel_lacks_is_said_and_a_required_profile_is_refused() {
     for profile in [Profile::Pure, Profile::Workspace, Profile::WorkspaceNet] {
-        for (facility, word) in [(Facility::Landlock, "files: "), (Facility::Seccomp, "syscalls: ")]
+        for (facility, word) in [(KernelFeature::Landlock, "files: "), (KernelFeature::Seccomp, "syscalls: ")]
         {
             let (finished, refused) = degraded(profile, &[facility]);
             let enforced = &finished.enforced;
             assert!(enforced.missing.iter().any(|clause| clause.starts_with(word)), "{enforced}");
-            assert_eq!(enforced.files, facility != Facility::Landlock);
-            assert_eq!(enforced.syscalls, facility != Facility::Seccomp);
+            assert_eq!(enforced.files, facility != KernelFeature::Landlock);
+            assert_eq!(enforced.syscalls, facility != KernelFeature::Seccomp);
             assert!(enforced.privileges);
             let refused = refused.unwrap();
             assert!(matches!(refused, SpawnError::NotEnforced { .. }), "{refused}");
@@ -250,16 +250,16 @@ fn what_the_kernel_lacks_is_said_and_a_required_profile_is_refused() {
 
 #[test]
 fn without_the_best_rung_the_next_is_taken_and_told() {
-    let rung = |without: &[Facility], job_control| {
+    let rung = |without: &[KernelFeature], job_control| {
         let mut confinement = Confinement::new(Profile::Workspace).job_control(job_control);
         confinement.without = without.to_vec();
         let command = Command::new("true").confine(confinement);
         run_blocking(command, LIMIT).unwrap().enforced.processes
     };
-    let both = [Facility::Namespaces, Facility::Cgroups];
+    let both = [KernelFeature::Namespaces, KernelFeature::Cgroups];
     assert_eq!(rung(&both, false), KillRung::SealedGroup);
     assert_eq!(rung(&both, true), KillRung::Subreaper);
-    let nothing = [both.as_slice(), &[Facility::Procfs]].concat();
+    let nothing = [both.as_slice(), &[KernelFeature::Procfs]].concat();
     assert_eq!(rung(&nothing, true), KillRung::ProcessGroup);
     if is_here(KillRung::PidNamespace) {
         assert_eq!(rung(&[], true), KillRung::PidNamespace);

@@ -1,4 +1,4 @@
-//! Building a crib.
+//! Builds a crib from the builder's settings.
 
 use std::sync::{Arc, RwLock};
 
@@ -30,11 +30,11 @@ use crate::settings::reload::LiveConfig;
 #[cfg(feature = "mcp")]
 use crate::upstreams::{Connections, DeclaredUpstreams};
 
-/// Events that the crib's own bus keeps for its slowest subscriber.
+/// The number of events that the crib's own bus keeps for its slowest subscriber.
 const EVENTS: usize = 1_024;
 
 impl ToolcribBuilder {
-    /// Decides every name and makes the executor.
+    /// Resolves every name and builds the executor.
     pub fn build(self) -> Result<Toolcrib, BuildError> {
         if let Some(refused) = self.refused {
             return Err(refused.into());
@@ -48,7 +48,7 @@ impl ToolcribBuilder {
         let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
         let host_reads = self.entries.iter().any(reads_outputs);
         let spill = self.outputs.store(host_reads);
-        // Before linked-in tools: what cut outputs name is this one.
+        // It comes before linked-in tools, because truncated outputs name this tool.
         let mut entries = core_entries(spill.as_ref().filter(|_| !host_reads), self.meta);
         #[cfg(feature = "builtins")]
         let offered = OfferedBuiltins { builtins: builtins.clone(), native: self.native };
@@ -141,7 +141,7 @@ impl ToolcribBuilder {
     }
 }
 
-/// Adds the linked-in tools, but for the built-in ones where these are added by themselves.
+/// Adds the linked-in tools, except built-in tools that are added separately.
 fn add_linked_in(entries: &mut Vec<ToolEntry>) -> Result<(), BuildError> {
     #[cfg(feature = "builtins")]
     return add_native(entries, |tool, entry| (tool.krate != Builtins::CRATE).then_some(entry));
@@ -149,13 +149,13 @@ fn add_linked_in(entries: &mut Vec<ToolEntry>) -> Result<(), BuildError> {
     add_native(entries, |_, entry| Some(entry))
 }
 
-/// The tools that come with the core: the reader of cut outputs, and the meta-tools.
+/// The core's own tools: the reader of truncated outputs, and the meta-tools.
 fn core_entries(outputs: Option<&Arc<dyn SpillStore>>, meta: bool) -> Vec<ToolEntry> {
     let reader = outputs.map(|store| read_output_entry(Arc::clone(store)));
     reader.into_iter().chain(meta.then(meta_entries).into_iter().flatten()).collect()
 }
 
-/// The executor, and what refreshes its tools.
+/// The executor, and the task that refreshes its tools.
 fn executor(
     mut executor: ExecutorBuilder,
     spill: Option<Arc<dyn SpillStore>>,
@@ -171,8 +171,7 @@ fn executor(
 }
 
 impl Outputs {
-    /// The store. Where the host has a tool of its own that reads outputs, that tool would not know
-    /// the default one.
+    /// The spill store. A host's own tool for reading outputs would not know the default store.
     fn store(self, host_reads: bool) -> Option<Arc<dyn SpillStore>> {
         match self {
             Self::Memory if host_reads => None,
@@ -188,7 +187,7 @@ fn reads_outputs(entry: &ToolEntry) -> bool {
     entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT
 }
 
-/// Adds the tools that are linked in, as far as they are exposed.
+/// Adds the linked-in tools that are exposed.
 fn add_native(
     entries: &mut Vec<ToolEntry>,
     expose: impl Fn(&'static NativeTool, ToolEntry) -> Option<ToolEntry>,
@@ -199,7 +198,7 @@ fn add_native(
     Ok(())
 }
 
-/// Registers entries in their order. The snapshot lists name conflicts: only it knows the final owners.
+/// Registers entries in order. The snapshot lists name conflicts, because only it knows the final owners.
 fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(), BuildError> {
     for entry in entries {
         if let Registration::Refused { reason } = registry.register(entry) {
@@ -211,7 +210,7 @@ fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(
 
 #[cfg(feature = "manifests")]
 impl ToolcribBuilder {
-    /// What keeps the control plane, before any manifest is taken in.
+    /// The control plane, which must be set before any manifest is accepted.
     fn keeper(&self) -> ControlPlaneKeeper {
         let host = match &self.manifests {
             Some(manifests) => manifests.host(self.lock.as_ref()),
@@ -227,7 +226,7 @@ impl ToolcribBuilder {
             roots.extend(projects.roots().map(std::path::Path::to_owned));
         }
         let mut own = self.own_places.clone();
-        // Whoever may write there declares tools.
+        // Everyone who can write there can declare tools.
         let declared = self.manifests.iter().flat_map(Manifests::paths);
         own.read_only.extend(declared.clone().cloned());
         own.guarded.extend(declared.cloned());
@@ -235,7 +234,7 @@ impl ToolcribBuilder {
     }
 }
 
-/// No connections yet; `review` knows which definitions may be called.
+/// Nothing is connected yet; `review` knows which definitions may be called.
 #[cfg(feature = "mcp")]
 fn upstreams(
     executor: toolcrib_core::Executor,

@@ -39,11 +39,11 @@ use crate::manifests::lock::LockKeeper;
 #[cfg(unix)]
 use crate::stores::FileAudit;
 
-/// Collects entries and settings; [`build`](Self::build) decides every name.
+/// Collects entries and settings; [`build`](Self::build) resolves every name.
 ///
-/// Parts that are not set cost calls nothing, with one exception: outputs that are too long for a
-/// model are stored in memory for an hour and read with the tool `read_output`
-/// ([`spill`](Self::spill), [`no_spill`](Self::no_spill)).
+/// Unset parts cost calls nothing, with one exception: outputs that are too long for a model are
+/// stored in memory for an hour and read with the tool `read_output` ([`spill`](Self::spill),
+/// [`no_spill`](Self::no_spill)).
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -72,7 +72,7 @@ use crate::stores::FileAudit;
 #[derive(Default)]
 pub struct ToolcribBuilder {
     entries: Vec<ToolEntry>,
-    /// The first tool that could not be made.
+    /// The error of the first invalid tool.
     refused: Option<DefinitionError>,
     #[cfg(feature = "manifests")]
     manifests: Option<Manifests>,
@@ -113,7 +113,7 @@ pub struct ToolcribBuilder {
     audit_file: Option<Arc<FileAudit>>,
 }
 
-/// Where outputs that are cut are kept.
+/// The store for truncated outputs.
 #[derive(Default)]
 enum Outputs {
     #[default]
@@ -123,13 +123,13 @@ enum Outputs {
 }
 
 impl ToolcribBuilder {
-    /// Adds a tool from an async closure. The schema of its arguments is that of the closure's first
-    /// parameter ([`NoArguments`](crate::NoArguments) for none); it may return whatever a `#[tool]` fn
-    /// may.
+    /// Adds a tool from an async closure. The schema of its arguments is derived from the type of the closure's first
+    /// parameter ([`NoArguments`](crate::NoArguments) for none). It may return whatever a `#[tool]` function may
+    /// return.
     ///
-    /// Such a tool says nothing about its effects, so policies and models assume that it may change
-    /// anything; [`tool_with`](Self::tool_with) says more. [`build`](Self::build) fails if the name or
-    /// the description is refused, or if the arguments are not an object.
+    /// The definition does not describe the tool's effects, so policies and models assume that it may change anything;
+    /// use [`tool_with`](Self::tool_with) to describe them. [`build`](Self::build) fails if the name or the description
+    /// is invalid, or if the arguments are not an object.
     #[must_use]
     pub fn tool<T, F, R, O>(
         self,
@@ -146,8 +146,7 @@ impl ToolcribBuilder {
         self.typed(ToolEntry::from_fn(name, description, function))
     }
 
-    /// As [`tool`](Self::tool), with a definition that says more: what the tool does, when somebody is
-    /// asked, how long it may take.
+    /// Like [`tool`](Self::tool), with a complete definition: the tool's effects, its approval, its time limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -192,23 +191,23 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds a tool that was made before: with a type of its own, an instance per call, or a definition
-    /// from elsewhere. Closures are added with [`tool`](Self::tool).
+    /// Adds a prepared entry: a tool with its own type, one instance per call, or an existing definition. Closures are
+    /// added with [`tool`](Self::tool).
     #[must_use]
     pub fn entry(mut self, entry: ToolEntry) -> Self {
         self.entries.push(entry);
         self
     }
 
-    /// Adds the tools of a source, in their order. They stay as they are; what comes from manifests
-    /// and should follow them is added by [`manifests`](Self::manifests).
+    /// Adds the tools of a source, in order. They never change; use [`manifests`](Self::manifests)
+    /// for tools that should follow manifest files.
     #[must_use]
     pub fn entries(mut self, entries: impl IntoIterator<Item = ToolEntry>) -> Self {
         self.entries.extend(entries);
         self
     }
 
-    /// Adds the tools of manifests, a unit each, which can be reloaded
+    /// Adds the tools of manifests, one unit per file, which can be reloaded
     /// ([`Toolcrib::manifests`](crate::Toolcrib::manifests)), and the other MCP servers that they name
     /// ([`Toolcrib::connect`](crate::Toolcrib::connect)).
     #[cfg(feature = "manifests")]
@@ -218,10 +217,9 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds other MCP servers whose tools are offered here, before those that manifests name. They stay
-    /// as they are.
+    /// Adds other MCP servers whose tools are offered, before those that manifests name. They never change.
     ///
-    /// Nothing is started by this: [`Toolcrib::connect`](crate::Toolcrib::connect) does.
+    /// This starts nothing; [`Toolcrib::connect`](crate::Toolcrib::connect) does.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn upstreams(mut self, upstreams: impl IntoIterator<Item = Upstream>) -> Self {
@@ -245,8 +243,8 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets what the built-in tools are given: their names, and the folders they may work in. Default:
-    /// the default names and no folder, so that file tools are unavailable.
+    /// Configures the built-in tools: their names, and the folders in which they may work. Default: the default names
+    /// and no folder, so that file tools are unavailable.
     ///
     /// ```
     /// use toolcrib::builtins::{Builtins, Projects};
@@ -270,8 +268,8 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets which of the built-in tools are offered, by names or patterns. Default, and `None`: all of them.
-    /// Other linked-in tools are not affected.
+    /// Sets which built-in tools are offered, by names or patterns. Default, and `None`: all of them. Other linked-in
+    /// tools are not affected.
     ///
     /// ```
     /// use toolcrib::Toolcrib;
@@ -290,7 +288,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets whether there are tools that find, describe and call others
+    /// Sets whether to add tools that find, describe and call others
     /// ([`meta_entries`](toolcrib_core::meta::meta_entries)). Default: no.
     ///
     /// ```
@@ -306,25 +304,25 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets what a name that is declared twice means, now and for later changes. Default: the first
-    /// keeps it, and the other is listed by
-    /// [`conflicts`](toolcrib_core::RegistrySnapshot::conflicts).
+    /// Sets how to resolve a name that is declared twice, now and after later changes. Default: the
+    /// first declaration keeps it, and [`conflicts`](toolcrib_core::RegistrySnapshot::conflicts)
+    /// lists the other one.
     #[must_use]
     pub fn on_duplicate(mut self, on_duplicate: OnDuplicate) -> Self {
         self.on_duplicate = on_duplicate;
         self
     }
 
-    /// Names the manifest and upstream tools that may take the place of one of the system's own
-    /// ([`OVERRIDABLE`](toolcrib_core::OVERRIDABLE)): `unit:name`, for example
-    /// `tools.d/own.yaml:new_task`. Host and linked-in tools always may. Default: none.
+    /// Names the manifest and upstream tools that may replace a system tool
+    /// ([`OVERRIDABLE`](toolcrib_core::OVERRIDABLE)), as `unit:name`, for example
+    /// `tools.d/own.yaml:new_task`. Host and linked-in tools may always do so. Default: none.
     #[must_use]
     pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
         self.allow_override.extend(entries.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the lock that every tool is held against. Default: none.
+    /// Sets the lock with which every tool is compared. Default: none.
     #[cfg(feature = "manifests")]
     #[must_use]
     pub fn lock(mut self, keeper: LockKeeper) -> Self {
@@ -332,9 +330,9 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds files and folders that no tool may change, or even read, to the
-    /// [control plane](crate::Toolcrib::control_plane): settings, state, keys of the host program. What its
-    /// manifests run, the manifests themselves and the running program always belong to it.
+    /// Adds files and folders that no tool may change, or even read, to the [control
+    /// plane](crate::Toolcrib::control_plane): settings, state and keys of the host program. The manifests, the
+    /// programs that they run and the running program itself always belong to it.
     ///
     /// ```
     /// use toolcrib::Toolcrib;
@@ -352,7 +350,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds folders that programs of tools work in, beside those of the built-in tools and manifests.
+    /// Adds folders in which programs of tools work, in addition to those of the built-in tools and manifests.
     #[cfg(feature = "manifests")]
     #[must_use]
     pub(crate) fn working_folders(mut self, folders: Vec<PathBuf>) -> Self {
@@ -360,21 +358,22 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets how calls are run.
+    /// Sets the executor's configuration.
     #[must_use]
     pub fn executor(mut self, config: ExecutorConfig) -> Self {
         self.executor = self.executor.config(config);
         self
     }
 
-    /// Sets the values every turn of the crib has in its context.
+    /// Sets the context values of every turn of the crib.
     #[must_use]
     pub fn context(mut self, values: ContextValues) -> Self {
         self.context = values;
         self
     }
 
-    /// Sets what every turn of the crib lends to its tools: databases, clients, settings.
+    /// Sets the services that every turn of the crib offers to its tools: databases, clients,
+    /// settings.
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = services;
@@ -383,23 +382,23 @@ impl ToolcribBuilder {
 
     /// Adds a toolset for [`Toolcrib::turn_in`](crate::Toolcrib::turn_in); one of the same name is replaced.
     ///
-    /// What is cut in its turns can be read only where it takes `read_output`.
+    /// Truncated outputs in its turns can be read only if it includes `read_output`.
     #[must_use]
     pub fn toolset(mut self, name: impl Into<String>, toolset: Toolset) -> Self {
         self.toolsets.insert(name.into(), toolset);
         self
     }
 
-    /// Sets which calls run, which are asked about, and which are refused. Default: what the tools
-    /// themselves say.
+    /// Sets the policy: which calls run, which need approval, and which are refused. Default: the
+    /// approval settings of the tools themselves.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.executor = self.executor.policy(policy);
         self
     }
 
-    /// Sets who is asked, where a turn does not say. Default: nobody. Then calls that would be asked
-    /// about wait in the [`suspensions`](Self::suspensions), and without these they are `denied`.
+    /// Sets the approver for turns without their own. Default: none. Then calls that need approval
+    /// wait in the [`suspensions`](Self::suspensions), and without these they are `denied`.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.executor = self.executor.approver(approver);
@@ -414,7 +413,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Lets calls that would have to wait fail, even if a store was set: for programs that end
+    /// Makes calls fail that would have to wait, even if a store was set: for programs that end
     /// after one call.
     #[must_use]
     pub fn without_suspensions(mut self) -> Self {
@@ -422,14 +421,15 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: nowhere.
+    /// Sets the store of [`Run`](toolcrib_core::run::Run)s ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: none.
     #[must_use]
     pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {
         self.runs = Some(store);
         self
     }
 
-    /// Sets where tasks of MCP clients outlive the server ([`Toolcrib::task_store`](crate::Toolcrib::task_store)). Default: nowhere.
+    /// Sets the store in which tasks of MCP clients outlive the server
+    /// ([`Toolcrib::task_store`](crate::Toolcrib::task_store)). Default: none.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn task_store(mut self, store: Arc<dyn toolcrib_mcp::TaskStore>) -> Self {
@@ -437,7 +437,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets how many MCP sessions one client may have over HTTP. Default 256.
+    /// Sets the maximum number of MCP sessions of one client over HTTP. Default 256.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn mcp_sessions(mut self, per_client: usize) -> Self {
@@ -445,7 +445,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets where answers to requests with an `Idempotency-Key` outlive the server. Default: nowhere; then
+    /// Sets the store in which answers to requests with an `Idempotency-Key` outlive the server. Default: none; then
     /// they are kept in memory.
     #[cfg(feature = "http")]
     #[must_use]
@@ -454,38 +454,38 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets what must never be shown: the values of secrets. Default: nothing.
+    /// Sets the mask of texts that must never be shown: the values of secrets. Default: none.
     #[must_use]
     pub fn mask(mut self, mask: Mask) -> Self {
         self.executor = self.executor.mask(mask);
         self
     }
 
-    /// Sets where outputs that are cut are kept. Default: in memory, 64 MiB for an hour.
+    /// Sets the store for truncated outputs. Default: in memory, 64 MiB for an hour.
     ///
-    /// The tool `read_output` reads them, unless the host has registered a tool of that name: then
-    /// that one has to.
+    /// The tool `read_output` reads them, unless the host has registered its own tool of that name,
+    /// which then has to read them.
     #[must_use]
     pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
         self.outputs = Outputs::Store(store);
         self
     }
 
-    /// Stores no outputs: text that is cut is lost, and there is no `read_output`.
+    /// Disables the store for outputs: truncated text is lost, and there is no `read_output`.
     #[must_use]
     pub fn no_spill(mut self) -> Self {
         self.outputs = Outputs::Nowhere;
         self
     }
 
-    /// Sets the audit log, which is told of every call. Default: none.
+    /// Sets the audit log, which records every call. Default: none.
     #[must_use]
     pub fn audit(mut self, trail: AuditTrail) -> Self {
         self.executor = self.executor.audit(trail);
         self
     }
 
-    /// Sets the audit log to a file that the crib writes out when it is shut down.
+    /// Sets the audit log to a file, which the crib flushes when it is shut down.
     #[cfg(all(unix, feature = "manifests"))]
     pub(crate) fn audit_file(self, file: FileAudit, arguments: AuditArguments) -> Self {
         let file = Arc::new(file);
@@ -500,8 +500,8 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets the bus that is told of all calls: what they say while they run, how they end, and tools
-    /// that pause. Default: a bus of the crib's own, which keeps 1,024 events for its slowest
+    /// Sets the bus for the events of all calls: their output while they run, how they end, and
+    /// tools that pause. Default: the crib's own bus, which keeps 1,024 events for its slowest
     /// subscriber ([`Executor::events`](toolcrib_core::Executor::events)).
     ///
     /// ```
@@ -525,7 +525,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets the time of day, for what expires. Default: the system's.
+    /// Sets the clock that determines what has expired. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.executor = self.executor.clock(clock);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolcrib_manifest::lock::{
-    Finding, Kind, Lock, LockError, LockMode, Verdict, apply_lock, apply_lock_to,
+    LockMismatch, Kind, Lock, LockError, LockMode, MismatchKind, apply_lock, apply_lock_to,
 };
 use toolcrib_tool::{Source, ToolEntry};
 
@@ -171,10 +171,10 @@ impl LockKeeper {
     }
 }
 
-fn log(finding: &Finding) {
-    let Finding { kind, name, source, verdict, blocked } = finding;
+fn log(finding: &LockMismatch) {
+    let LockMismatch { kind, name, source, verdict, blocked } = finding;
     let kind = kind.as_str();
-    if let Verdict::Moved { .. } = verdict {
+    if let MismatchKind::Moved { .. } = verdict {
         tracing::info!(kind, %name, %source, "{verdict}");
     } else {
         tracing::warn!(kind, %name, %source, blocked, "{verdict}");

@@ -1,6 +1,6 @@
 //! What the lock has of the tools of other MCP servers.
 
-use toolcrib_manifest::lock::{Kind, LockMode, Verdict, apply_lock_to, digest_of};
+use toolcrib_manifest::lock::{Kind, LockMode, MismatchKind, apply_lock_to, digest_of};
 use toolcrib_mcp::upstream::{OfferedTool, Review, Reviewed};
 use toolcrib_tool::Source;
 
@@ -31,7 +31,7 @@ impl Review for LockKeeper {
             let reason = finding.reason();
             match finding.verdict {
                 _ if finding.blocked => Reviewed::Refused(reason),
-                Verdict::Moved { .. } => Reviewed::Accepted,
+                MismatchKind::Moved { .. } => Reviewed::Accepted,
                 _ => Reviewed::Unknown(Some(reason)),
             }
         };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::{Layer, Origin, Source};
 
-use super::{DeclaredName, Withheld};
+use super::{DeclaredName, NotOffered};
 
 /// A manifest: the rank of its directory, and its name. Sorted as they decide names.
 pub(crate) type ManifestKey = (u32, String);
@@ -25,7 +25,7 @@ pub(crate) struct DeclaredEntry<T> {
     pub(crate) description: Option<String>,
     pub(crate) origin: Origin,
     /// Why the lock blocks it, or that it needs trust.
-    pub(crate) blocked: Option<Withheld>,
+    pub(crate) blocked: Option<NotOffered>,
     /// What the lock says of it otherwise.
     pub(crate) remark: Option<String>,
     /// What is behind the name.
@@ -178,7 +178,7 @@ impl<T> FileNames<T> {
                 };
                 let withheld = match &one.blocked {
                     Some(withheld) => Some(withheld.clone()),
-                    None => (!owns).then(|| Withheld::Shadowed(winner())),
+                    None => (!owns).then(|| NotOffered::Shadowed(winner())),
                 };
                 let other = fresh.get(&key).filter(|other| owns && *other != file);
                 names.push(DeclaredName {

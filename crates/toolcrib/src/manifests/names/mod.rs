@@ -37,7 +37,7 @@ pub struct DeclaredName {
     /// The file and the place in it.
     pub source: Source,
     /// Who has the name instead, or why nobody is offered what it names.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<NotOffered>,
     /// A remark: it differs from the lock.
     pub remark: Option<String>,
     /// Who would have the name after a restart, where that is somebody else than the owner it has now.
@@ -46,7 +46,7 @@ pub struct DeclaredName {
 
 /// Why nobody is offered what a file declares.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Withheld {
+pub enum NotOffered {
     /// The host, or another file, had the name first.
     Shadowed(Source),
     /// The lock has not accepted it.
@@ -55,7 +55,7 @@ pub enum Withheld {
     Untrusted(String),
 }
 
-impl Withheld {
+impl NotOffered {
     /// Why nobody is offered it, where that is not for another owner of the name.
     fn reason(&self) -> Option<&str> {
         match self {
@@ -69,7 +69,7 @@ impl DeclaredName {
     /// Who has the name instead.
     pub fn shadowed_by(&self) -> Option<&Source> {
         match &self.withheld {
-            Some(Withheld::Shadowed(by)) => Some(by),
+            Some(NotOffered::Shadowed(by)) => Some(by),
             _ => None,
         }
     }
@@ -238,13 +238,13 @@ fn declared<T>(
             said => (None, said.map(|said| said.text)),
         };
         let trust_decision = host.and_then(|host| one.trust_decision(host));
-        let blocked = blocked.map(Withheld::Blocked).or_else(|| match &trust_decision {
+        let blocked = blocked.map(NotOffered::Blocked).or_else(|| match &trust_decision {
             Some(TrustDecision::Untrusted { remedy }) => {
-                Some(Withheld::Untrusted(format!("it {remedy}")))
+                Some(NotOffered::Untrusted(format!("it {remedy}")))
             }
             _ => None,
         });
-        let reason = blocked.as_ref().and_then(Withheld::reason);
+        let reason = blocked.as_ref().and_then(NotOffered::reason);
         DeclaredEntry {
             kind: one.kind(),
             name: one.name().to_owned(),
@@ -261,7 +261,7 @@ fn declared<T>(
 /// Logs the conflicts that were not known before, and what is blocked since.
 fn log(names: &[DeclaredName], known: &[DeclaredName]) {
     for one in names {
-        if let Some(reason) = one.withheld.as_ref().and_then(Withheld::reason)
+        if let Some(reason) = one.withheld.as_ref().and_then(NotOffered::reason)
             && !known.contains(one)
         {
             let (kind, name, source) = (one.kind.as_str(), &one.name, &one.source);

@@ -3,7 +3,7 @@
 use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Origin;
 
-use super::Withheld;
+use super::NotOffered;
 use super::files::{DeclaredEntry, FileChange, FileNames, ManifestKey};
 
 /// What is behind a name here: the file that declares it, as it was called when it was read.
@@ -138,7 +138,7 @@ fn files_without_such_names_concern_nobody() {
 #[test]
 fn what_the_lock_blocks_gets_a_name_only_where_nobody_else_wants_it_and_keeps_one_it_had() {
     let blocked = |name| {
-        let reason = Some(Withheld::Blocked("not accepted".to_owned()));
+        let reason = Some(NotOffered::Blocked("not accepted".to_owned()));
         let one = DeclaredEntry { blocked: reason, ..declared(name, (Kind::Prompt, "notes")) };
         FileChange::Replace(file(name), vec![one])
     };
@@ -151,7 +151,7 @@ fn what_the_lock_blocks_gets_a_name_only_where_nobody_else_wants_it_and_keeps_on
     let owner = names.names()[1].source.clone();
     assert_eq!(
         states,
-        [Some(Withheld::Shadowed(owner)), Some(Withheld::Blocked("not accepted".to_owned()))]
+        [Some(NotOffered::Shadowed(owner)), Some(NotOffered::Blocked("not accepted".to_owned()))]
     );
 }
 

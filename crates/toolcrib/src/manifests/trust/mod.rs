@@ -14,7 +14,7 @@ use toolcrib_manifest::lock::{Kind, LockMode, apply_lock_to};
 use toolcrib_runners::{Trust, TrustDecision, TrustRequest};
 use toolcrib_tool::{Layer, Source};
 
-pub use record::{TrustRecord, Trusted};
+pub use record::{TrustRecord, TrustedDeclaration};
 
 use crate::manifests::lock::LockKeeper;
 use crate::settings::Config;
@@ -175,8 +175,8 @@ impl LockKeeper {
 }
 
 /// What `toolcrib trust` records of a declaration.
-pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> Trusted {
-    Trusted::new(kind.as_str(), plain(Path::new(file)), name, digest)
+pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> TrustedDeclaration {
+    TrustedDeclaration::new(kind.as_str(), plain(Path::new(file)), name, digest)
 }
 
 /// The path as one absolute text without `.` and `..`.

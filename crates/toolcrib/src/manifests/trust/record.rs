@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use toolcrib_store::Trusted;
+pub use toolcrib_store::TrustedDeclaration;
 use toolcrib_store::{StateFolder, TrustTable};
 
 /// The file that is written anew at every change of the record: running servers watch it.
@@ -31,7 +31,7 @@ impl TrustRecord {
     /// The trusted declarations, to decide what runs. A record that cannot be used trusts nothing,
     /// which is logged; nor does, for root, the record of another user, who would decide what root
     /// runs ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
-    pub fn trusted(&self) -> Vec<Trusted> {
+    pub fn trusted(&self) -> Vec<TrustedDeclaration> {
         let read = match self.check_owner() {
             Ok(()) => self.read(),
             Err(refused) => Err(refused),
@@ -43,7 +43,7 @@ impl TrustRecord {
     }
 
     /// What it has. Fails, naming the file, if others can write to it or it is not a record.
-    pub fn read(&self) -> io::Result<Vec<Trusted>> {
+    pub fn read(&self) -> io::Result<Vec<TrustedDeclaration>> {
         self.check_that_it_is_private()?;
         self.table.all().map_err(io::Error::other)
     }
@@ -83,14 +83,14 @@ impl TrustRecord {
 
     /// Adds declarations; each replaces what the record has under its name. The folder must be there
     /// ([`StateDir::open`](crate::stores::StateDir::open) makes it).
-    pub fn add(&self, added: &[Trusted]) -> io::Result<()> {
+    pub fn add(&self, added: &[TrustedDeclaration]) -> io::Result<()> {
         self.check_that_it_is_private()?;
         self.table.add(added).map_err(io::Error::other)?;
         self.tell_servers()
     }
 
     /// Removes what `revoked` says; returns how many that were.
-    pub fn remove(&self, revoked: impl Fn(&Trusted) -> bool) -> io::Result<usize> {
+    pub fn remove(&self, revoked: impl Fn(&TrustedDeclaration) -> bool) -> io::Result<usize> {
         let mut found = self.read()?;
         found.retain(revoked);
         if found.is_empty() {
@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    fn trusted(name: &str, digest: &str) -> Trusted {
-        Trusted::new("tool", "/srv/a.yaml", name, digest)
+    fn trusted(name: &str, digest: &str) -> TrustedDeclaration {
+        TrustedDeclaration::new("tool", "/srv/a.yaml", name, digest)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_http::reports::{
-    ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, PausedTool,
+    ConfigChanges, ConfigReport, FileReport, FileProblem, NameChange, NameStatus, PausedTool,
     Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
 };
 use toolcrib_manifest::live::{FileEvent, ScanReport};
@@ -45,18 +45,18 @@ pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
     }
 }
 
-/// The tools whose calls are refused for a while, because they kept timing out.
+/// The tools whose calls are refused for a while because they timed out repeatedly.
 fn paused(crib: &Toolcrib) -> Vec<PausedTool> {
     let paused = crib.executor().paused().into_iter();
     paused.map(|(name, left)| PausedTool { name, seconds_left: whole_seconds(left) }).collect()
 }
 
-/// Seconds, a part of one as a whole one.
+/// Seconds, rounded up.
 fn whole_seconds(left: Duration) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
-/// How the last reload of the config ended.
+/// The result of the last reload of the config.
 fn config(crib: &Toolcrib) -> ConfigReport {
     let LastReload { problem, needs_restart, restart_origins } = crib.live_config().last();
     ConfigReport { problem, needs_restart, restart_origins }
@@ -93,11 +93,11 @@ fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<NameChange> 
 }
 
 impl Toolcrib {
-    /// Reads the config ([`follow_config`](Self::follow_config)) and the manifests again, puts into
-    /// effect what has changed, and says what that is.
+    /// Reads the config ([`follow_config`](Self::follow_config)) and the manifests again, applies
+    /// the changes, and reports them.
     ///
-    /// A config that cannot be used changes nothing, and fails. Must be called within a runtime, on a
-    /// thread that may block.
+    /// An invalid config changes nothing and returns an error. Must be called within a runtime, on a thread that may
+    /// block.
     pub fn reload(&self) -> Result<Reloaded, String> {
         let config = self.reload_config().map_err(|why| format!("nothing was changed: {why}"))?;
         let mut report = reload_manifests(self)?;
@@ -146,11 +146,11 @@ fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
     })
 }
 
-/// The files that cannot be used, with their errors as a compiler would show them.
-fn troubles(report: &ScanReport) -> Vec<FileTrouble> {
+/// The files that cannot be used, with their diagnostics.
+fn troubles(report: &ScanReport) -> Vec<FileProblem> {
     let trouble = |event: &FileEvent| match event {
         FileEvent::Stale { unit, reason, load, .. } | FileEvent::Broken { unit, reason, load } => {
-            Some(FileTrouble {
+            Some(FileProblem {
                 file: unit.name.clone(),
                 reason: reason.clone(),
                 shown: load.as_ref().map(|load| load.render(false)),
@@ -161,7 +161,7 @@ fn troubles(report: &ScanReport) -> Vec<FileTrouble> {
     report.events.iter().filter_map(trouble).collect()
 }
 
-/// Who owns a name here and now, who else declares it, and what a restart would change.
+/// The current owner of a name, other declarations of it, and what a restart would change.
 pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> NameStatus {
     let snapshot = crib.executor().registry().snapshot();
     let owner = snapshot.get(name);

@@ -3,14 +3,14 @@
 use toolcrib_http::reports::{NameChange, OtherDeclaration};
 
 use crate::Toolcrib;
-use crate::manifests::names::{DeclaredName, Withheld};
+use crate::manifests::names::{DeclaredName, NotOffered};
 
-/// How many belong to somebody else.
+/// The number of declarations whose name has another owner.
 pub(super) fn shadowed(crib: &Toolcrib) -> usize {
     crib.declared_names().iter().filter(|one| one.shadowed_by().is_some()).count()
 }
 
-/// Those that a restart would give to another file.
+/// Names that a restart would give to another file.
 pub(super) fn divergences(crib: &Toolcrib) -> Vec<NameChange> {
     let change = |one: DeclaredName| {
         let fresh = one.after_restart.as_ref()?.to_string();
@@ -24,7 +24,7 @@ pub(super) fn divergences(crib: &Toolcrib) -> Vec<NameChange> {
     crib.declared_names().into_iter().filter_map(change).collect()
 }
 
-/// All that declare the name.
+/// All declarations of the name.
 pub(super) fn about(crib: &Toolcrib, name: &str) -> Vec<OtherDeclaration> {
     let names = crib.declared_names().into_iter().filter(|one| one.name == name);
     names.map(|one| declaration(&one)).collect()
@@ -38,9 +38,9 @@ fn declaration(one: &DeclaredName) -> OtherDeclaration {
         ..OtherDeclaration::default()
     };
     match &one.withheld {
-        Some(Withheld::Blocked(reason)) => declaration.blocked = Some(reason.clone()),
-        Some(Withheld::Untrusted(reason)) => declaration.untrusted = Some(reason.clone()),
-        Some(Withheld::Shadowed(by)) => declaration.kept_by = Some(by.to_string()),
+        Some(NotOffered::Blocked(reason)) => declaration.blocked = Some(reason.clone()),
+        Some(NotOffered::Untrusted(reason)) => declaration.untrusted = Some(reason.clone()),
+        Some(NotOffered::Shadowed(by)) => declaration.kept_by = Some(by.to_string()),
         None => {}
     }
     declaration

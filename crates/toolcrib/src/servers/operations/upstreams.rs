@@ -6,12 +6,12 @@ use toolcrib_mcp::upstream::{Upstream, UpstreamState, UpstreamStatus};
 
 use crate::Toolcrib;
 
-/// Those that are to be connected to.
+/// The servers to connect to.
 pub(super) fn declared(crib: &Toolcrib) -> Vec<Upstream> {
     crib.declared_upstreams()
 }
 
-/// The status of each.
+/// The status of each server.
 pub(super) fn status(crib: &Toolcrib) -> Vec<UpstreamReport> {
     crib.upstreams().status().into_iter().map(report).collect()
 }
@@ -35,12 +35,12 @@ fn report(status: UpstreamStatus) -> UpstreamReport {
     report
 }
 
-/// How it stands with each after a reload, and as `change` what that has made of it: `added`,
-/// `reconnected`, `updated` without another connection, or `removed`.
+/// The status of each server after a reload, and as `change` how the reload affected it: `added`,
+/// `reconnected`, `updated` without a new connection, or `removed`.
 pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Vec<UpstreamReport> {
     let now = crib.declared_upstreams();
     if now != before {
-        // Nobody is waited for: whoever is new is being connected to when this returns.
+        // This waits for no server: new ones may still be connecting when it returns.
         Handle::current().block_on(crib.connect());
     }
     let of =

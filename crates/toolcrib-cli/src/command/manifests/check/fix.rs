@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
-use toolcrib::manifest::{Applied, fix_str};
+use toolcrib::manifest::{AppliedFix, fix_str};
 
 use crate::screen::{self, ERROR, STRONG};
 
 /// The edits of one file.
 pub(super) struct FileEdits {
     path: PathBuf,
-    pub(super) applied: Vec<Applied>,
+    pub(super) applied: Vec<AppliedFix>,
     /// Why the file could not be written; then it is unchanged.
     pub(super) failure: Option<String>,
 }
@@ -37,7 +37,7 @@ impl FileEdits {
 
     pub(super) fn print(&self) {
         let file = self.path.display();
-        for Applied { line, column, code, what, .. } in &self.applied {
+        for AppliedFix { line, column, code, what, .. } in &self.applied {
             screen::note(format!(
                 "{STRONG}fixed{STRONG:#} {file}:{line}:{column}: {what} [{code}]"
             ));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcrib::lint::Checked;
+use toolcrib::lint::CheckReport;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Lines, Severity};
@@ -55,7 +55,7 @@ fn more_of(group: &[(&FileLoad, &Diagnostic)]) -> Option<String> {
 }
 
 /// All declarations that lost a name conflict, as JSON.
-fn shadowed(checked: &Checked) -> Vec<Value> {
+fn shadowed(checked: &CheckReport) -> Vec<Value> {
     let record = |kind: Kind, name: &str, loser: &Source, winner: &Source| {
         json!({
             "kind": kind.as_str(),
@@ -77,7 +77,7 @@ fn shadowed(checked: &Checked) -> Vec<Value> {
 
 impl<'c> Report<'c> {
     pub(super) fn new(
-        checked: &'c Checked,
+        checked: &'c CheckReport,
         config: &'c [FileLoad],
         strict: bool,
         quiet: bool,

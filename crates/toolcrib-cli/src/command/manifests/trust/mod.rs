@@ -19,10 +19,10 @@ use toolcrib::runners::{
     resource_trust_decision, resource_wants, tool_trust_decision, tool_wants,
     upstream_trust_decision, upstream_wants,
 };
-use toolcrib::servers::{ControlPlace, running_servers};
+use toolcrib::servers::{SocketFolder, running_servers};
 use toolcrib::settings::Config;
 use toolcrib::stores::StateDir;
-use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
+use toolcrib::trust::{TrustKeeper, TrustRecord, TrustedDeclaration, trusted};
 
 use crate::command::manifests::trust::report::TrustReport;
 use crate::options::{JsonOutput, Options};
@@ -65,7 +65,7 @@ pub(crate) struct TrustOptions {
 
 /// A declaration that needs the operator's trust.
 struct Candidate {
-    record: Trusted,
+    record: TrustedDeclaration,
     /// The name to use in the config.
     label: String,
     wants: Vec<String>,
@@ -85,7 +85,7 @@ struct EarlierTrust {
 
 pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit> {
     let loaded = startup::config(options)?;
-    let place = ControlPlace::of(&loaded);
+    let place = SocketFolder::of(&loaded);
     let config = loaded.into_config();
     let keeper = TrustKeeper::of(&config);
     let record = keeper.record().context(
@@ -130,7 +130,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
     state_belongs_to_the_server(&config, state)?;
     StateDir::open(state).context("state.dir")?;
     let records = open.iter().map(|one| one.record.clone().showing(one.shown.whole().to_owned()));
-    let records: Vec<Trusted> = records.collect();
+    let records: Vec<TrustedDeclaration> = records.collect();
     record.add(&records)?;
     if own.output.json {
         let trusted: Vec<Value> = records.iter().map(record_json).collect();
@@ -145,7 +145,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
 
 /// Fails if all servers that run with this config have another state folder: they would not see the
 /// record.
-fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow::Result<()> {
+fn servers_have_this_state(place: &SocketFolder, state: Option<&Path>) -> anyhow::Result<()> {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let own = canonical(&state.unwrap_or(Path::new("")).join("control"));
     let servers = running_servers(place).unwrap_or_default();
@@ -203,7 +203,7 @@ fn agreed(number: usize) -> anyhow::Result<bool> {
 }
 
 /// A record without the displayed text.
-fn record_json(record: &Trusted) -> Value {
+fn record_json(record: &TrustedDeclaration) -> Value {
     let mut value = json!(record);
     if let Some(fields) = value.as_object_mut() {
         fields.remove("shown");
@@ -387,7 +387,7 @@ fn before(
     let new = trusted(kind, file, name, digest);
     let known = keeper.record()?.read().unwrap_or_default();
     let same = known.into_iter().find(|own| own.is_about_the_same(&new))?;
-    let Trusted { digest, shown, .. } = same;
+    let TrustedDeclaration { digest, shown, .. } = same;
     (digest != new.digest).then_some(EarlierTrust { digest, shown })
 }
 

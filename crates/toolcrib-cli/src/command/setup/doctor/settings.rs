@@ -8,7 +8,7 @@ use std::path::Path;
 use toolcrib::core::policy::OnAsk;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
-use toolcrib::servers::{ControlPlace, running_servers};
+use toolcrib::servers::{SocketFolder, running_servers};
 use toolcrib::settings::{Config, LoadedConfig, State};
 use toolcrib::stores::{StateDir, foreign_entry};
 
@@ -176,7 +176,7 @@ fn state(state: &State, findings: &mut Findings) {
 }
 
 fn control(loaded: &LoadedConfig, findings: &mut Findings) {
-    match ControlPlace::of(loaded) {
+    match SocketFolder::of(loaded) {
         Ok(place) => {
             let place = place.path().display();
             findings.good("control", format!("running servers are found in {place}"));
@@ -274,7 +274,7 @@ fn server(loaded: &LoadedConfig, findings: &mut Findings) {
         Ok(()) => findings.good("server", format!("{listen} is free, and {guard}")),
         Err(error) if error.is_taken() => {
             let servers =
-                ControlPlace::of(loaded).ok().and_then(|place| running_servers(&place).ok());
+                SocketFolder::of(loaded).ok().and_then(|place| running_servers(&place).ok());
             match servers.unwrap_or_default().first() {
                 Some(server) => findings.note(
                     "server",

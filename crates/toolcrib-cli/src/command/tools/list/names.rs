@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::manifest::lock::Kind;
-use toolcrib::names::{DeclaredName, Withheld};
+use toolcrib::names::{DeclaredName, NotOffered};
 use toolcrib::tool::fully_visible;
 
 use crate::options::ToolsetChoice;
@@ -54,9 +54,9 @@ impl OtherDeclarations {
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |one: &DeclaredName| {
             let (word, reason) = match (&one.withheld, &one.remark) {
-                (Some(Withheld::Blocked(reason)), _) => ("blocked", reason.clone()),
-                (Some(Withheld::Untrusted(reason)), _) => ("unavailable", reason.clone()),
-                (Some(Withheld::Shadowed(by)), _) => {
+                (Some(NotOffered::Blocked(reason)), _) => ("blocked", reason.clone()),
+                (Some(NotOffered::Untrusted(reason)), _) => ("unavailable", reason.clone()),
+                (Some(NotOffered::Shadowed(by)), _) => {
                     ("shadowed", format!("the name belongs to {by}"))
                 }
                 (None, Some(remark)) => ("remark", remark.clone()),
@@ -91,11 +91,11 @@ impl OtherDeclarations {
 
     /// How many are withheld until the operator trusts them.
     pub(super) fn untrusted(&self) -> usize {
-        self.0.iter().filter(|one| matches!(one.withheld, Some(Withheld::Untrusted(_)))).count()
+        self.0.iter().filter(|one| matches!(one.withheld, Some(NotOffered::Untrusted(_)))).count()
     }
 
     pub(super) fn blocked(&self) -> usize {
-        self.0.iter().filter(|one| matches!(one.withheld, Some(Withheld::Blocked(_)))).count()
+        self.0.iter().filter(|one| matches!(one.withheld, Some(NotOffered::Blocked(_)))).count()
     }
 
     pub(super) fn shadowed(&self) -> usize {
@@ -121,9 +121,9 @@ fn record(one: &DeclaredName) -> Value {
         "line": origin.map(|origin| origin.line),
     });
     match &one.withheld {
-        Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
-        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
-        Some(Withheld::Shadowed(by)) => record["kept_by"] = json!(by.to_string()),
+        Some(NotOffered::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(NotOffered::Untrusted(reason)) => record["untrusted"] = json!(reason),
+        Some(NotOffered::Shadowed(by)) => record["kept_by"] = json!(by.to_string()),
         None => {}
     }
     if let Some(remark) = &one.remark {

@@ -1,6 +1,6 @@
 //! Unclosed brackets, empty brackets above content, and fences of Markdown blocks.
 
-use super::Line;
+use super::SourceLine;
 use crate::diagnostic::Diagnostic;
 use crate::document::shortened;
 
@@ -9,7 +9,7 @@ const LINES_MAX: usize = 50;
 
 /// The fence of a Markdown code block that was copied together with its content.
 pub(super) fn fence(text: &str, at: usize) -> Option<Diagnostic> {
-    let line = Line::at(text, at);
+    let line = SourceLine::at(text, at);
     let content = line.text.trim();
     content.starts_with("```").then(|| {
         let message = "this line is the fence of a Markdown code block, not YAML";
@@ -24,7 +24,7 @@ pub(super) fn fence(text: &str, at: usize) -> Option<Diagnostic> {
 /// `key: {}` or `key: []` above its intended content: somebody uncommented an example and kept the
 /// empty value.
 pub(super) fn kept_empty_value(text: &str, at: usize) -> Option<Diagnostic> {
-    let here = Line::at(text, at);
+    let here = SourceLine::at(text, at);
     let above = here.above(text)?;
     let key = above.key()?;
     let start = above.content() + key.len() + 1;
@@ -50,7 +50,7 @@ pub(super) fn kept_empty_value(text: &str, at: usize) -> Option<Diagnostic> {
 
 /// A single star, which begins an alias unless it is quoted.
 pub(super) fn star(text: &str, at: usize) -> Option<Diagnostic> {
-    let line = Line::at(text, at);
+    let line = SourceLine::at(text, at);
     let is_alone = |star: &usize| {
         let before = line.text[..*star].trim_end();
         let after = &line.text[star + 1..];
@@ -70,7 +70,7 @@ pub(super) fn star(text: &str, at: usize) -> Option<Diagnostic> {
 
 /// A bracket that is opened above a key and never closed.
 pub(super) fn unclosed(text: &str, at: usize) -> Option<Diagnostic> {
-    let here = Line::at(text, at);
+    let here = SourceLine::at(text, at);
     here.key()?;
     let mut line = here;
     for _ in 0..LINES_MAX {

@@ -38,13 +38,13 @@ const FOREIGN_BLANKS: [char; 6] =
     ['\u{a0}', '\u{2007}', '\u{2009}', '\u{202f}', '\u{3000}', '\u{205f}'];
 
 /// An invisible character that YAML reads as text.
-pub(super) struct Unseen {
+pub(super) struct InvisibleCharacter {
     /// Its offset in the searched text.
     pub(super) at: usize,
     character: char,
 }
 
-impl Unseen {
+impl InvisibleCharacter {
     /// The first one in a text.
     pub(super) fn find(text: &str) -> Option<Self> {
         if text.is_ascii() {
@@ -80,8 +80,8 @@ impl Unseen {
     /// The text without these characters.
     pub(super) fn removed(text: &str) -> String {
         let mut left = text.to_owned();
-        while let Some(unseen) = Self::find(&left) {
-            left.remove(unseen.at);
+        while let Some(invisible_character) = Self::find(&left) {
+            left.remove(invisible_character.at);
         }
         left.trim().to_owned()
     }
@@ -89,12 +89,12 @@ impl Unseen {
 
 /// A line of a file.
 #[derive(Clone, Copy)]
-struct Line<'t> {
+struct SourceLine<'t> {
     start: usize,
     text: &'t str,
 }
 
-impl<'t> Line<'t> {
+impl<'t> SourceLine<'t> {
     /// The line at an offset.
     fn at(text: &'t str, offset: usize) -> Self {
         let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
@@ -149,7 +149,7 @@ pub(super) fn find(text: &str, at: usize, kind: &ErrorKind) -> Option<Diagnostic
         .or_else(|| brackets::fence(text, at))
         .or_else(|| brackets::kept_empty_value(text, at))
         .or_else(|| unquoted_reference(text, at))
-        .or_else(|| unseen(text, at))
+        .or_else(|| invisible_character(text, at))
         .or_else(|| brackets::star(text, at))
         .or_else(|| brackets::unclosed(text, at));
     found.or_else(|| match kind {
@@ -187,7 +187,7 @@ pub(super) fn toml(text: &str) -> Option<Diagnostic> {
 
 /// An unquoted reference inside brackets, where its own braces end the text.
 fn unquoted_reference(text: &str, at: usize) -> Option<Diagnostic> {
-    let line = Line::at(text, at);
+    let line = SourceLine::at(text, at);
     let within = at - line.start;
     let brace = line.text[..boundary(line.text, within + 2)].rfind("${")?;
     let close = brace + line.text[brace..].find('}')?;
@@ -213,22 +213,22 @@ fn unquoted_reference(text: &str, at: usize) -> Option<Diagnostic> {
 }
 
 /// An invisible character before the text of this line or the previous one.
-fn unseen(text: &str, at: usize) -> Option<Diagnostic> {
-    let line = Line::at(text, at);
+fn invisible_character(text: &str, at: usize) -> Option<Diagnostic> {
+    let line = SourceLine::at(text, at);
     let lines = [Some(line), line.above(text)];
-    let key = |line: Line<'_>| line.text.split(':').next().and_then(Unseen::find);
-    let (line, unseen) = lines.into_iter().flatten().find_map(|line| Some((line, key(line)?)))?;
-    let message = format!("the character {} is here, which YAML reads as text", unseen.name());
-    let end = unseen.at + unseen.character.len_utf8();
+    let key = |line: SourceLine<'_>| line.text.split(':').next().and_then(InvisibleCharacter::find);
+    let (line, invisible_character) = lines.into_iter().flatten().find_map(|line| Some((line, key(line)?)))?;
+    let message = format!("the character {} is here, which YAML reads as text", invisible_character.name());
+    let end = invisible_character.at + invisible_character.character.len_utf8();
     Some(
-        Diagnostic::error("syntax", &line.span(unseen.at, end), message)
+        Diagnostic::error("syntax", &line.span(invisible_character.at, end), message)
             .help("remove it, or replace it with a space"),
     )
 }
 
 /// `name:value` and `-name: value` in the previous line, which are texts and not pairs.
 fn missing_blank(text: &str, at: usize) -> Option<Diagnostic> {
-    let here = Line::at(text, at);
+    let here = SourceLine::at(text, at);
     let line = here.above(text)?;
     let content = &line.text[line.content()..];
     let start = line.content();
@@ -256,7 +256,7 @@ fn missing_blank(text: &str, at: usize) -> Option<Diagnostic> {
 
 /// A key whose indentation matches none of the mappings around it.
 fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
-    let here = Line::at(text, at);
+    let here = SourceLine::at(text, at);
     let (key, indent) = (here.key()?, here.content());
     // The open mappings, from the innermost, each with its last key.
     let mut open: Vec<(usize, &str)> = Vec::new();
@@ -350,7 +350,7 @@ fn anchors(text: &str) -> Vec<&str> {
         let end = name.find(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
         let name = &name[..end.unwrap_or(name.len())];
         let begins = before.is_none_or(|before| before.is_whitespace() || "[{,".contains(before));
-        let line = Line::at(text, at).text;
+        let line = SourceLine::at(text, at).text;
         if begins && !name.is_empty() && !line.trim_start().starts_with('#') {
             found.push(name);
         }

@@ -102,13 +102,13 @@ pub(in crate::manifest) fn check(
         };
         found.extend(passed::check(name, interpreter, &words[at + 1..], scope));
         match interpreter.program(name, &words[at + 1..]) {
-            Program::Text(script) => {
+            ProgramSource::Text(script) => {
                 if let Some(reference) = script.template.references().next() {
                     found.push(spliced_into(name, reference, &script.node.span));
                 }
             }
-            Program::Stdin => from_stdin = true,
-            Program::File(file) if is_program(at) => {
+            ProgramSource::Stdin => from_stdin = true,
+            ProgramSource::File(file) if is_program(at) => {
                 let mut chosen = file.into_iter().flat_map(|word| word.template.references());
                 if let (Some(file), Some(reference)) =
                     (file, chosen.find(|found| matches!(found, Reference::Arg(_))))
@@ -125,7 +125,7 @@ pub(in crate::manifest) fn check(
                     );
                 }
             }
-            Program::File(_) => {}
+            ProgramSource::File(_) => {}
         }
     }
     from_stdin
@@ -135,7 +135,7 @@ pub(in crate::manifest) fn check(
 pub(in crate::manifest) fn read_stdin(words: &[Word<'_>], read: &Read<'_>) -> bool {
     read.started.iter().any(|(at, program)| {
         Interpreter::find(program).is_some_and(|(name, interpreter)| {
-            matches!(interpreter.program(name, &words[at + 1..]), Program::Stdin)
+            matches!(interpreter.program(name, &words[at + 1..]), ProgramSource::Stdin)
         })
     })
 }
@@ -158,8 +158,8 @@ pub(in crate::manifest) fn file_run<'w, 'n>(
 ) -> Option<&'w Word<'n>> {
     let (name, interpreter) = Interpreter::find(program)?;
     match interpreter.program(name, words) {
-        Program::File(file) => file,
-        Program::Text(_) | Program::Stdin => None,
+        ProgramSource::File(file) => file,
+        ProgramSource::Text(_) | ProgramSource::Stdin => None,
     }
 }
 
@@ -170,8 +170,8 @@ pub(in crate::manifest) fn text_run<'w, 'n>(
 ) -> Option<(bool, &'w Word<'n>)> {
     let (name, interpreter) = Interpreter::find(program)?;
     match interpreter.program(name, words) {
-        Program::Text(text) => Some((runs_shell_text(name), text)),
-        Program::File(_) | Program::Stdin => None,
+        ProgramSource::Text(text) => Some((runs_shell_text(name), text)),
+        ProgramSource::File(_) | ProgramSource::Stdin => None,
     }
 }
 
@@ -215,7 +215,7 @@ fn spliced_into(interpreter: &str, reference: &Reference, place: &Span) -> Diagn
 }
 
 /// Where an interpreter finds the program it runs.
-enum Program<'w, 'n> {
+enum ProgramSource<'w, 'n> {
     Text(&'w Word<'n>),
     /// In the file that a word names, if one does.
     File(Option<&'w Word<'n>>),
@@ -232,7 +232,7 @@ impl Interpreter {
     }
 
     /// Reads the arguments as the interpreter would: options come first, some with a value.
-    fn program<'w, 'n>(&self, name: &str, words: &'w [Word<'n>]) -> Program<'w, 'n> {
+    fn program<'w, 'n>(&self, name: &str, words: &'w [Word<'n>]) -> ProgramSource<'w, 'n> {
         let is_option = |text: &str| text.starts_with(['-', '+']) && text.len() > 1;
         // `su` takes the user's name, and `-`, before its options; it starts a shell without any.
         let su = name == "su";
@@ -240,31 +240,31 @@ impl Interpreter {
         while let Some(word) = words.get(at) {
             let Some(text) = word.literal() else {
                 if self.text_attached(word) {
-                    return Program::Text(word);
+                    return ProgramSource::Text(word);
                 }
                 if su {
                     at += 1;
                     continue;
                 }
-                return Program::File(Some(word));
+                return ProgramSource::File(Some(word));
             };
             if !su && (text == "-" || text == "-s") {
-                return Program::Stdin;
+                return ProgramSource::Stdin;
             } else if self.text_follows(text) {
                 let mut rest = words[at + 1..].iter();
                 let script = rest.find(|word| !word.literal().is_some_and(is_option));
-                return script.map_or(Program::File(None), Program::Text);
+                return script.map_or(ProgramSource::File(None), ProgramSource::Text);
             } else if self.value_follows(text) {
                 at += 2;
             } else if is_option(text) || su {
                 at += 1;
             } else if known::is_input(text) {
-                return Program::Stdin;
+                return ProgramSource::Stdin;
             } else {
-                return Program::File(Some(word));
+                return ProgramSource::File(Some(word));
             }
         }
-        Program::Stdin
+        ProgramSource::Stdin
     }
 
     /// Whether an option, alone or in a cluster such as `-ec`, says that a program's text follows.

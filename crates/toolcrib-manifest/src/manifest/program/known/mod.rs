@@ -18,7 +18,7 @@ pub(super) use modules::given_by_xargs;
 pub(super) use program::Program;
 use program::Rest;
 use programs::END_OPTIONS;
-use reader::Reader;
+use reader::VectorReader;
 
 /// What was found out about the programs of an argument vector.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(in crate::manifest) struct Read<'n> {
 
 /// Reads an argument vector as its programs would, the first word being a program.
 pub(in crate::manifest) fn read<'n>(words: &'n [Word<'_>], scope: &'n Scope) -> Read<'n> {
-    let mut reader = Reader { words, scope, read: Read::default() };
+    let mut reader = VectorReader { words, scope, read: Read::default() };
     reader.program(0, "");
     reader.read
 }

@@ -24,13 +24,13 @@ const RUN_INPUT: [&str; 14] = [
 ];
 
 /// Reads an argument vector as its programs would.
-pub(super) struct Reader<'w, 'n> {
+pub(super) struct VectorReader<'w, 'n> {
     pub(super) words: &'w [Word<'n>],
     pub(super) scope: &'w Scope,
     pub(super) read: Read<'w>,
 }
 
-impl Reader<'_, '_> {
+impl VectorReader<'_, '_> {
     /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
     pub(super) fn program(&mut self, at: usize, wrapper: &str) {
         let Some(word) = self.words.get(at) else { return };
@@ -246,8 +246,8 @@ impl Reader<'_, '_> {
             let begins = begins(word);
             if begins.starts_with("--") {
                 match option(known, word, begins) {
-                    Opt::CodeHere => self.code(word, name, known),
-                    Opt::CodeNext => {
+                    OptionMeaning::CodeHere => self.code(word, name, known),
+                    OptionMeaning::CodeNext => {
                         at += 1;
                         if let Some(word) = words.get(at) {
                             self.code(word, name, known);
@@ -405,7 +405,7 @@ fn wrapped(wrapper: &str) -> &'static str {
     }
 }
 
-pub(super) enum Opt {
+pub(super) enum OptionMeaning {
     /// This word holds what is run.
     CodeHere,
     /// The next one does.
@@ -423,7 +423,7 @@ pub(super) enum Opt {
     Flag,
 }
 
-pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
+pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMeaning {
     let whole = word.literal().is_some();
     // Where options are whole words, two dashes mean the same as one.
     let begins = begins
@@ -432,53 +432,53 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         .unwrap_or(begins);
     let name = begins.split_once('=').map_or(begins, |(name, _)| name);
     if known.code.contains(&name) {
-        return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
+        return if begins.contains('=') || !whole { OptionMeaning::CodeHere } else { OptionMeaning::CodeNext };
     }
     if known.files.contains(&name) {
         // With text between the option and the value, the author has written how the file begins.
         return match begins.split_once('=') {
-            Some((_, "")) => Opt::FileHere,
-            Some(_) => Opt::Flag,
-            None if whole => Opt::FileNext,
-            None => Opt::FileHere,
+            Some((_, "")) => OptionMeaning::FileHere,
+            Some(_) => OptionMeaning::Flag,
+            None if whole => OptionMeaning::FileNext,
+            None => OptionMeaning::FileHere,
         };
     }
     if known.folder.contains(&name) {
-        return if begins.contains('=') || !whole { Opt::FolderHere } else { Opt::FolderNext };
+        return if begins.contains('=') || !whole { OptionMeaning::FolderHere } else { OptionMeaning::FolderNext };
     }
     if known.code.iter().any(|option| is_begun(option, begins, whole)) {
-        return Opt::CodeHere;
+        return OptionMeaning::CodeHere;
     }
     if known.valued.contains(&name) {
-        return if begins.contains('=') || !whole { Opt::Flag } else { Opt::Value };
+        return if begins.contains('=') || !whole { OptionMeaning::Flag } else { OptionMeaning::Value };
     }
     // An editor's `+command`.
     if begins.starts_with('+') && known.code.contains(&"+") {
-        return Opt::CodeHere;
+        return OptionMeaning::CodeHere;
     }
     // Long options may be abbreviated to any beginning that no other option has.
     if name.len() > 2 && name.starts_with("--") {
         let begun = |options: &[&str]| options.iter().any(|option| option.starts_with(name));
         if begun(known.code) {
-            return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
+            return if begins.contains('=') || !whole { OptionMeaning::CodeHere } else { OptionMeaning::CodeNext };
         } else if begun(known.valued) && !begins.contains('=') && whole {
-            return Opt::Value;
+            return OptionMeaning::Value;
         }
     }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters.filter(|_| !known.is_whole()) else { return Opt::Flag };
+    let Some(letters) = letters.filter(|_| !known.is_whole()) else { return OptionMeaning::Flag };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
         if is_letter(known.code, letter) {
-            return if last { Opt::CodeNext } else { Opt::CodeHere };
+            return if last { OptionMeaning::CodeNext } else { OptionMeaning::CodeHere };
         } else if is_letter(known.valued, letter) {
-            return if last { Opt::Value } else { Opt::Flag };
+            return if last { OptionMeaning::Value } else { OptionMeaning::Flag };
         } else if !letter.is_ascii_alphanumeric() {
             break;
         }
     }
-    Opt::Flag
+    OptionMeaning::Flag
 }
 
 /// Whether a word is an option that `,`, `:` or `=` ends, with more behind it, or may become a long

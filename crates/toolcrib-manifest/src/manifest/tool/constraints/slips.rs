@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Syntax of another language in a rule.
-pub(super) struct Slip {
+pub(super) struct ForeignSyntax {
     /// Its byte range in the rule.
     pub(super) range: Range<usize>,
     pub(super) message: String,
@@ -12,19 +12,19 @@ pub(super) struct Slip {
 
 /// A token of a rule.
 #[derive(Clone, Copy)]
-struct Token<'r> {
+struct RuleToken<'r> {
     text: &'r str,
     at: usize,
 }
 
-impl Token<'_> {
+impl RuleToken<'_> {
     fn range(&self) -> Range<usize> {
         self.at..self.at + self.text.len()
     }
 }
 
 /// Splits a rule into words, operators and quoted texts.
-fn tokens(rule: &str) -> Vec<Token<'_>> {
+fn tokens(rule: &str) -> Vec<RuleToken<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = rule[at..].chars().next() {
@@ -41,7 +41,7 @@ fn tokens(rule: &str) -> Vec<Token<'_>> {
             first.len_utf8()
         };
         if !first.is_whitespace() {
-            tokens.push(Token { text: &rest[..length], at });
+            tokens.push(RuleToken { text: &rest[..length], at });
         }
         at += length;
     }
@@ -49,7 +49,7 @@ fn tokens(rule: &str) -> Vec<Token<'_>> {
 }
 
 /// The first syntax of another language in an invalid rule.
-pub(super) fn find(rule: &str) -> Option<Slip> {
+pub(super) fn find(rule: &str) -> Option<ForeignSyntax> {
     let tokens = tokens(rule);
     let after = |at: usize| tokens.get(at + 1).map_or("", |token| token.text);
     tokens.iter().enumerate().find_map(|(at, token)| {
@@ -85,12 +85,12 @@ pub(super) fn find(rule: &str) -> Option<Slip> {
             _ => return None,
         };
         let written = &rule[range.clone()];
-        Some(Slip { range, message: format!("`{written}` is not CEL"), help })
+        Some(ForeignSyntax { range, message: format!("`{written}` is not CEL"), help })
     })
 }
 
 /// `('dev', 'prod')` for a list.
-fn in_parentheses(rule: &str, tokens: &[Token<'_>]) -> Option<(Range<usize>, String)> {
+fn in_parentheses(rule: &str, tokens: &[RuleToken<'_>]) -> Option<(Range<usize>, String)> {
     let open = tokens.first()?;
     let close = tokens.iter().find(|token| token.text == ")")?;
     let inside = &rule[open.at + 1..close.at];

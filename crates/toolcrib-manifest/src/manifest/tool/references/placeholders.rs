@@ -36,7 +36,7 @@ const CERTAIN: usize = 1;
 /// A text that was probably meant as a reference.
 #[derive(Debug)]
 pub(super) struct Placeholder {
-    named: Named,
+    named: PlaceholderTarget,
     written: String,
     span: Span,
     /// Whether it is reported even if the argument is used elsewhere.
@@ -45,7 +45,7 @@ pub(super) struct Placeholder {
 
 /// What a placeholder stands for.
 #[derive(Debug)]
-enum Named {
+enum PlaceholderTarget {
     Argument(String),
     /// `$1` and so on: the arguments in the order they are declared, from 1.
     Position(usize),
@@ -69,7 +69,7 @@ impl Scope {
             let Piece::Literal(text) = piece else { continue };
             for (name, written, is_certain) in self.forms(text) {
                 let span = places.next(&written, source);
-                self.note(Placeholder { named: Named::Argument(name), written, span, is_certain });
+                self.note(Placeholder { named: PlaceholderTarget::Argument(name), written, span, is_certain });
             }
         }
     }
@@ -95,15 +95,15 @@ impl Scope {
         let mut meant = Vec::new();
         for placeholder in &self.placeholders {
             let name = match &placeholder.named {
-                Named::Argument(name) => Some(name.as_str()),
-                Named::Position(nth) => declared.get(nth - 1).copied(),
-                Named::All => None,
+                PlaceholderTarget::Argument(name) => Some(name.as_str()),
+                PlaceholderTarget::Position(nth) => declared.get(nth - 1).copied(),
+                PlaceholderTarget::All => None,
             };
             let is_unused = |name: &&str| unused.contains(name);
             let name = name.filter(|name| placeholder.is_certain || is_unused(name));
             // If only one argument is left, a position can only mean that one.
             let name = name.or(match unused.as_slice() {
-                [only] if !matches!(placeholder.named, Named::Argument(_)) => Some(*only),
+                [only] if !matches!(placeholder.named, PlaceholderTarget::Argument(_)) => Some(*only),
                 _ => None,
             });
             let Some(name) = name else { continue };
@@ -195,14 +195,14 @@ pub(in crate::manifest) fn forms(
 }
 
 /// The meaning of a text as a positional parameter of a shell.
-fn positional(text: &str) -> Option<Named> {
+fn positional(text: &str) -> Option<PlaceholderTarget> {
     let parameter = text.strip_prefix('$')?;
     let parameter = parameter
         .strip_prefix('{')
         .and_then(|braced| braced.strip_suffix('}'))
         .unwrap_or(parameter);
     match parameter {
-        "@" | "*" => Some(Named::All),
-        digit => digit.parse().ok().filter(|nth| (1..10).contains(nth)).map(Named::Position),
+        "@" | "*" => Some(PlaceholderTarget::All),
+        digit => digit.parse().ok().filter(|nth| (1..10).contains(nth)).map(PlaceholderTarget::Position),
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use super::{TestFolders, can_withhold, refused};
-use crate::jail::helper::plan::Facility;
+use crate::jail::helper::plan::KernelFeature;
 use crate::jail::tests::{LIMIT, is_here, on};
 use crate::{Command, Confinement, KillRung, Profile, Require, Status, run_blocking};
 
@@ -241,7 +241,7 @@ fn places_in_places_and_places_given_twice_are_withheld() {
 fn a_machine_that_cannot_withhold_starts_no_program_whose_grants_contain_a_place() {
     let places = TestFolders::new();
     let mut confinement = places.confinement(Profile::Workspace).require(Require::BestEffort);
-    confinement.without = vec![Facility::Namespaces];
+    confinement.without = vec![KernelFeature::Namespaces];
     let reason = refused(&places, &confinement);
     assert!(reason.contains("cannot hide files"), "{reason}");
     // Others run as before.

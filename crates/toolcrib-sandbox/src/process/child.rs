@@ -1,4 +1,4 @@
-//! A program that is kept running and talked to over its pipes.
+//! Long-running child programs and their pipes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,41 +22,40 @@ use super::sys::watch_owned;
 use super::tree::{ProcessTree, TreeGuard};
 use super::{Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
-use crate::program::Ended;
+use crate::program::ChildExit;
 
 /// The maximum size of one read of standard error.
 const CHUNK: usize = 4 * 1024;
 
-/// A program that has just been started: its process, and both ways to talk to it.
+/// A program that has just been started: its process and its pipes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Kept {
-    /// The process, which lives as long as this.
-    pub process: KeptProcess,
-    /// Its standard input. Dropping it closes it, at which well-behaved programs end.
-    pub input: KeptInput,
+pub struct Child {
+    /// The process. Dropping it ends the program.
+    pub process: ChildProcess,
+    /// Its standard input. Dropping it closes the pipe; a well-behaved program then ends.
+    pub input: ChildStdin,
     /// Its standard output.
-    pub output: KeptOutput,
+    pub output: ChildStdout,
 }
 
 /// Starts a command and leaves it running.
 ///
-/// Everything [`run`](super::run) does for the start is done here too. Whoever has the
-/// [`KeptOutput`] has to read it: a program whose pipe is full waits. Its standard error is read all
-/// the time, and as much of it is kept as the command's
-/// [`capture_stderr`](Command::capture_stderr) says. The command's own
-/// [`stdin`](Command::stdin) text is not used.
+/// The program is started as [`run`](super::run) starts it. The caller has to read the
+/// [`ChildStdout`]: a program whose pipe is full waits. Standard error is read continuously; the
+/// command's [`capture_stderr`](Command::capture_stderr) determines how much of it is kept. The
+/// command's own [`stdin`](Command::stdin) text is not used.
 ///
-/// The start is done on a thread that may block, and given up after ten seconds
-/// ([`SpawnError::Late`]).
+/// The program is started on a thread that may block. If that takes longer than ten seconds, the
+/// start fails ([`SpawnError::Late`]).
 ///
 /// ```
 /// use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-/// use toolcrib_sandbox::{Command, keep};
+/// use toolcrib_sandbox::{Command, spawn};
 /// use std::time::Duration;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let mut cat = keep(&Command::new("cat")).await?;
+/// let mut cat = spawn(&Command::new("cat")).await?;
 /// cat.input.write_all(b"one line\n").await?;
 /// let mut line = String::new();
 /// BufReader::new(&mut cat.output).read_line(&mut line).await?;
@@ -73,41 +72,42 @@ pub struct Kept {
 /// # Panics
 ///
 /// Outside a tokio runtime with I/O and time enabled.
-pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
-    let (command, started) = start(command.clone(), StdinSource::Kept).await?;
-    // From here on whatever fails ends the program again.
+pub async fn spawn(command: &Command) -> Result<Child, SpawnError> {
+    let (command, started) = start(command.clone(), StdinSource::Child).await?;
+    // From here on, any failure drops the guard, which ends the program.
     let Started { guard, stdin, stdout, stderr, enforced } = started;
     let ended = watch_owned(guard.tree().end_handle()?)?;
     let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
-    let input = KeptInput(Sender::from_owned_fd(stdin)?);
-    let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
+    let input = ChildStdin(Sender::from_owned_fd(stdin)?);
+    let output = ChildStdout(Receiver::from_owned_fd(stdout)?);
     let errors =
         StderrReader::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
-    Ok(Kept { process: KeptProcess { guard, ended, errors, enforced }, input, output })
+    Ok(Child { process: ChildProcess { guard, ended, errors, enforced }, input, output })
 }
 
-/// A program that is running, or has ended by itself.
+/// A child process that is running or has ended by itself.
 ///
-/// Dropping it ends its whole tree without waiting: SIGTERM at once, the rest on a thread of its own
-/// (see [`finish_kills`](super::finish_kills)).
+/// Dropping it ends its process tree without waiting: it sends SIGTERM at once, and a background
+/// thread does the rest (see [`finish_kills`](super::finish_kills)).
 #[derive(Debug)]
-pub struct KeptProcess {
+pub struct ChildProcess {
     guard: TreeGuard,
     ended: AsyncFd<OwnedFd>,
     errors: StderrReader,
     enforced: Enforced,
 }
 
-impl KeptProcess {
-    /// Completes when the program itself has ended, whatever else it started. Any number may wait.
+impl ChildProcess {
+    /// Completes when the program itself has ended; processes that it started may still run. Any
+    /// number of tasks may wait.
     pub async fn ended(&self) {
-        // Fails only if the runtime is going away, and everybody who waits with it.
+        // This fails only if the runtime is shutting down, which ends all waiting tasks too.
         if let Ok(mut ready) = self.ended.readable().await {
             ready.retain_ready();
         }
     }
 
-    /// What the kernel holds it to.
+    /// The restrictions that the kernel enforces on it.
     pub fn enforced(&self) -> &Enforced {
         &self.enforced
     }
@@ -117,16 +117,17 @@ impl KeptProcess {
         self.guard.tree().wait(Duration::ZERO)
     }
 
-    /// What has been kept of its standard error so far.
+    /// The captured part of its standard error so far.
     pub fn stderr(&self) -> Captured {
         self.errors.so_far()
     }
 
-    /// Ends the program and everything it started, and returns when nothing of it is left.
+    /// Ends the program and everything it started, and returns when none of its processes is left.
     ///
-    /// It has `patience` to end by itself, which it does if its input was closed and it is
-    /// well-behaved; then it gets SIGTERM, and after the command's [grace](Command::grace) SIGKILL.
-    pub async fn stop(self, patience: Duration) -> Ended {
+    /// First it waits up to `patience` for the program to end by itself, which a well-behaved program
+    /// does once its input is closed. Then it sends SIGTERM, and after the command's
+    /// [grace period](Command::grace) SIGKILL.
+    pub async fn stop(self, patience: Duration) -> ChildExit {
         if !self.has_ended() {
             let _ = timeout(patience, self.ended()).await;
         }
@@ -142,8 +143,8 @@ impl KeptProcess {
             guard
         } else {
             let Ok((guard, ())) = off_thread(guard, ProcessTree::identify).await else {
-                // The runtime is going away; the guard has done the rest.
-                return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
+                // The runtime is shutting down; the guard has ended the processes.
+                return ChildExit { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
             };
             guard.tree().signal(Signal::TERM);
             went(guard.tree().grace()).await;
@@ -154,32 +155,32 @@ impl KeptProcess {
         went(KILL_WAIT).await;
         let gone = guard.tree().wait(Duration::ZERO);
         let Ok((mut guard, swept)) = off_thread(guard, ProcessTree::sweep).await else {
-            return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
+            return ChildExit { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
         };
         let mut kill = report(guard.tree(), forced, swept);
         if !gone {
-            // Stuck in the kernel: the guard hands it to the reaper, which has time.
+            // It is stuck in the kernel. The guard hands it to the reaper, which keeps waiting.
             kill.complete = false;
-            return Ended { status: Status::Unknown, stderr: errors.so_far(), kill };
+            return ChildExit { status: Status::Unknown, stderr: errors.so_far(), kill };
         }
         let status = guard.tree().reap();
         guard.disarm();
         if let Some(scratch) = guard.tree().take_full_scratch() {
             remove_full(scratch).await;
         }
-        Ended { status, stderr: errors.all().await, kill }
+        ChildExit { status, stderr: errors.all().await, kill }
     }
 }
 
-/// The way into a kept program's standard input.
+/// The standard input of a child program.
 #[derive(Debug)]
-pub struct KeptInput(Sender);
+pub struct ChildStdin(Sender);
 
-/// The way out of a kept program's standard output.
+/// The standard output of a child program.
 #[derive(Debug)]
-pub struct KeptOutput(Receiver);
+pub struct ChildStdout(Receiver);
 
-impl AsyncWrite for KeptInput {
+impl AsyncWrite for ChildStdin {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -197,7 +198,7 @@ impl AsyncWrite for KeptInput {
     }
 }
 
-impl AsyncRead for KeptOutput {
+impl AsyncRead for ChildStdout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -210,7 +211,7 @@ impl AsyncRead for KeptOutput {
 /// How long to read remaining output after a program's end.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 
-/// Standard error, read to its end by a task of its own.
+/// Reads standard error to its end in a background task.
 #[derive(Debug)]
 struct StderrReader {
     recorder: Arc<Mutex<Recorder>>,

@@ -1,9 +1,9 @@
-//! Where no program is started: what holds one on Linux (process handles, `/proc`, sealed files) is
-//! not there, and one that nobody can end for certain is better not begun.
+//! Stand-ins for systems on which programs are not started. They lack what contains a program on
+//! Linux (process handles, `/proc`, sealed files), so its processes could not be ended reliably.
 #![expect(
     clippy::unused_async,
     clippy::needless_pass_by_value,
-    reason = "as where they are started"
+    reason = "same signatures as on Linux"
 )]
 
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use crate::{Captured, Command, Ended, Enforced, Finished, SpawnError};
+use crate::{Captured, Command, ChildExit, Enforced, Finished, SpawnError};
 
 fn refused(command: &Command) -> SpawnError {
     SpawnError::Unsupported { program: command.program.to_string_lossy().into_owned() }
@@ -31,43 +31,43 @@ pub fn run_blocking(command: Command, _limit: Duration) -> Result<Finished, Spaw
 }
 
 /// Fails: [`SpawnError::Unsupported`].
-pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
+pub async fn spawn(command: &Command) -> Result<Child, SpawnError> {
     Err(refused(command))
 }
 
-/// There is nothing to sweep: no program has had a scratch directory.
+/// Does nothing: no program has a scratch directory.
 pub fn sweep_scratch() -> usize {
     0
 }
 
-/// There is nothing to wait for.
+/// Does nothing: there is nothing to wait for.
 pub fn finish_kills(_timeout: Duration) -> bool {
     true
 }
 
-/// A program that has just been started. There is none.
+/// A program that has just been started. None exists on this system.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct Child {
     /// The process.
-    pub process: KeptProcess,
+    pub process: ChildProcess,
     /// Its standard input.
-    pub input: KeptInput,
+    pub input: ChildStdin,
     /// Its standard output.
-    pub output: KeptOutput,
+    pub output: ChildStdout,
 }
 
-/// A program that is running. There is none.
+/// A child process. None exists on this system.
 #[derive(Debug)]
-pub struct KeptProcess(Infallible);
+pub struct ChildProcess(Infallible);
 
-impl KeptProcess {
+impl ChildProcess {
     /// Completes when the program itself has ended.
     pub async fn ended(&self) {
         match self.0 {}
     }
 
-    /// What the kernel holds it to.
+    /// The restrictions that the kernel enforces on it.
     pub fn enforced(&self) -> &Enforced {
         match self.0 {}
     }
@@ -77,30 +77,30 @@ impl KeptProcess {
         match self.0 {}
     }
 
-    /// What has been kept of its standard error so far.
+    /// The captured part of its standard error so far.
     pub fn stderr(&self) -> Captured {
         match self.0 {}
     }
 
     /// Ends the program and everything it started.
-    pub async fn stop(self, _patience: Duration) -> Ended {
+    pub async fn stop(self, _patience: Duration) -> ChildExit {
         match self.0 {}
     }
 }
 
-/// The way into a kept program's standard input.
-pub type KeptInput = tokio::io::Sink;
+/// The standard input of a child program.
+pub type ChildStdin = tokio::io::Sink;
 
-/// The way out of a kept program's standard output.
-pub type KeptOutput = tokio::io::Empty;
+/// The standard output of a child program.
+pub type ChildStdout = tokio::io::Empty;
 
-/// A file in memory that was written once and is sealed. There is none.
+/// A sealed file in memory. None exists on this system.
 #[derive(Debug, Clone)]
 pub struct SealedFile(Infallible);
 
 impl SealedFile {
-    /// Fails: nothing seals a file here.
+    /// Fails: this system cannot seal files.
     pub fn new(_bytes: &[u8]) -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no files that are sealed"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no sealed files"))
     }
 }

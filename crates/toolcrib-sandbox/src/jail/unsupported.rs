@@ -6,43 +6,44 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// What this system cannot enforce: one sentence, that it starts no program.
+/// The features that this system cannot enforce: one sentence, which says that it starts no
+/// programs.
 pub fn probe() -> &'static [String] {
     static FOUND: OnceLock<[String; 1]> = OnceLock::new();
     FOUND.get_or_init(|| [crate::NO_PROGRAMS.to_owned()])
 }
 
-/// Nothing: no program is started here under any profile.
+/// Empty: this system starts no program under any profile.
 pub fn shortfalls() -> &'static [String] {
     &[]
 }
 
-/// Nothing: there is nothing that this program could be a helper for.
+/// Does nothing: a helper is not needed.
 pub fn reexec_hook() {}
 
-/// What `toolcrib-jail` does here: it fails, and says so.
+/// The `main` of `toolcrib-jail`: it fails with a message.
 pub fn main() -> ExitCode {
-    // Nobody may be there to hear it.
+    // Writing the message may fail.
     let _ = writeln!(io::stderr(), "toolcrib-jail {}", crate::NO_PROGRAMS);
     ExitCode::from(2)
 }
 
-/// Says that the file is of no use: `false`.
+/// Returns `false`: the file is not used.
 pub fn set_helper(_file: impl Into<PathBuf>) -> bool {
     false
 }
 
-/// Opens nothing, and says that there is no helper.
+/// Returns `false`: there is no helper.
 pub fn open_helper() -> bool {
     false
 }
 
-/// Whether there is a helper: no.
+/// Returns `false`: there is no helper.
 pub fn has_helper() -> bool {
     false
 }
 
-/// Only trusted programs could be started.
+/// Programs cannot be confined.
 pub(crate) fn check(confinement: &crate::Confinement) -> Result<(), String> {
     match confinement.profile {
         crate::Profile::Trusted => Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::place::Place;
+use super::place::SettingSchema;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::Span;
 use crate::document::{Node, NodeValue};
@@ -15,7 +15,7 @@ const LOOKED_FOR: usize = 8;
 
 /// The parts of a file that are hidden in messages and excerpts.
 #[derive(Debug, Default)]
-pub(super) struct Veil {
+pub(super) struct SecretFilter {
     /// The places that are blanked, sorted.
     hidden: Vec<Span>,
     /// Hidden texts, which must not occur in messages.
@@ -24,34 +24,34 @@ pub(super) struct Veil {
     doubtful: Vec<Span>,
 }
 
-impl Veil {
+impl SecretFilter {
     /// Decides what is hidden. Without a tree, as after a syntax error, all lines are hidden except
     /// those in sections without secrets.
     pub(super) fn over(schema: &Value, text: &str, node: Option<&Node>) -> Self {
-        let mut veil = Self::default();
-        let root = Place::at(schema, schema);
+        let mut secret_filter = Self::default();
+        let root = SettingSchema::at(schema, schema);
         if !root.has_secrets() {
-            return veil;
+            return secret_filter;
         }
         if let Some(node) = node {
             let mut scalars = Vec::new();
-            veil.cover(Some(&root), false, node, &mut scalars);
-            veil.cover_comments(text, scalars);
+            secret_filter.cover(Some(&root), false, node, &mut scalars);
+            secret_filter.cover_comments(text, scalars);
         } else {
-            veil.cover_lines(&root, text);
+            secret_filter.cover_lines(&root, text);
         }
-        veil.hidden.sort_by_key(|span| span.start);
-        veil
+        secret_filter.hidden.sort_by_key(|span| span.start);
+        secret_filter
     }
 
     fn cover(
         &mut self,
-        place: Option<&Place<'_>>,
+        place: Option<&SettingSchema<'_>>,
         is_hidden: bool,
         node: &Node,
         scalars: &mut Vec<Span>,
     ) {
-        let is_hidden = is_hidden || place.is_none_or(Place::is_secret);
+        let is_hidden = is_hidden || place.is_none_or(SettingSchema::is_secret);
         match &node.value {
             NodeValue::Mapping(entries) => {
                 for entry in entries {
@@ -67,7 +67,7 @@ impl Veil {
                 }
             }
             NodeValue::Sequence(items) => {
-                let below = place.and_then(Place::item);
+                let below = place.and_then(SettingSchema::item);
                 for item in items {
                     self.cover(below.as_ref(), is_hidden, item, scalars);
                 }
@@ -75,7 +75,7 @@ impl Veil {
             value => {
                 scalars.push(node.span.clone());
                 // A single value in place of a section may be one of the section's secrets.
-                if is_hidden || place.is_some_and(Place::has_secrets) {
+                if is_hidden || place.is_some_and(SettingSchema::has_secrets) {
                     self.hidden.push(node.span.clone());
                     if let NodeValue::String(text) = value {
                         self.texts.push(text.clone());
@@ -102,7 +102,7 @@ impl Veil {
     }
 
     /// Hides the lines that are not in a section known to hold no secrets.
-    fn cover_lines(&mut self, root: &Place<'_>, text: &str) {
+    fn cover_lines(&mut self, root: &SettingSchema<'_>, text: &str) {
         let mut is_clear = false;
         let mut start = 0;
         for line in text.split_inclusive('\n') {
@@ -183,7 +183,7 @@ fn after_key(line: &str) -> Option<usize> {
 /// Whether the value at a pointer is hidden: it is below a `writeOnly` place, under an unknown key
 /// of a schema with secrets, or a single value in place of a section with secrets.
 pub(crate) fn is_hidden(schema: &Value, pointer: &str, node: &Node) -> bool {
-    let mut place = Place::at(schema, schema);
+    let mut place = SettingSchema::at(schema, schema);
     let root_has_secrets = place.has_secrets();
     if !root_has_secrets {
         return false;
@@ -203,7 +203,7 @@ pub(crate) fn is_hidden(schema: &Value, pointer: &str, node: &Node) -> bool {
 
 /// The path of a place, with `*` for names that are not in the schema.
 pub(crate) fn known_path(schema: &Value, pointer: &str) -> String {
-    let mut place = Some(Place::at(schema, schema));
+    let mut place = Some(SettingSchema::at(schema, schema));
     let mut path = Vec::new();
     for key in segments(pointer) {
         let is_named = place.as_ref().is_some_and(|place| place.names(&key));

@@ -1,10 +1,10 @@
-//! Programs that are kept running: their pipes, their end, and nothing left of them.
+//! Long-running child programs: their pipes, how they end, and that no process is left.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use toolcrib_sandbox::{Capture, Command, Status, finish_kills, keep};
+use toolcrib_sandbox::{Capture, Command, Status, finish_kills, spawn};
 
 use crate::{bounded, sh};
 
@@ -30,7 +30,7 @@ fn lives(pid: &str) -> bool {
 #[tokio::test]
 async fn lines_go_in_and_come_out_as_long_as_it_runs() {
     bounded(async {
-        let mut kept = keep(&sh("while read line; do echo \"<$line>\"; done")).await.unwrap();
+        let mut kept = spawn(&sh("while read line; do echo \"<$line>\"; done")).await.unwrap();
         let mut output = BufReader::new(&mut kept.output);
         for word in ["one", "two"] {
             kept.input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
@@ -51,7 +51,7 @@ async fn lines_go_in_and_come_out_as_long_as_it_runs() {
 #[tokio::test]
 async fn what_ignores_its_input_and_sigterm_is_killed_with_its_children() {
     bounded(async {
-        let mut kept = keep(&stubborn()).await.unwrap();
+        let mut kept = spawn(&stubborn()).await.unwrap();
         let numbers = numbers(&mut kept.output).await;
         assert!(numbers.len() == 2 && numbers.iter().all(|pid| lives(pid)), "{numbers:?}");
         drop(kept.input);
@@ -69,7 +69,7 @@ async fn what_ignores_its_input_and_sigterm_is_killed_with_its_children() {
 async fn a_child_that_left_the_session_goes_with_it() {
     bounded(async {
         let text = "setsid sh -c 'trap \"\" TERM; echo $$; exec >&- 2>&-; sleep 300' & cat";
-        let mut kept = keep(&sh(text)).await.unwrap();
+        let mut kept = spawn(&sh(text)).await.unwrap();
         let numbers = numbers(&mut kept.output).await;
         assert!(lives(&numbers[0]));
         drop(kept.input);
@@ -83,7 +83,7 @@ async fn a_child_that_left_the_session_goes_with_it() {
 #[tokio::test]
 async fn dropping_it_ends_the_tree() {
     let numbers = bounded(async {
-        let mut kept = keep(&stubborn()).await.unwrap();
+        let mut kept = spawn(&stubborn()).await.unwrap();
         numbers(&mut kept.output).await
     })
     .await;
@@ -96,7 +96,7 @@ async fn a_flood_on_standard_error_is_read_and_bounded() {
     bounded(async {
         let command = sh("head -c 3000000 /dev/zero | tr '\\0' e >&2; printf last >&2; echo done")
             .capture_stderr(Capture { head: 0, tail: 100 });
-        let mut kept = keep(&command).await.unwrap();
+        let mut kept = spawn(&command).await.unwrap();
         let mut text = String::new();
         kept.output.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "done\n");
@@ -112,7 +112,7 @@ async fn a_flood_on_standard_error_is_read_and_bounded() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_says_so() {
-    let error = keep(&Command::new("no-such-program-here")).await.unwrap_err();
+    let error = spawn(&Command::new("no-such-program-here")).await.unwrap_err();
     assert!(error.to_string().contains("`no-such-program-here` was not found"), "{error}");
 }
 
@@ -122,7 +122,7 @@ async fn what_a_program_says_right_before_its_end_is_read_to_the_end() {
         let text = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n >&2; done; echo last >&2; exit 3";
         let command = sh(text).capture_stderr(Capture { head: 0, tail: 4096 });
         for _ in 0..10 {
-            let kept = keep(&command).await.unwrap();
+            let kept = spawn(&command).await.unwrap();
             // The only thread of this runtime is held: nothing is read before the program has ended.
             while !kept.process.has_ended() {
                 std::thread::sleep(Duration::from_millis(2));

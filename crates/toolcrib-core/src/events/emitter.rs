@@ -64,17 +64,17 @@ impl Listeners {
         self.bus.as_ref()
     }
 
-    /// Whether a call that starts now would have no listener, so that it needs no voice.
+    /// Whether a call that starts now would have no listener, so that it needs no emitter.
     pub fn is_silent(&self) -> bool {
         self.channel.is_none()
             && self.stream.is_none()
             && !self.bus.as_ref().is_some_and(EventBus::is_watched)
     }
 
-    /// The voice of a call; `position` is its index in its batch, from 0.
+    /// Creates the emitter of a call; `position` is its index in its batch, from 0.
     ///
     /// For hidden tools, only the bus gets events, of the start and the end.
-    pub fn voice(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> Voice {
+    pub fn emitter(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> EventEmitter {
         let subject = Subject::new(call_id, definition, &self.identity);
         let channel = self.channel.as_ref();
         let sinks = Sinks {
@@ -83,7 +83,7 @@ impl Listeners {
             bus: self.bus.clone(),
         };
         let progress = Progress { sinks: Some(sinks), status: StatusMachine::default() };
-        Voice {
+        EventEmitter {
             call: Arc::new(Call { subject, progress: Mutex::new(progress) }),
             began: Instant::now(),
         }
@@ -93,16 +93,16 @@ impl Listeners {
 /// The event emitter of one call. It ends with [`record`](Self::record) or
 /// [`suspend`](Self::suspend); if it is dropped earlier, it reports that the call was cancelled.
 ///
-/// It always releases the floor of its channel, even while a [`VoiceHandle`] lives on in a thread
+/// It always releases the floor of its channel, even while a [`EmitterHandle`] lives on in a thread
 /// that could not be stopped: events after the end are ignored.
-pub struct Voice {
+pub struct EventEmitter {
     call: Arc<Call>,
     began: Instant,
 }
 
 /// A handle through which a running call emits events. Cloning it is cheap.
 #[derive(Clone)]
-pub struct VoiceHandle(Arc<Call>);
+pub struct EmitterHandle(Arc<Call>);
 
 struct Call {
     subject: Arc<Subject>,
@@ -125,7 +125,7 @@ struct Sinks {
     stream: Option<CallStream>,
 }
 
-impl Voice {
+impl EventEmitter {
     /// The call was accepted and is about to run. `arguments` are redacted. On a channel this is
     /// presented before the call's first word and does not take the floor; otherwise every batch
     /// would be presented in call order.
@@ -136,8 +136,8 @@ impl Voice {
     }
 
     /// The handle for the running call.
-    pub fn handle(&self) -> VoiceHandle {
-        VoiceHandle(Arc::clone(&self.call))
+    pub fn handle(&self) -> EmitterHandle {
+        EmitterHandle(Arc::clone(&self.call))
     }
 
     /// The call has ended with this recorded result: closes or publishes its status, and reports
@@ -160,7 +160,7 @@ impl Voice {
     }
 }
 
-impl Drop for Voice {
+impl Drop for EventEmitter {
     fn drop(&mut self) {
         let completion = Completion {
             success: false,
@@ -175,7 +175,7 @@ impl Drop for Voice {
     }
 }
 
-impl VoiceHandle {
+impl EmitterHandle {
     /// The call is suspended but stays alive. Its caller was answered and gets no more events; the
     /// bus does.
     pub(crate) fn suspend(&self, reason: &str) {
@@ -277,15 +277,15 @@ impl Sinks {
     }
 }
 
-impl fmt::Debug for Voice {
+impl fmt::Debug for EventEmitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Voice").field("call_id", &self.call.subject.call_id).finish_non_exhaustive()
+        f.debug_struct("EventEmitter").field("call_id", &self.call.subject.call_id).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for VoiceHandle {
+impl fmt::Debug for EmitterHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VoiceHandle")
+        f.debug_struct("EmitterHandle")
             .field("call_id", &self.0.subject.call_id)
             .finish_non_exhaustive()
     }

@@ -17,7 +17,7 @@ use crate::units::HumanDuration;
 /// What [`lint_with`](crate::lint_with) knows about the config and the machine. By default nothing:
 /// then only the file itself is checked.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LintContext {
     pub(super) secrets: Option<BTreeSet<String>>,
     pub(super) max_timeout: Option<Duration>,
     pub(super) files: bool,
@@ -25,7 +25,7 @@ pub struct Known {
     pub(super) path: Option<OsString>,
 }
 
-impl Known {
+impl LintContext {
     /// The names of the config's secrets. A reference to any other secret is a warning.
     #[must_use]
     pub fn secrets<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
@@ -64,7 +64,7 @@ impl Known {
     }
 }
 
-impl Known {
+impl LintContext {
     /// Checks a manifest against this knowledge.
     pub(super) fn check(&self, file: &str, root: &Node, findings: &mut Findings<'_>) {
         if let Some(secrets) = &self.secrets {
@@ -82,7 +82,7 @@ impl Known {
         }
         // Cached, because many tools run the same programs, and a lookup searches all folders of
         // `PATH`.
-        let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
+        let mut looked_up: HashMap<&str, ProgramLookup> = HashMap::new();
         let folder = manifests;
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
             if let Some(longest) = self.max_timeout
@@ -336,7 +336,7 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
 }
 
 /// The result of looking up a program on `PATH`, with advice for a missing one.
-enum Lookup {
+enum ProgramLookup {
     Found,
     Missing { help: String },
 }
@@ -345,7 +345,7 @@ enum Lookup {
 fn check_program<'n>(
     run: &'n Node,
     path: &OsString,
-    looked_up: &mut HashMap<&'n str, Lookup>,
+    looked_up: &mut HashMap<&'n str, ProgramLookup>,
     findings: &mut Findings<'_>,
 ) {
     let list = run.entry("argv").or(run.entry("worker"));
@@ -357,15 +357,15 @@ fn check_program<'n>(
         return;
     }
     let found = looked_up.entry(name).or_insert_with(|| look_up(name, path));
-    let Lookup::Missing { help } = found else { return };
+    let ProgramLookup::Missing { help } = found else { return };
     let message = format!("there is no program `{name}` on this machine's PATH");
     findings.add(Diagnostic::hint("missing-program", &node.span, message).help(help.clone()));
 }
 
-fn look_up(name: &str, path: &OsString) -> Lookup {
+fn look_up(name: &str, path: &OsString) -> ProgramLookup {
     let folders: Vec<_> = std::env::split_paths(path).collect();
     if folders.iter().any(|folder| folder.join(name).is_file()) {
-        return Lookup::Found;
+        return ProgramLookup::Found;
     }
     let names: Vec<String> = folders
         .iter()
@@ -377,5 +377,5 @@ fn look_up(name: &str, path: &OsString) -> Lookup {
     let help = near.unwrap_or_else(|| {
         "install it where the server runs; until then the tool is unavailable there".to_owned()
     });
-    Lookup::Missing { help }
+    ProgramLookup::Missing { help }
 }

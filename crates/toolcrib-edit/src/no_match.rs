@@ -9,7 +9,7 @@ use super::closest::{self, Closest};
 
 /// The source does not occur in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Miss {
+pub struct NoMatch {
     /// The most similar part of the file, if any is similar.
     pub closest: Option<Closest>,
     /// Likely mistakes in the source: without them it would have been found.
@@ -20,7 +20,7 @@ pub struct Miss {
     pub empty_file: bool,
 }
 
-impl Miss {
+impl NoMatch {
     pub(super) fn new(file: &[u8], source: &str, target: &str) -> Self {
         let already = already::find(file, source, target);
         let range = closest::find(file, source);
@@ -30,7 +30,7 @@ impl Miss {
     }
 }
 
-impl fmt::Display for Miss {
+impl fmt::Display for NoMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.empty_file {
             return f.write_str("The file is empty: there is nothing to replace.");

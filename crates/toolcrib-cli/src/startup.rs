@@ -14,7 +14,7 @@ use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
-use toolcrib::servers::{SocketFolder, NoSocketFolder, running_servers};
+use toolcrib::servers::{NoSocketFolder, SocketFolder, running_servers};
 use toolcrib::settings::{
     Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
 };

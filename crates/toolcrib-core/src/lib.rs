@@ -42,7 +42,7 @@ pub use crate::cache::CacheStats;
 pub use crate::call::batch::BatchOptions;
 pub use crate::call::executor::{Executor, ExecutorBuilder};
 pub use crate::call::middleware::{Middleware, Next, after, before};
-pub use crate::call::pipeline::{DryRun, CacheStatus};
+pub use crate::call::pipeline::{CacheStatus, DryRun};
 #[cfg(feature = "tower")]
 pub use crate::call::tower_service::ExecutorService;
 pub use crate::call::turn::{AnswerStream, Deadline, StreamItem, Turn, TurnOptions};

@@ -19,7 +19,12 @@ pub struct LineRange {
 
 impl LineRange {
     /// The lines of a byte range that begins at a mark. A line end belongs to the line that it ends.
-    pub(super) fn of(counter: &LineCounter<'_>, file: &[u8], start: LinePosition, end: usize) -> Self {
+    pub(super) fn of(
+        counter: &LineCounter<'_>,
+        file: &[u8],
+        start: LinePosition,
+        end: usize,
+    ) -> Self {
         let end = end - eol_before(file, end).min(end - start.at);
         Self { first: start.line, last: counter.mark(start, end).line }
     }

@@ -28,7 +28,7 @@ pub use level::Level;
 pub use merge::Splice;
 pub use no_match::NoMatch;
 pub use refusal::Refusal;
-pub use several::{AppliedEdits, RejectedEdit, EditEffect, apply};
+pub use several::{AppliedEdits, EditEffect, RejectedEdit, apply};
 
 use std::ops::Range;
 

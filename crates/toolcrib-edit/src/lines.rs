@@ -202,7 +202,10 @@ mod tests {
     #[test]
     fn line_numbers_follow_line_feeds_unless_there_are_none() {
         for (file, line) in [(b"a\rb\nc", 2), (b"a\rb\rc", 3)] {
-            assert_eq!(LineCounter::new(file).mark(LinePosition::START, 4), LinePosition { at: 4, line });
+            assert_eq!(
+                LineCounter::new(file).mark(LinePosition::START, 4),
+                LinePosition { at: 4, line }
+            );
         }
     }
 }

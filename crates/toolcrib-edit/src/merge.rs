@@ -66,7 +66,8 @@ pub(super) fn drifted(
     let text = if level < Level::Indentation {
         lines.merged(eol, |line, _| line.to_vec())
     } else {
-        let indents = Reindenter::new(level, &lines.source, &lines.file, &lines.target, body, &place);
+        let indents =
+            Reindenter::new(level, &lines.source, &lines.file, &lines.target, body, &place);
         let as_written = || lines.merged(eol, |line, _| line.to_vec());
         if indents.is_same() {
             as_written()

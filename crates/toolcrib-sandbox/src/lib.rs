@@ -133,14 +133,15 @@ pub use crate::served_file::ServedFile;
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use control_plane::{ControlPlane, Places};
 pub use process::{
-    Child, ChildStdin, ChildStdout, ChildProcess, SealedFile, finish_kills, spawn, run, run_blocking,
-    sweep_scratch,
+    Child, ChildProcess, ChildStdin, ChildStdout, SealedFile, finish_kills, run, run_blocking,
+    spawn, sweep_scratch,
 };
 pub use program::{
-    Capture, Captured, Command, ChildExit, Finished, KillReport, KillRung, Outline, OutputFilter,
+    Capture, Captured, ChildExit, Command, Finished, KillReport, KillRung, Outline, OutputFilter,
     OutputFilters, OutputKind, OutputTap, SpawnError, Status, find_program,
 };
 pub use workspace::{
-    Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, RemoveReport, WalkControl,
-    Visit, WalkReport, Workspace, WorkspaceBuilder, WorkspaceError, WriteReport, sensitive_places,
+    Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, RemoveReport,
+    Visit, WalkControl, WalkReport, Workspace, WorkspaceBuilder, WorkspaceError, WriteReport,
+    sensitive_places,
 };

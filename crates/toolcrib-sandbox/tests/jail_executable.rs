@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_sandbox::jail::{has_helper, open_helper, set_helper};
 use toolcrib_sandbox::{
-    Command, Confinement, Profile, SpawnError, Status, spawn, run, run_blocking,
+    Command, Confinement, Profile, SpawnError, Status, run, run_blocking, spawn,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);

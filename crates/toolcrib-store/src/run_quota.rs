@@ -1,7 +1,7 @@
 //! Quotas for runs: which runs count against their identity's share, and when they stop counting.
 
 use rusqlite::Row;
-use toolcrib_core::bounds::{Full, BoundScope};
+use toolcrib_core::bounds::{BoundScope, Full};
 use toolcrib_core::run::RunLimits;
 use toolcrib_core::suspension::{Outcome, StoreError};
 

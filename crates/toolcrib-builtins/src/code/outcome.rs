@@ -71,7 +71,10 @@ fn verdict(stderr: &Captured) -> GuardVerdict {
 }
 
 /// Turns the end of the process into the call's outcome.
-pub(super) fn outcome(finished: &Finished, stop: Option<StopReason>) -> Result<RunOutput, ToolError> {
+pub(super) fn outcome(
+    finished: &Finished,
+    stop: Option<StopReason>,
+) -> Result<RunOutput, ToolError> {
     let stderr = match verdict(&finished.stderr) {
         GuardVerdict::Checked(stderr) => stderr,
         GuardVerdict::Refused(reasons) => {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for};
 
-use super::bounded::{STACK_BYTES, StopReason, StopCheck};
+use super::bounded::{STACK_BYTES, StopCheck, StopReason};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 1_000;

@@ -7,7 +7,7 @@ use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 
 use super::json_outline::{Members, duplicate_keys, members};
-use super::json_text::{JsonText, MAX_BYTES, JsonError};
+use super::json_text::{JsonError, JsonText, MAX_BYTES};
 
 /// The longest formatted text, in bytes.
 const MAX_PRETTY_BYTES: usize = 16 << 20;

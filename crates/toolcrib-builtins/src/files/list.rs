@@ -66,7 +66,7 @@ fn list(args: &ListArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
     let walked = call.workspace.walk(folder, MAX_SEEN, &mut |visit| {
         if call.cx.is_cancelled() {
             stopped = true;
-            return WalkControl::StopReason;
+            return WalkControl::Stop;
         }
         let enter = if deeper { WalkControl::Enter } else { WalkControl::Pass };
         if !matcher.is_match(visit.path()) {

@@ -1,7 +1,6 @@
 //! Reads, writes, edits and finds files of a project. Every path goes through a
 //! [`Workspace`](toolcrib_sandbox::Workspace), so nothing outside is ever touched.
 
-mod read_budget;
 mod call;
 mod delete;
 mod edit;
@@ -14,6 +13,7 @@ mod matches;
 mod mkdir;
 mod profile;
 mod read;
+mod read_budget;
 mod refusal;
 mod search;
 mod write;

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use toolcrib_sandbox::{Kind, OpenFile, WalkControl, WalkReport, WorkspaceError};
 use toolcrib_tool::{ToolError, ToolOutput};
 
-use super::read_budget::ReadBudget;
 use super::call::FileCall;
 use super::ignored::IgnoreRules;
 use super::list::matcher;
 use super::matches::{FileMatches, Pattern};
+use super::read_budget::ReadBudget;
 use super::refusal::refusal;
 
 /// The most files and folders that one call visits.
@@ -147,7 +147,7 @@ impl FileSearch {
     ) -> Result<(), ToolError> {
         let walked = call.workspace.walk(folder, MAX_SEEN, &mut |visit| {
             if call.cx.is_cancelled() || self.read_budget.exhausted() {
-                return WalkControl::StopReason;
+                return WalkControl::Stop;
             }
             let is_folder = visit.kind() == Kind::Folder;
             if is_folder && visit.path().ends_with(".git") {

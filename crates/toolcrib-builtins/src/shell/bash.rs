@@ -17,8 +17,8 @@ use toolcrib_tool::{
 use super::BashSettings;
 use crate::Projects;
 use crate::process::{
-    self, StopReason, control_plane, ending, exit_code, planned, project_id, run_within, with_facts,
-    workspace,
+    self, StopReason, control_plane, ending, exit_code, planned, project_id, run_within,
+    with_facts, workspace,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -106,7 +106,11 @@ impl SessionApprovals {
 
     /// Whether a call is approved already. The fingerprint of its arguments is computed only if
     /// there is something to compare it with.
-    pub fn holds(&self, approved: ApprovalKey<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
+    pub fn holds(
+        &self,
+        approved: ApprovalKey<'_>,
+        arguments: impl FnOnce() -> Fingerprint,
+    ) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(session) = kept.sessions.get(approved.session) else { return false };
         session.contains(&approved.entry(None))

@@ -74,7 +74,12 @@ impl Listeners {
     /// Creates the emitter of a call; `position` is its index in its batch, from 0.
     ///
     /// For hidden tools, only the bus gets events, of the start and the end.
-    pub fn emitter(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> EventEmitter {
+    pub fn emitter(
+        &self,
+        position: usize,
+        call_id: &CallId,
+        definition: &ToolDefinition,
+    ) -> EventEmitter {
         let subject = Subject::new(call_id, definition, &self.identity);
         let channel = self.channel.as_ref();
         let sinks = Sinks {
@@ -279,7 +284,9 @@ impl Sinks {
 
 impl fmt::Debug for EventEmitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventEmitter").field("call_id", &self.call.subject.call_id).finish_non_exhaustive()
+        f.debug_struct("EventEmitter")
+            .field("call_id", &self.call.subject.call_id)
+            .finish_non_exhaustive()
     }
 }
 

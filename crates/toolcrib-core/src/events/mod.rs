@@ -2,6 +2,7 @@
 
 mod bus;
 mod channel;
+mod emitter;
 mod event;
 mod json;
 pub(crate) mod masked_output;
@@ -10,13 +11,12 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod emitter;
 
 pub use bus::{EventBus, Subscription};
 pub use channel::{
     ChannelOptions, ChannelOverflow, ChannelReport, Detachment, EventReader, MemoryOverflow,
-    OutputChannel, SpillOverflow, OverflowEntry,
+    OutputChannel, OverflowEntry, SpillOverflow,
 };
+pub use emitter::{EmitterHandle, EventEmitter, Listeners};
 pub use event::{Completion, Event, Payload, Stage};
 pub use stream::CallStream;
-pub use emitter::{Listeners, EventEmitter, EmitterHandle};

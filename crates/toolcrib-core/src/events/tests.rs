@@ -219,8 +219,9 @@ fn whatever_the_order_a_batch_is_presented_as_whole_calls() {
         orders += 1;
         let (channel, mut reader) = OutputChannel::new(&ChannelOptions::default());
         let listeners = Listeners::new().with_channel(channel);
-        let emitter =
-            |call: usize| listeners.emitter(call, &CallId::new(call.to_string()), &definitions[call]);
+        let emitter = |call: usize| {
+            listeners.emitter(call, &CallId::new(call.to_string()), &definitions[call])
+        };
         let emitters = [emitter(0), emitter(1), emitter(2)];
         let mut done = [0; 3];
         let mut presented = Vec::new();

@@ -198,7 +198,9 @@ impl RegistryBuilder {
             }
         }
         owned.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-        waiting.sort_by(|a, b| (a.name(), a.precedence(&rules)).cmp(&(b.name(), b.precedence(&rules))));
+        waiting.sort_by(|a, b| {
+            (a.name(), a.precedence(&rules)).cmp(&(b.name(), b.precedence(&rules)))
+        });
         let snapshot = RegistrySnapshot::assemble(SnapshotParts {
             owners: Owners::new(owned),
             waiting,

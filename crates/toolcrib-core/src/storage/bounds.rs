@@ -143,8 +143,12 @@ impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, limit, .. } = self;
         match self.scope {
-            BoundScope::Identity => write!(f, "this client has {limit} {what}, which is its limit")?,
-            BoundScope::All => write!(f, "there are {limit} {what}, which is the limit of all clients")?,
+            BoundScope::Identity => {
+                write!(f, "this client has {limit} {what}, which is its limit")?
+            }
+            BoundScope::All => {
+                write!(f, "there are {limit} {what}, which is the limit of all clients")?
+            }
         }
         if let Some(setting) = self.setting {
             write!(f, " (`{setting}`)")?;

@@ -8,7 +8,7 @@ use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use crate::identity::fingerprint::Fingerprint;
-use crate::storage::bounds::{Bounds, Full, BoundScope, largest_holder};
+use crate::storage::bounds::{BoundScope, Bounds, Full, largest_holder};
 use crate::storage::clock::Timestamp;
 
 /// What the bounds count, for error messages.
@@ -126,7 +126,9 @@ impl MemorySuspensions {
         if let Err(full) = self.bounds.admit(WHAT, own(kept), kept.len()) {
             let old = kept
                 .values()
-                .filter(|one| full.scope == BoundScope::All || one.identity() == suspension.identity())
+                .filter(|one| {
+                    full.scope == BoundScope::All || one.identity() == suspension.identity()
+                })
                 .filter(|old| old.is_expired(now))
                 .map(|old| old.id().clone());
             for id in old.collect::<Vec<_>>() {
@@ -135,9 +137,9 @@ impl MemorySuspensions {
         }
         let kept = &entries.waiting;
         self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
-            let waits = kept
-                .values()
-                .filter(|one| full.scope == BoundScope::All || one.identity() == suspension.identity());
+            let waits = kept.values().filter(|one| {
+                full.scope == BoundScope::All || one.identity() == suspension.identity()
+            });
             match waits.map(Suspension::expires_at).min().filter(|at| *at != Timestamp::NEVER) {
                 Some(at) => full.with_retry_after(at.since(now)),
                 None => full,

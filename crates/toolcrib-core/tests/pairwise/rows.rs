@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use toolcrib_testkit::covering::{ValuePair, Search, covering, every_two, pairs_of};
+use toolcrib_testkit::covering::{Search, ValuePair, covering, every_two, pairs_of};
 
 use crate::constraints::possible;
 use crate::factors::{Part, Row};

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{
-    ApprovalRequest, Approver, CallerRights, Decision, Remember, CallerStatus,
+    ApprovalRequest, Approver, CallerRights, CallerStatus, Decision, Remember,
 };
 use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::Timestamp;

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::Tally;
+use super::LevelMatches;
 use crate::lines::{LineCounter, LinePosition, splits_eol};
 
 /// After this many overlapping hits, each byte is read once more by a slower automaton that never goes back.
@@ -13,8 +13,8 @@ const OVERLAPS: usize = 256;
 pub(super) const BLOCK: usize = 1 << 15;
 
 /// Every place of `source`, including overlapping ones. A place never begins or ends between a CR and its LF.
-pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Tally {
-    let mut tally = Tally::new(keep);
+pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> LevelMatches {
+    let mut tally = LevelMatches::new(keep);
     let finder = memmem::Finder::new(source);
     let Some(before) = block_of_first(file, &finder) else { return tally };
     tally.before = before;
@@ -52,7 +52,7 @@ fn block_of_first(file: &[u8], finder: &memmem::Finder<'_>) -> Option<LinePositi
 }
 
 /// Every place of `source` if each CR LF and each CR is read as LF.
-pub(super) fn ignoring_newlines(file: &[u8], source: &[u8], keep: usize) -> Tally {
+pub(super) fn ignoring_newlines(file: &[u8], source: &[u8], keep: usize) -> LevelMatches {
     Automaton::new(source, ByteComparison::Newlines).run(file, keep)
 }
 
@@ -96,8 +96,8 @@ impl Automaton {
         Self { reading, pattern, shorter }
     }
 
-    fn run(&self, file: &[u8], keep: usize) -> Tally {
-        let mut tally = Tally::new(keep);
+    fn run(&self, file: &[u8], keep: usize) -> LevelMatches {
+        let mut tally = LevelMatches::new(keep);
         let Self { reading, pattern, shorter } = self;
         // `start` is the length of a whole match before `at`.
         let (mut at, mut start, mut read, mut matched) = (0, 0, 0, 0);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Found, Tally, windows};
+use super::{Found, LevelMatches, windows};
 use crate::fold::{fold, folds_to, is_blank};
 use crate::level::Level;
 use crate::lines::{eol_at, eol_before, line_end, line_start, pieces};
@@ -27,7 +27,7 @@ pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<F
     let seed = (0..keys.len()).rev().max_by_key(|at| keys[*at].len())?;
     let mut window =
         Window { body, keys: &keys, work: body.len() + pattern.text.len() + LEAST_WORK };
-    let mut tally = Tally::new(keep);
+    let mut tally = LevelMatches::new(keep);
     let (mut at, mut hits) = (0, 0);
     for line in pieces(body.as_bytes()) {
         let text = at..at + line.text.len();

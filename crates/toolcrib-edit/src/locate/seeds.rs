@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{Found, Tally};
+use super::{Found, LevelMatches};
 use crate::level::Level;
 use crate::lines::{eol_at, eol_before, is_blank, trim, trim_end};
 use crate::pattern::Pattern;
@@ -29,7 +29,7 @@ pub(super) fn search(
 ) -> Result<Option<Found>, TooManyHits> {
     let needle = pattern.needle();
     let finder = memmem::Finder::new(needle);
-    let mut tallies = LEVELS.map(|_| Tally::new(keep));
+    let mut tallies = LEVELS.map(|_| LevelMatches::new(keep));
     // A source of one line has no line end that could differ.
     let strictest = usize::from(pattern.pieces.len() == 1);
     let mut wanted = strictest..LEVELS.len();
@@ -52,7 +52,7 @@ pub(super) fn search(
         }
     }
     let [newlines, trailing, indentation] = tallies;
-    let at = |tally: Tally, level| tally.at(level, pattern.compared(level));
+    let at = |tally: LevelMatches, level| tally.at(level, pattern.compared(level));
     Ok(at(newlines, Level::Newlines)
         .or_else(|| at(trailing, Level::TrailingBlanks))
         .or_else(|| at(indentation, Level::Indentation)))

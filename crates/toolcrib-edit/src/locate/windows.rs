@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::Tally;
+use super::LevelMatches;
 use super::bytes::shorter_matches;
 use crate::fold::fold_hash;
 use crate::level::Level;
@@ -16,7 +16,7 @@ use crate::lines::{pieces, trim, trim_end};
 ///
 /// Lines are compared by their hashes. A collision could only add a place, which leads to a refusal: a place is
 /// compared again before it is replaced.
-pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -> Tally {
+pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -> LevelMatches {
     let hashing = FixedState::default();
     let key = |text: &[u8]| match level {
         Level::Exact | Level::Newlines => hashing.hash_one(text),
@@ -28,7 +28,7 @@ pub(super) fn search(body: &[u8], wanted: &[&[u8]], level: Level, keep: usize) -
     };
     let wanted: Vec<u64> = wanted.iter().map(|text| key(text)).collect();
     let shorter = shorter_matches(&wanted);
-    let mut tally = Tally::new(keep);
+    let mut tally = LevelMatches::new(keep);
     let mut starts: VecDeque<usize> = VecDeque::with_capacity(wanted.len() + 1);
     let (mut at, mut matched) = (0, 0);
     for line in pieces(body) {

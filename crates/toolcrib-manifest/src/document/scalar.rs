@@ -164,7 +164,11 @@ fn check_below(node: &Node, around: LiteralContext, findings: &mut Findings<'_>)
             for entry in entries {
                 let literal = ["default", "const", "enum", "examples"];
                 let said = texts && literal.contains(&entry.key.as_str());
-                check_below(&entry.node, if said { LiteralContext::Texts } else { around }, findings);
+                check_below(
+                    &entry.node,
+                    if said { LiteralContext::Texts } else { around },
+                    findings,
+                );
             }
         }
         _ if node.style == Style::Plain => {

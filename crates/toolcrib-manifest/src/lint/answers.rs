@@ -70,8 +70,18 @@ const EXIT_CODE_RESULTS: [ExitCodeResult; 14] = [
         code: 1,
         when: "if the condition is false",
     },
-    ExitCodeResult { programs: &["which"], arguments: &[], code: 1, when: "if there is no such program" },
-    ExitCodeResult { programs: &["getent"], arguments: &[], code: 2, when: "if there is no such entry" },
+    ExitCodeResult {
+        programs: &["which"],
+        arguments: &[],
+        code: 1,
+        when: "if there is no such program",
+    },
+    ExitCodeResult {
+        programs: &["getent"],
+        arguments: &[],
+        code: 2,
+        when: "if there is no such entry",
+    },
     ExitCodeResult {
         programs: &["jq"],
         arguments: &["-e", "--exit-status"],

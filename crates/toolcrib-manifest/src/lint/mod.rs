@@ -3,11 +3,11 @@
 
 mod answers;
 mod confinement;
+mod context;
 mod descriptions;
 mod hidden;
 mod schemas;
 mod shell;
-mod context;
 mod tools;
 
 use toolcrib_tool::ToolDefinition;

@@ -78,8 +78,10 @@ impl Lock {
 
     /// Writes the lock atomically: readers see either the old lock or the new one.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
-        replace(path, self.to_text().as_bytes())
-            .map_err(|error| LockError { path: path.to_owned(), problem: LockProblem::Write(error) })
+        replace(path, self.to_text().as_bytes()).map_err(|error| LockError {
+            path: path.to_owned(),
+            problem: LockProblem::Write(error),
+        })
     }
 }
 

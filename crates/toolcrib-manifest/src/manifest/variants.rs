@@ -39,7 +39,12 @@ pub(super) struct VariantFindings {
 }
 
 /// Checks every variant of a vector; `known` are the findings about the vector itself.
-pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Diagnostic]) -> VariantFindings {
+pub(super) fn check(
+    list: &Node,
+    words: &[Word<'_>],
+    scope: &Scope,
+    known: &[Diagnostic],
+) -> VariantFindings {
     let mut shown = VariantFindings::default();
     let all = entries(list, words);
     for combination in combinations(&choices(&all, scope)) {
@@ -66,7 +71,10 @@ pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Dia
 }
 
 /// The arguments that can make a difference, with their choices.
-fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, Vec<ArgumentChoice<'s>>> {
+fn choices<'s>(
+    all: &'s [Entry<'_, '_>],
+    scope: &'s Scope,
+) -> BTreeMap<&'s str, Vec<ArgumentChoice<'s>>> {
     let mut choices: BTreeMap<&str, Vec<ArgumentChoice<'_>>> = BTreeMap::new();
     let mut add = |name: &'s str, choice| {
         let known = choices.entry(name).or_insert_with(|| vec![ArgumentChoice::Any]);
@@ -129,7 +137,10 @@ fn variant<'n>(
     combination: &Combination<'_>,
 ) -> Vec<Word<'n>> {
     let choice = |name: &str| {
-        combination.iter().find(|(of, _)| *of == name).map_or(ArgumentChoice::Any, |(_, choice)| *choice)
+        combination
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map_or(ArgumentChoice::Any, |(_, choice)| *choice)
     };
     let mut words = Vec::new();
     for entry in all {

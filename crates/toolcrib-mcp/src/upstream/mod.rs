@@ -16,6 +16,6 @@ pub use crate::upstream::tool::listing::UPSTREAM_TOOLS_MAX;
 pub use crate::upstream::tool::publish::UnacceptedChange;
 pub use review::{OfferedTool, Review, Reviewed};
 pub use set::Upstreams;
-pub use settings::selection::{NamePattern, UnmatchedReason, ToolOverride, UnmatchedSetting};
+pub use settings::selection::{NamePattern, ToolOverride, UnmatchedReason, UnmatchedSetting};
 pub use settings::{StdioServer, Upstream};
 pub use status::{UpstreamState, UpstreamStatus};

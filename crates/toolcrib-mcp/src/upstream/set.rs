@@ -235,7 +235,10 @@ impl Upstreams {
         Ok(true)
     }
 
-    fn find_changed_tool(&self, tool: &str) -> Option<(String, UnacceptedChange, Arc<SupervisorState>)> {
+    fn find_changed_tool(
+        &self,
+        tool: &str,
+    ) -> Option<(String, UnacceptedChange, Arc<SupervisorState>)> {
         let table = self.table();
         table.kept.values().find_map(|kept| {
             let unaccepted = kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);

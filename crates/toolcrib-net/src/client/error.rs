@@ -138,7 +138,9 @@ impl Error {
     /// Translates an error of the underlying client. Its text contains the URL, so it is not used.
     pub(super) fn of(error: reqwest::Error, target: &Target, connect: Duration) -> Self {
         let error = error.without_url();
-        if let Some(refused) = sources(&error).find_map(|error| error.downcast_ref::<RefusedAddress>()) {
+        if let Some(refused) =
+            sources(&error).find_map(|error| error.downcast_ref::<RefusedAddress>())
+        {
             return refused.to_error();
         }
         if error.is_timeout() {

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use toolcrib_sandbox::{Captured, ChildExit, Child, ChildStdin, ChildStdout, ChildProcess};
+use toolcrib_sandbox::{Captured, Child, ChildExit, ChildProcess, ChildStdin, ChildStdout};
 
 use super::protocol::{self, WorkerLine, WorkerReply, WorkerReport};
 use crate::confinement::facts;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::control_plane::WithheldFromGrants;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-use crate::jail::helper::plan::Facility;
+use crate::jail::helper::plan::KernelFeature;
 use crate::{ControlPlane, KillRung};
 
 /// How far a program is trusted.
@@ -181,7 +181,7 @@ pub struct Confinement {
     pub(crate) rung: Option<KillRung>,
     /// Kernel features that tests disable.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    pub(crate) without: Vec<Facility>,
+    pub(crate) without: Vec<KernelFeature>,
 }
 
 impl Confinement {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::has_helper;
 use crate::jail::files::grants::grants;
 use crate::jail::files::mounts;
-use crate::jail::files::withheld::{WithholdError, WithheldPlaces};
+use crate::jail::files::withheld::{WithheldPlaces, WithholdError};
 use crate::jail::helper::plan::KernelFeature;
 use crate::process::{absolute, probe};
 use crate::{Confinement, Profile, server_path};

@@ -73,7 +73,7 @@ pub struct Child {
 ///
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn spawn(command: &Command) -> Result<Child, SpawnError> {
-    let (command, started) = start(command.clone(), StdinSource::Child).await?;
+    let (command, started) = start(command.clone(), StdinSource::Pipe).await?;
     // From here on, any failure drops the guard, which ends the program.
     let Started { guard, stdin, stdout, stderr, enforced } = started;
     let ended = watch_owned(guard.tree().end_handle()?)?;
@@ -144,7 +144,11 @@ impl ChildProcess {
         } else {
             let Ok((guard, ())) = off_thread(guard, ProcessTree::identify).await else {
                 // The runtime is shutting down; the guard has ended the processes.
-                return ChildExit { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
+                return ChildExit {
+                    status: Status::Unknown,
+                    stderr: errors.so_far(),
+                    kill: unknown,
+                };
             };
             guard.tree().signal(Signal::TERM);
             went(guard.tree().grace()).await;

@@ -1,8 +1,8 @@
 //! Starting a program, reading its output, and ending its process tree.
 
+mod child;
 mod cookie;
 mod emptying;
-mod child;
 mod launch;
 mod pipes;
 pub(crate) mod procfs;
@@ -21,7 +21,7 @@ use crate::program::{
     OutputTap, SpawnError, Status, capture, lookup,
 };
 
-pub use crate::process::child::{Child, ChildStdin, ChildStdout, ChildProcess, spawn};
+pub use crate::process::child::{Child, ChildProcess, ChildStdin, ChildStdout, spawn};
 pub use crate::process::sealed_file::SealedFile;
 pub(crate) use launch::{absolute, probe};
 pub use reaper::finish_kills;

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use crate::{Captured, Command, ChildExit, Enforced, Finished, SpawnError};
+use crate::{Captured, ChildExit, Command, Enforced, Finished, SpawnError};
 
 fn refused(command: &Command) -> SpawnError {
     SpawnError::Unsupported { program: command.program.to_string_lossy().into_owned() }

@@ -37,7 +37,7 @@ pub use locks::{LockKey, LockMode, LockTable, Locked};
 pub use read::OpenFile;
 pub use remove::RemoveReport;
 pub use replace::WriteReport;
-pub use walk::{WalkControl, Visit, WalkReport};
+pub use walk::{Visit, WalkControl, WalkReport};
 
 /// The default [protected names](WorkspaceBuilder::protected_names): files that git, editors, MCP
 /// clients and toolcrib itself run or obey.

@@ -36,7 +36,11 @@ impl Workspace {
         self.remove_up_to(path, Some(budget))
     }
 
-    fn remove_up_to(&self, path: &str, budget: Option<u64>) -> Result<RemoveReport, WorkspaceError> {
+    fn remove_up_to(
+        &self,
+        path: &str,
+        budget: Option<u64>,
+    ) -> Result<RemoveReport, WorkspaceError> {
         let wanted = self.wanted(path)?;
         if wanted.split().is_none() {
             self.folder(&wanted, Operation::Look)?;

@@ -4,10 +4,10 @@
 mod arguments;
 mod confine;
 mod environment;
-mod spawning;
 mod kill;
 mod output;
 mod sealed;
+mod spawning;
 mod start;
 
 use std::future::{Future, pending};

@@ -80,7 +80,10 @@ fn hidden_places_get_one_answer_whether_they_exist_and_are_in_no_list() {
             assert!(is_sensitive(&files.look(path)), "{lookup} {path}");
             assert!(is_sensitive(&files.write(path, b"")), "{lookup} {path}");
             assert!(is_sensitive(&files.remove_all(path, 9)), "{lookup} {path}");
-            assert!(is_sensitive(&files.walk(path, 9, &mut |_| WalkControl::Enter)), "{lookup} {path}");
+            assert!(
+                is_sensitive(&files.walk(path, 9, &mut |_| WalkControl::Enter)),
+                "{lookup} {path}"
+            );
         }
         assert_eq!(names(&files), [""; 0]);
     }

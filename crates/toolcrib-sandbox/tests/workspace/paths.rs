@@ -414,7 +414,8 @@ fn no_answer_tells_whether_something_outside_exists() {
                         "read" => fixture.workspace.read(&path, 9).unwrap_err().to_string(),
                         "look" => fixture.workspace.look(&path).unwrap_err().to_string(),
                         "list" => {
-                            let walked = fixture.workspace.walk(&path, 9, &mut |_| WalkControl::Pass);
+                            let walked =
+                                fixture.workspace.walk(&path, 9, &mut |_| WalkControl::Pass);
                             walked.unwrap_err().to_string()
                         }
                         _ if !path.contains('/') => String::new(),

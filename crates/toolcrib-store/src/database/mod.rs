@@ -17,7 +17,7 @@ use toolcrib_core::clock::{Clock, SystemClock};
 use crate::database::schema::migrate;
 use crate::database::servers::Server;
 use crate::database::transaction::Tx;
-use crate::database::worker::{JobError, Job, JobKind, WorkerShared};
+use crate::database::worker::{Job, JobError, JobKind, WorkerShared};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, LOCK_TIMEOUT, prepare};
 

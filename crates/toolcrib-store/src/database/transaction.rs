@@ -61,7 +61,11 @@ impl Tx<'_> {
     }
 
     /// How much of a table belongs to an owner, or to all owners together. Takes constant time.
-    pub(crate) fn usage(&self, kind: &str, owner: Option<OwnerDigest>) -> Result<Usage, DatabaseError> {
+    pub(crate) fn usage(
+        &self,
+        kind: &str,
+        owner: Option<OwnerDigest>,
+    ) -> Result<Usage, DatabaseError> {
         let sql = "SELECT entries, bytes FROM usage WHERE kind = ?1 AND owner = ?2";
         let read = |row: &Row<'_>| {
             let count = |place| row.get(place).map(|n: i64| usize::try_from(n).unwrap_or(0));

@@ -125,7 +125,8 @@ pub(crate) fn write(
                 continue;
             }
             let mut batch = vec![job];
-            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != JobKind::Read)
+            while batch.len() < BATCH
+                && waiting.front().is_some_and(|next| next.kind != JobKind::Read)
             {
                 batch.extend(waiting.pop_front());
             }

@@ -53,7 +53,10 @@ impl AnswerRow {
         if let Some((status, headers, body)) = answer {
             let headers = serde_json::from_str(&headers)
                 .map_err(|error| AnswerError::Failed(format!("an answer is damaged: {error}")))?;
-            return Ok(Claim::Answered { request, answer: StoredResponse { status, headers, body } });
+            return Ok(Claim::Answered {
+                request,
+                answer: StoredResponse { status, headers, body },
+            });
         }
         // A server never claims a key twice. If the claim is this server's own, the request was abandoned.
         if claimed_by != tx.server && tx.is_alive(claimed_by)? {

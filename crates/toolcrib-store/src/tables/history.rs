@@ -1,6 +1,6 @@
 //! Tables of past calls, in which the oldest rows make room for new ones.
 
-use toolcrib_core::bounds::{Bounds, BoundScope};
+use toolcrib_core::bounds::{BoundScope, Bounds};
 use toolcrib_core::suspension::{Resolved, StoreError};
 
 use crate::database::transaction::Tx;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolcrib_core::spill::{
-    Handle, OwnerDigest as SpillOwner, Page, SpillError, SpillFormat, SpillKey, SpillLimits, SpillStore,
+    Handle, Owner as SpillOwner, Page, SpillError, SpillFormat, SpillKey, SpillLimits, SpillStore,
     Spilled,
 };
 use toolcrib_tool::BoxFuture;

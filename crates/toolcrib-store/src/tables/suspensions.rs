@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Row, params_from_iter};
 use serde::de::DeserializeOwned;
-use toolcrib_core::bounds::{Bounds, BoundScope};
+use toolcrib_core::bounds::{BoundScope, Bounds};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::suspension::{
     Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcrib_http::{
-    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse, MemoryAnswers,
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, MemoryAnswers, StoredResponse,
 };
 use toolcrib_store::{Answers, Database};
 

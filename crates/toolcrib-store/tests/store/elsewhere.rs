@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcrib_core::approval::{Approvals, CallerRights, DecideError, Decision, CallerStatus};
+use toolcrib_core::approval::{Approvals, CallerRights, CallerStatus, DecideError, Decision};
 use toolcrib_core::suspension::{Answer, Caller, Suspension, SuspensionStore as _};
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_store::{Database, Suspensions};

@@ -29,7 +29,11 @@ static SUBJECT: LazyLock<FuzzedDefinition> = LazyLock::new(|| {
         .offline()
         .build(definition.input_schema())
         .expect("a valid schema");
-    FuzzedDefinition { preparation: Preparation::of(&definition), validator, turn: turn(definition) }
+    FuzzedDefinition {
+        preparation: Preparation::of(&definition),
+        validator,
+        turn: turn(definition),
+    }
 });
 
 thread_local! {

@@ -177,7 +177,11 @@ fn owners(snapshot: &RegistrySnapshot) -> Vec<(String, Source, String)> {
     snapshot.entries().map(|e| (e.name().to_owned(), e.source.clone(), say(e))).collect()
 }
 
-fn assert_owners_stayed(before: &RegistryModel, after: &RegistryModel, snapshot: &RegistrySnapshot) {
+fn assert_owners_stayed(
+    before: &RegistryModel,
+    after: &RegistryModel,
+    snapshot: &RegistrySnapshot,
+) {
     for (name, owner) in &before.owners {
         if after.declared.iter().any(|d| d.name == *name && d.unit == *owner) {
             let found = snapshot.get(name).expect("it is still declared");

@@ -1,8 +1,8 @@
 //! The control plane of a crib: everything that determines what it runs, derived from its settings
 //! and manifests.
 //!
-//! One function, `ControlPlaneKeeper::resolve`, makes the places; everything that may touch files asks the
-//! [`ControlPlane`] they are set in.
+//! One function, `ControlPlaneKeeper::resolve`, determines the places and stores them in the [`ControlPlane`], which
+//! everything that accesses files consults.
 
 mod own;
 mod placeholders;
@@ -28,7 +28,7 @@ type ManifestKey = (u32, String);
 #[derive(Debug, Default)]
 struct UnitPlaces {
     read_only: Vec<PathBuf>,
-    /// Files that unconfined programs run: no tool may create them if they are missing.
+    /// Files that unconfined programs run: if they are missing, no tool may create them.
     guarded: Vec<PathBuf>,
 }
 
@@ -47,14 +47,14 @@ struct KeeperInner {
 
 #[derive(Default)]
 struct KeeperState {
-    /// Places of a config that a reload has read and that the next start will use.
+    /// Places of a config that a reload has read and that apply from the next start on.
     coming: OwnPlaces,
     units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
     /// Older versions that open turns may still run.
     earlier: Vec<Weak<UnitPlaces>>,
 }
 
-/// A set of changes whose places are already part of the control plane, before they are applied.
+/// A set of changes whose places are already in the control plane, before the changes are applied.
 pub(crate) struct PreparedChanges {
     units: BTreeMap<ManifestKey, Arc<UnitPlaces>>,
     leases: BTreeMap<String, Lease>,
@@ -68,8 +68,8 @@ impl PreparedChanges {
 }
 
 impl ControlPlaneKeeper {
-    /// The control plane of a server without manifests so far. `roots` are the folders that programs
-    /// work in beside the host's own.
+    /// Creates the keeper of a server without manifests so far. `roots` are the folders in which
+    /// programs work besides the host's own.
     pub(crate) fn new(host: &RunnerHost, own: OwnPlaces, roots: Vec<PathBuf>) -> Self {
         let keeper = Self(Arc::new(KeeperInner {
             plane: host.control_plane.clone(),
@@ -86,7 +86,7 @@ impl ControlPlaneKeeper {
         &self.0.plane
     }
 
-    /// Adds the valid files that were loaded. Returns their leases by file.
+    /// Adds the valid files of a load. Returns their leases by file.
     pub(crate) fn load<'l>(
         &self,
         files: impl IntoIterator<Item = (u32, String, &'l Loaded)>,
@@ -102,12 +102,13 @@ impl ControlPlaneKeeper {
         leases
     }
 
-    /// Makes what changed files will run part of the control plane, before they are applied.
+    /// Adds the files that changed manifests will run to the control plane, before the changes are
+    /// applied.
     pub(crate) fn prepare(&self, changes: &[UnitChange]) -> PreparedChanges {
         let state = self.state();
         let mut prepared = PreparedChanges { units: state.units.clone(), leases: BTreeMap::new() };
         let key = |unit: &ManifestUnit| (unit.rank, unit.name.clone());
-        // All of them leave before one arrives: files may have exchanged their names.
+        // All removals come first, because files may have exchanged their names.
         let moved: Vec<_> = changes
             .iter()
             .filter_map(|change| match change {
@@ -138,7 +139,8 @@ impl ControlPlaneKeeper {
         prepared
     }
 
-    /// The changes were applied: replaced versions count only while a turn may run them.
+    /// Confirms that the changes were applied: replaced versions count only while a turn may run
+    /// them.
     pub(crate) fn applied(&self, prepared: PreparedChanges) {
         let mut state = self.state();
         let before = std::mem::replace(&mut state.units, prepared.units);
@@ -152,22 +154,21 @@ impl ControlPlaneKeeper {
         self.publish(&state, []);
     }
 
-    /// The changes were refused.
+    /// Withdraws the changes because they were refused.
     pub(crate) fn refused(&self, prepared: PreparedChanges) {
         drop(prepared);
         self.publish(&self.state(), []);
     }
 
-    /// Takes in what the next start will use: a place that a changed config names is part of the control
-    /// plane before it takes effect.
+    /// Adds the places of a changed config to the control plane before they take effect at the next start.
     pub(crate) fn expect(&self, coming: OwnPlaces) {
         let mut state = self.state();
         state.coming = coming;
         self.publish(&state, []);
     }
 
-    /// Resolves the places again on the operator's request, who takes responsibility for files that
-    /// were added meanwhile.
+    /// Resolves the places again on the operator's request. The operator takes responsibility for
+    /// files that were added in the meantime.
     pub(crate) fn look_again(&self) {
         self.0.plane.forgive();
         self.publish(&self.state(), []);
@@ -193,7 +194,7 @@ impl ControlPlaneKeeper {
         self.0.plane.set(self.resolve(&state.coming, places));
     }
 
-    /// All places as they are now: the server's own, and those of manifests.
+    /// All current places: the server's own, and those of manifests.
     fn resolve(&self, coming: &OwnPlaces, of_manifests: UnitPlaces) -> Places {
         let KeeperInner { host, roots, .. } = &*self.0;
         let mut own = self.0.own.clone();
@@ -203,8 +204,8 @@ impl ControlPlaneKeeper {
         read_only.extend(own::programs());
         read_only.extend(of_manifests.read_only);
         let places = Places::resolve(&own.hidden, &read_only).guarded(&own.guarded);
-        // A link can be replaced unless the folder that it is in is withheld, which it can be unless
-        // it is the workspace itself.
+        // A link can be replaced unless its folder is withheld, which is possible for every folder
+        // except the workspace.
         let roots: Vec<_> = roots
             .iter()
             .chain([&host.workspace_root])

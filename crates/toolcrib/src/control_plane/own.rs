@@ -11,7 +11,7 @@ use crate::settings::Config;
 /// The names under which a config file is found.
 pub(super) const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
 
-/// Numbered files of the audit log that are listed at most, beside the log itself.
+/// The maximum number of numbered audit log files to include, in addition to the log itself.
 const ROTATED_MAX: u32 = 64;
 
 /// Places outside of manifests that determine what a server runs, or that only the server may know.
@@ -19,29 +19,28 @@ const ROTATED_MAX: u32 = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnPlaces {
-    /// Files and folders that no tool reads or changes.
+    /// Files and folders that no tool can read or change.
     pub hidden: Vec<PathBuf>,
-    /// Files and folders that no tool changes.
+    /// Files and folders that no tool can change.
     pub read_only: Vec<PathBuf>,
-    /// Those of the places that no tool may make where they do not exist: a program that could is
-    /// unavailable.
+    /// Places that no tool may create if they are missing: a program that could is unavailable.
     pub guarded: Vec<PathBuf>,
 }
 
 impl OwnPlaces {
-    /// None.
+    /// No places.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file or folder that no tool reads or changes.
+    /// Adds a file or folder that no tool can read or change.
     #[must_use]
     pub fn hide(mut self, place: impl Into<PathBuf>) -> Self {
         self.hidden.push(place.into());
         self
     }
 
-    /// Adds a file or folder that no tool changes.
+    /// Adds a file or folder that no tool can change.
     #[must_use]
     pub fn read_only(mut self, place: impl Into<PathBuf>) -> Self {
         self.read_only.push(place.into());
@@ -59,9 +58,9 @@ impl Config {
     /// The places of this config that belong to the [control
     /// plane](crate::Toolcrib::control_plane).
     ///
-    /// Hidden: the config files by every name that is found in their folder, `state.dir`, the audit log
-    /// with its numbered files, secret files and secret folders. Read-only: the directories of
-    /// manifests, the lock, and what the commands of secrets run.
+    /// Hidden: every config file in the folder of the config, `state.dir`, the audit log with its numbered files,
+    /// secret files and secret folders. Read-only: the directories of manifests, the lock, and the files that the
+    /// commands of secrets run.
     pub fn own_places(&self) -> OwnPlaces {
         let mut own = OwnPlaces::new();
         for file in &self.own_files {
@@ -83,7 +82,7 @@ impl Config {
         let secrets = self.secrets.values().filter_map(|source| source.file());
         for place in secrets.chain(&self.secret_folders) {
             own.hidden.push(place.clone());
-            // A tool that could make it would choose the secret.
+            // A tool that could create it would choose the secret.
             own.guarded.push(place.clone());
         }
         own.hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from));
@@ -101,16 +100,16 @@ impl Config {
         own
     }
 
-    /// Files that decide what this server does, and its records, as far as they exist now. Should one of
-    /// them go, whoever makes it again would decide it.
+    /// Existing files that determine what this server does, and its records. If one of them disappears, whoever creates
+    /// it again would determine that.
     fn present(&self) -> impl Iterator<Item = PathBuf> {
         let named = [&self.state.dir, &self.audit.file].into_iter().flatten();
         let all = self.own_files.iter().chain([&self.registry.lock_file]).chain(named);
         all.filter(|place| place.symlink_metadata().is_ok()).cloned()
     }
 
-    /// The folder of an audit log that this program moves aside when it is full. Programs that run then do
-    /// not see the new file covered, only a folder as a whole.
+    /// The folder of an audit log that this server rotates. In programs that run during a rotation, the new file is not
+    /// covered; only a folder is covered as a whole.
     fn audit_folder(&self) -> Option<PathBuf> {
         self.audit.max_bytes?;
         let log = std::path::absolute(self.audit.file.as_ref()?).ok()?;
@@ -118,7 +117,7 @@ impl Config {
         Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
     }
 
-    /// Whether one of the folders that programs work in is in this one, or is it.
+    /// Whether one of the working folders of programs is this one or inside it.
     fn holds_work(&self, folder: &Path) -> bool {
         self.working_folders().iter().any(|work| {
             let work = work.canonicalize().or_else(|_| std::path::absolute(work));
@@ -126,8 +125,7 @@ impl Config {
         })
     }
 
-    /// What is wrong with the place of an audit log that is moved aside: it lies where programs work, and
-    /// its folder cannot be withheld from them.
+    /// The problem of a rotated audit log inside a working folder of programs: its folder cannot be withheld from them.
     pub(crate) fn misplaced_audit_log(&self) -> Option<&'static str> {
         let folder = self.audit_folder()?;
         let is_work = self.working_folders().iter().any(|work| {
@@ -153,8 +151,7 @@ impl Config {
     }
 }
 
-/// The server's own programs, and the folders in which it looks for others: absolute ones, since in no
-/// other does it look.
+/// The server's own programs, and the absolute folders in which it looks for others; it ignores relative ones.
 pub(super) fn programs() -> Vec<PathBuf> {
     let search = server_path();
     let mut places: Vec<PathBuf> = std::env::split_paths(&search)
@@ -165,7 +162,7 @@ pub(super) fn programs() -> Vec<PathBuf> {
     for program in [own.clone(), folder.join("toolcrib-jail")] {
         let Ok(found) = program.metadata() else { continue };
         if found.nlink() > 1 {
-            // Cargo keeps another name of what it builds in `deps`.
+            // Cargo keeps its build results under a second name in `deps`.
             places.extend(same_file(&folder.join("deps"), (found.dev(), found.ino())));
         }
         places.push(program);
@@ -173,7 +170,7 @@ pub(super) fn programs() -> Vec<PathBuf> {
     places
 }
 
-/// The files of a folder that are this one under another name.
+/// Other names of this file in a folder.
 fn same_file(folder: &Path, (device, inode): (u64, u64)) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let same = entries.filter(|entry| {

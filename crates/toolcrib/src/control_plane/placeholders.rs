@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use super::own::CONFIG_NAMES;
 use crate::settings::Config;
 
-/// What an empty config file says.
+/// The content of an empty config file.
 const CONFIG: &str = "# Settings of toolcrib: every one has its default.\n";
 
-/// What a lock says that pins nothing.
+/// The content of a lock without pins.
 const LOCK: &str = "# Nothing is pinned yet: run `toolcrib lock`.\n";
 
 impl Config {
-    /// Makes the workspace if it does not exist, with mode 0755. Whether it was made.
+    /// Creates the workspace, with mode 0755, if it does not exist. Returns whether it was created.
     ///
     /// # Errors
     ///
-    /// The folder that it would be in does not exist, or may not be written to.
+    /// Its parent folder does not exist or is not writable.
     pub fn make_workspace(&self) -> io::Result<bool> {
         let root = &self.workspace.root;
         match DirBuilder::new().mode(0o755).create(root) {
@@ -33,10 +33,9 @@ impl Config {
         }
     }
 
-    /// Makes what does not exist yet, lies in a folder that tools write to, and decides what the server
-    /// does: the directories of manifests, a lock that pins nothing, and, where there is no config file,
-    /// an empty one. A tool could make them otherwise. Each is named in the log. What cannot be made is
-    /// logged, too; programs that could make it are unavailable then.
+    /// Creates missing files and folders that tools could otherwise create and that determine what the server does: the
+    /// directories of manifests, a lock without pins, and, if there is no config file, an empty one. Each is logged. A
+    /// failure is logged too; programs that could create the file are unavailable then.
     pub fn make_placeholders(&self) {
         let roots: Vec<_> =
             self.working_folders().iter().filter_map(|root| root.canonicalize().ok()).collect();
@@ -47,7 +46,7 @@ impl Config {
             place.symlink_metadata().is_err() && folder.is_some_and(inside)
         };
         for folder in self.manifests.dirs.iter().filter(|folder| is_open(folder)) {
-            // One that names a file is a file's.
+            // A path that names a file is not a directory to create.
             if folder.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "toml")
             {
                 continue;
@@ -62,8 +61,8 @@ impl Config {
         }
     }
 
-    /// The config files that a later start would find if somebody made them: one for each folder in which
-    /// a config is looked for and none is.
+    /// The config files that a later start would find if somebody created them: one for each searched folder without a
+    /// config.
     pub(crate) fn configs_to_come(&self) -> Vec<PathBuf> {
         let is_default = |file: &&PathBuf| {
             file.file_name().is_some_and(|name| CONFIG_NAMES.iter().any(|known| name == *known))

@@ -1,4 +1,4 @@
-//! What is in the control plane, kind by kind.
+//! Tests of each kind of place in the control plane.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -153,7 +153,7 @@ fn scripts_programs_and_files_of_argument_vectors_are_read_only() {
     {
         assert!(place.read_only(&crib, name), "{name}: {:?}", crib.control_plane().places());
     }
-    // What the declaration itself grants for writing is data.
+    // The paths that the declaration itself makes writable are data.
     assert!(!place.read_only(&crib, "ws/notes.db"));
     assert!(!place.read_only(&crib, "ws/g.sh"));
 }
@@ -270,7 +270,7 @@ async fn file_tools_change_nothing_that_a_manifest_runs_and_do_not_see_the_confi
         let said =
             call(&crib, "file_write", &format!(r#"{{"path":"{path}","content":"x"}}"#)).await;
         let lock = path == "toolcrib.lock";
-        // The lock is beside the current directory here, for lack of a config file of its own.
+        // Without a config file, the lock is in the current directory.
         assert!(lock || said.contains("protected against changes"), "{path}: {said}");
     }
     for path in ["ws/scripts", "ws", "tools.d"] {
@@ -293,7 +293,7 @@ async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
     place.tool("other", "{argv: [uname]}");
     let crib = place.crib();
     assert!(call(&crib, "a", "{}").await.contains("first"));
-    // A checkout takes it away, and a program runs that may write where it was.
+    // A checkout removes it, and a program runs that could write there.
     fs::remove_file(&script).unwrap();
     call(&crib, "other", "{}").await;
     fs::write(&script, "echo evil").unwrap();
@@ -332,7 +332,7 @@ async fn no_program_starts_while_it_could_make_the_config_or_the_lock() {
         assert!(said.contains("could create it") && !said.contains("ran"), "{said}");
         assert!(!place.top.join(name).exists(), "{name}");
 
-        // An editor that removes a file before it writes it is waited for.
+        // An editor may remove a file before it writes it, so the start waits.
         let late = place.top.join(name);
         let editor = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(60));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use toolcrib_core::Conflict;
 use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
 use toolcrib_manifest::lock::{Kind, Lock, LockMode};
-use toolcrib_manifest::{Diagnostic, LintContext, RemarkTarget, Remark, Severity};
+use toolcrib_manifest::{Diagnostic, LintContext, Remark, RemarkTarget, Severity};
 use toolcrib_runners::{
     Secrets, TrustDecision, pin_files, prompt_trust_decision, resource_trust_decision,
     tool_trust_decision, upstream_trust_decision,
@@ -23,38 +23,40 @@ use crate::manifests::trust::TrustUnderLock;
 use crate::settings::Config;
 use crate::{BuildError, Toolcrib};
 
-/// What was found in manifests that were looked through together.
+/// The findings about manifests that were checked together.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// The files, with everything that is worth saying about each.
+    /// The files, with all findings about each.
     pub files: DirectoryLoad,
-    /// The tools whose name already belongs to a linked-in tool or an earlier file. Each is a
-    /// `shadowed-name` in its file, too.
+    /// The tools whose name already belongs to a linked-in tool or an earlier file. Each is also
+    /// reported as `shadowed-name` in its file.
     pub shadowed: Vec<Conflict>,
-    /// Prompts, resources and other MCP servers whose name an earlier file has, likewise.
+    /// The prompts, resources and other MCP servers whose name belongs to an earlier file, likewise
+    /// reported.
     #[cfg(feature = "mcp")]
     pub shadowed_names: Vec<DeclaredName>,
 }
 
-/// What [`check`] looks for.
+/// Options of [`check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckOptions {
-    /// Also report what some provider's models are told in other words ([`provider_remarks`]).
+    /// Also report descriptions that some provider's models get in another form
+    /// ([`provider_remarks`]).
     pub restated: bool,
-    /// Whether the config was read from a file. Then a secret that it does not declare is a warning, even
-    /// if it declares none; manifests that are checked without a config may get their secrets elsewhere.
+    /// Whether the config was read from a file. Then a secret that it does not declare is a warning, even if it
+    /// declares none. Manifests that are checked without a config may get their secrets elsewhere.
     pub config_loaded: bool,
 }
 
-/// Looks through the manifests of directories and single files, in the order that decides names; of
-/// the names of built-in tools, those that `config` offers are taken. Nothing is started; programs are
-/// looked for on the `PATH`, scripts beside their manifests.
+/// Checks the manifests of directories and single files, in the order that resolves names. The names of built-in tools
+/// that `config` offers are taken. Nothing is started; programs are looked up in the `PATH`, and scripts beside their
+/// manifests.
 ///
-/// The catalogue of a directory, its folder `available`, is looked through too. Its tools are not loaded,
-/// so they take no names, and need no word yet.
+/// The catalogue of a directory, its folder `available`, is checked too. Its tools are not loaded, so they take no
+/// names and need no trust yet.
 ///
-/// Fails if a linked-in tool's own definition is wrong.
+/// Fails if the definition of a linked-in tool is invalid.
 pub fn check(
     paths: &[PathBuf],
     config: &Config,
@@ -63,7 +65,7 @@ pub fn check(
     let known = known(config, options.config_loaded);
     let remarks = |definition: &ToolDefinition| provider_remarks(definition, options.restated);
     let mut files = lint_paths_with(paths, &known, &remarks);
-    // Only names matter here: no body is made.
+    // Only names matter here, so no tool bodies are created.
     let names = files.declarations().map(|declaration| {
         let origin = declaration.origin.clone();
         let source = Source::new(Layer::Manifest, origin.file.clone()).at(origin);
@@ -115,7 +117,7 @@ pub fn check(
     let catalogues = paths.iter().filter_map(|path| catalogue(path));
     let catalogues: Vec<PathBuf> =
         catalogues.filter(|folder| !files.paths().contains(folder)).collect();
-    // What is in a catalogue is for other machines and other configs.
+    // A catalogue contains manifests for other machines and other configs.
     files.append(lint_paths_with(&catalogues, &LintContext::default().files(true), &remarks));
     Ok(CheckReport {
         files,
@@ -125,15 +127,14 @@ pub fn check(
     })
 }
 
-/// The lock, where the config enforces it. One that cannot be read is reported by the commands that start
-/// the tools.
+/// The lock, if the config enforces it. The commands that start the tools report a lock that cannot be read.
 fn enforced_lock(config: &Config) -> Option<Arc<Lock>> {
     let keeper = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
     (keeper.mode() == LockMode::Enforce).then(|| keeper.lock().ok().flatten()).flatten()
 }
 
-/// Blocks an entry whose name the lock gives to another source, so that the lock's owner keeps the name as
-/// it does when the tools are started. Whether the owner has changed since is not asked.
+/// Blocks an entry whose name the lock gives to another source, so that the lock's owner keeps the name as it does when
+/// the tools are started. It does not check whether the owner has changed since.
 fn withheld_by(lock: Option<&Lock>, entry: ToolEntry) -> ToolEntry {
     let is_known = |lock: &Lock| lock.get(Kind::Tool, entry.name()).is_some();
     match lock {
@@ -144,12 +145,12 @@ fn withheld_by(lock: Option<&Lock>, entry: ToolEntry) -> ToolEntry {
     }
 }
 
-/// Whether the lock has this source as the owner of a tool's name.
+/// Whether the lock names this source as the owner of a tool's name.
 fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
     lock.get(Kind::Tool, name).is_some_and(|locked| locked.owner == lock.owner_of(source))
 }
 
-/// What the config and this machine say about what manifests refer to.
+/// What the config and this machine tell about the references in manifests.
 fn known(config: &Config, config_loaded: bool) -> LintContext {
     let mut known = LintContext::default().files(true).workspace(&config.workspace.root);
     if let Some(longest) = config.executor.max_timeout.0 {
@@ -164,8 +165,7 @@ fn known(config: &Config, config_loaded: bool) -> LintContext {
     }
 }
 
-/// The names of the secrets that the config declares; `None` if it names a folder of secrets that cannot be
-/// read here.
+/// The names of the secrets that the config declares; `None` if one of its secret folders cannot be read here.
 fn secret_names(config: &Config) -> Option<Vec<String>> {
     let mut names: Vec<String> = config.secrets.keys().cloned().collect();
     let systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
@@ -176,7 +176,7 @@ fn secret_names(config: &Config) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// What the name of a kind is called, and what a taken one means.
+/// The word for a name of this kind, and the effect of a taken name.
 #[cfg(feature = "mcp")]
 fn fate(kind: Kind) -> (&'static str, &'static str) {
     match kind {
@@ -187,8 +187,8 @@ fn fate(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Says in each file which of its tools, MCP servers, prompts and resources need the operator's trust and do not have it:
-/// a warning where the config loads the file, and a hint elsewhere.
+/// Reports in each file which of its tools, MCP servers, prompts and resources need the operator's trust and lack it:
+/// as a warning if the config loads the file, otherwise as a hint.
 fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let mut host = config.runner_host(Secrets::default());
     let lock = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
@@ -199,7 +199,7 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let loaded: Vec<_> = config.manifests.dirs.iter().map(|dir| absolute(dir)).collect();
     for file in &mut files.files {
-        // The word may have been given for these files as they were.
+        // The trust may have been given to this version of the files.
         pin_files(&mut file.loaded, &host);
         let path = absolute(&file.path);
         let is_loaded =
@@ -239,7 +239,7 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     }
 }
 
-/// Says in its file that a declaration has lost its name.
+/// Reports in a declaration's file that it has lost its name.
 fn shadow(
     files: &mut DirectoryLoad,
     loser: &Source,
@@ -257,13 +257,13 @@ fn shadow(
     }
 }
 
-/// Where the owner of a name is declared, and what is said there.
+/// The location of the owner's declaration, with a label.
 fn owner<'a>(source: &Source, label: &'a str) -> (Origin, &'a str) {
     let unit = || Origin { file: source.unit.clone(), line: 0, column: 0 };
     (source.origin.clone().unwrap_or_else(unit), label)
 }
 
-/// The targets that differ in what they take, and what people call them.
+/// The targets that differ in what they accept, with their display names.
 const PROVIDERS: [(Target, &str); 5] = [
     (Target::OpenAiChat, "OpenAI"),
     (Target::OpenAiStrict, "OpenAI's strict mode"),
@@ -272,15 +272,14 @@ const PROVIDERS: [(Target, &str); 5] = [
     (Target::Mcp, "MCP"),
 ];
 
-/// What each provider refuses of a tool (`provider-refused`: a warning, and a hint where only a
-/// strict mode does), is told under another name (`provider-renamed`), or is told in other words
-/// (`provider-differs`). What a provider's models are told all the same, in the words of a description,
-/// is only said if `restated`.
+/// Per provider: what it refuses of a tool (`provider-refused`: a warning, or a hint if only a strict mode refuses it),
+/// which names change (`provider-renamed`), and what is changed (`provider-differs`). Content that is only moved into a
+/// description is reported only if `restated`.
 ///
-/// Nothing of this keeps a tool from being served: a provider that cannot take it is not offered it,
+/// None of this prevents a tool from being served: it is not offered to a provider that refuses it,
 /// and arguments are always checked against the tool's own schema.
 pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Remark> {
-    // The length of descriptions is looked at elsewhere, once for all providers.
+    // The length of descriptions is checked elsewhere, once for all providers.
     let declaration = Declaration::new(definition.name(), "", definition.input_schema());
     let mut refused: RemarksByText = BTreeMap::new();
     let mut differs: RemarksByText = BTreeMap::new();
@@ -320,7 +319,7 @@ pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Rema
             help: Some(rest.to_owned()),
         });
     }
-    // The description that was left out above is none of theirs.
+    // The description that was omitted above is not one of theirs.
     differs.retain(|(_, text), _| !text.contains("missing description"));
     for ((at, text), providers) in differs {
         remarks.push(Remark {
@@ -348,13 +347,13 @@ pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Rema
     remarks
 }
 
-/// The place of the keyword that a text speaks of, if it stands there.
+/// The location of the keyword that a text mentions, if it exists there.
 fn keyword(definition: &ToolDefinition, at: &str, text: &str) -> String {
     let word = text.split('`').nth(1).map(|word| format!("{at}/{word}"));
     word.filter(|at| definition.input_schema().pointer(at).is_some()).unwrap_or(at.to_owned())
 }
 
-/// The providers of whom the same is to be said at the same place.
+/// The providers with the same finding at the same location.
 type RemarksByText = BTreeMap<(String, String), Vec<(&'static str, bool)>>;
 
 fn listed(providers: &[(&'static str, bool)]) -> String {

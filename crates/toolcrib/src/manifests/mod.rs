@@ -1,4 +1,4 @@
-//! Tools from manifest files: read, checked, turned into entries, and kept up to date.
+//! Tools from manifest files: read, checked, converted to entries, and kept up to date.
 
 #[cfg(feature = "manifests")]
 pub mod check;
@@ -36,22 +36,22 @@ use crate::manifests::lock::LockKeeper;
 use crate::manifests::names::{NameChanges, Names};
 use crate::manifests::trust::TrustUnderLock;
 
-/// What was found in manifest files.
+/// The content of manifest files.
 ///
-/// A broken file yields no tools and says why in [`files`](Manifests::files); the other files are
-/// not touched by it.
+/// A broken file yields no tools, and [`files`](Manifests::files) says why; it does not affect
+/// other files.
 #[derive(Debug, Clone)]
 pub struct Manifests {
     paths: Vec<PathBuf>,
     files: Arc<DirectoryLoad>,
     host: RunnerHost,
-    /// Directories that may be missing, and were when the manifests were read.
+    /// Directories that may be missing, and were missing when the manifests were read.
     absent: Vec<PathBuf>,
 }
 
 impl Manifests {
-    /// Reads the manifests of directories, in order; a path that is a file is read as one.
-    /// `host` says where commands run unless they say so, and which secrets there are.
+    /// Reads the manifests of directories, in order; a path that is a file is read as one. `host`
+    /// determines the default working directory of commands, and the secrets.
     pub fn load(paths: &[PathBuf], host: RunnerHost) -> Self {
         let mut files = load_dirs(paths);
         for file in &mut files.files {
@@ -60,7 +60,8 @@ impl Manifests {
         Self { paths: paths.to_vec(), files: Arc::new(files), host, absent: Vec::new() }
     }
 
-    /// Names the place in the config for each of its directories that cannot be read.
+    /// Sets the position in the config at which each of its directories that cannot be read is
+    /// reported.
     #[must_use]
     pub fn located(mut self, config: &crate::settings::LoadedConfig) -> Self {
         if !self.files.unreadable.is_empty() {
@@ -69,7 +70,7 @@ impl Manifests {
         self
     }
 
-    /// Takes it that directories that are not there have no manifests yet.
+    /// Treats missing directories as directories without manifests.
     #[must_use]
     pub fn without_missing(mut self) -> Self {
         let missing = self.files.unreadable.iter().filter(|dir| !dir.path.exists());
@@ -78,15 +79,15 @@ impl Manifests {
         self
     }
 
-    /// The tools of all good files, in the order that decides names: directory, file, place.
+    /// The tools of all valid files, in the order that resolves names: directory, file, position.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
         self.files
             .declarations()
             .map(|declaration| toolcrib_runners::entry(declaration, &self.host))
     }
 
-    /// The other MCP servers that good files name, in the same order, each with what it is given:
-    /// secrets, and values of this program's environment.
+    /// The other MCP servers that valid files name, in the same order, each with its secrets and
+    /// its values of this program's environment.
     #[cfg(feature = "mcp")]
     pub fn upstreams(&self) -> impl Iterator<Item = Upstream> + '_ {
         self.files
@@ -94,23 +95,23 @@ impl Manifests {
             .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
     }
 
-    /// Where their commands run, which secrets there are, and which of them are trusted under this
-    /// lock.
+    /// The working directory of their commands, their secrets, and which of them are trusted under
+    /// this lock.
     pub(crate) fn host(&self, lock: Option<&Arc<LockKeeper>>) -> RunnerHost {
         under(lock, &self.host)
     }
 
-    /// The directories and files that were read, as they were given.
+    /// The directories and files that were read, as given.
     pub(crate) fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// The files, with their declarations and everything worth saying about them.
+    /// The files, with their declarations and all findings about them.
     pub fn files(&self) -> &DirectoryLoad {
         &self.files
     }
 
-    /// Declares every good file as a unit, which can be replaced later.
+    /// Declares every valid file as a unit, which can be replaced later.
     pub(crate) fn declare(
         &self,
         registry: &mut RegistryBuilder,
@@ -122,7 +123,7 @@ impl Manifests {
             good.map(|file| (file.rank, file.path.to_string_lossy().into_owned(), &file.loaded)),
         );
         let host = self.host(lock).with_leases(leases);
-        // All at once past the lock, so that it is read once.
+        // All entries are compared with the lock together, so that it is read once.
         let declarations: Vec<_> = self.files.declarations().collect();
         let mut entries = toolcrib_runners::entries(&declarations, &host);
         if let Some(lock) = lock {
@@ -137,8 +138,9 @@ impl Manifests {
     }
 }
 
-/// The host as tools under this lock see it. Where the lock is enforced, what was accepted is
-/// trusted and is what runs: a script that changes behind a loaded manifest does not.
+/// The host as tools under this lock see it. If the lock is enforced, accepted declarations are
+/// trusted, and exactly the accepted files run: a script that changes behind a loaded manifest does
+/// not.
 fn under(lock: Option<&Arc<LockKeeper>>, host: &RunnerHost) -> RunnerHost {
     match lock.filter(|lock| lock.mode() == LockMode::Enforce) {
         None => host.clone(),
@@ -159,10 +161,10 @@ pub struct Reloader(Arc<ReloaderInner>);
 
 struct ReloaderInner {
     live: Arc<LiveManifests>,
-    /// Which of them the operator vouches for.
+    /// The operator's trust decisions.
     trust: Arc<dyn Trust>,
     keeper: ControlPlaneKeeper,
-    /// Directories that may be missing, and were at the start.
+    /// Directories that may be missing, and were missing at the start.
     absent: Vec<PathBuf>,
     watch: Mutex<Option<ManifestWatcher>>,
 }
@@ -193,11 +195,11 @@ impl Reloader {
         Self(Arc::new(ReloaderInner { live, trust, keeper, absent, watch: Mutex::new(None) }))
     }
 
-    /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
+    /// Follows the files and the lock from now on: a saved file is live a moment later. Does nothing if they are
     /// followed already. Ends with the crib.
     ///
-    /// Fails only if no thread can be started. What cannot be watched is looked at every two seconds
-    /// instead, which is logged.
+    /// Fails only if no thread can be started. Files that cannot be watched are polled every two
+    /// seconds, which is logged.
     pub fn watch(&self) -> io::Result<()> {
         let mut watch = self.0.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_none() {
@@ -206,30 +208,30 @@ impl Reloader {
         Ok(())
     }
 
-    /// Reads every file again, now, and applies what has changed as one set.
+    /// Reads every file again now, and applies all changes as one set.
     ///
-    /// Calls that run and turns that are open keep what they have. MCP servers that files name no more
-    /// or otherwise are ended, and with them the calls that they run; the others notice nothing. That
-    /// goes on in the background, once the crib has connected to any.
+    /// Running calls and open turns keep their version. MCP servers that files no longer name, or name with changes,
+    /// are ended with the calls that they run; other servers are not affected. After the crib has connected to servers,
+    /// this happens in the background.
     pub fn reload(&self) -> ScanReport {
         self.0.keeper.look_again();
         self.0.live.reload()
     }
 
-    /// Takes over what a config that was read again trusts by name. In effect with the next
+    /// Applies the trusted names of a reloaded config. They take effect with the next
     /// [`reload`](Self::reload).
     #[cfg(unix)]
     pub(crate) fn trust(&self, named: &[String]) {
         self.0.trust.take_over(named);
     }
 
-    /// Every file, in the order that decides names, and what became of it.
+    /// Every file with its state, in the order that resolves names.
     pub fn files(&self) -> Vec<FileStatus> {
         self.0.live.files()
     }
 
     /// Directories that cannot be read, with the reason; without those that may be missing
-    /// ([`Manifests::without_missing`]) and have been from the start.
+    /// ([`Manifests::without_missing`]) and were missing from the start.
     pub fn unreadable(&self) -> Vec<(PathBuf, String)> {
         let mut unreadable = self.0.live.unreadable();
         unreadable.retain(|(dir, _)| !self.0.absent.contains(dir) || dir.exists());
@@ -258,7 +260,7 @@ impl Subscriber for ManifestRegistry {
         if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
             self.refresh_secrets();
         }
-        // Before anything of it can run, no tool can change it any more.
+        // No tool can change the files any more, before they can run.
         let prepared = self.keeper.prepare(&changes);
         for change in &mut changes {
             if let UnitChange::Replace { loaded, .. } = change {
@@ -290,7 +292,8 @@ impl Subscriber for ManifestRegistry {
                 "the tools have changed"
             );
         }
-        // Not before the registry took the set: a file that is refused keeps its other names, too.
+        // This comes after the registry has accepted the set: a refused file keeps its other names
+        // too.
         #[cfg(feature = "mcp")]
         self.names.apply(named);
         Ok(())
@@ -323,8 +326,8 @@ impl ManifestRegistry {
         })
     }
 
-    /// A secret may have come with the manifest that wants it. New values are masked before a tool can
-    /// have them.
+    /// A secret may have been added together with the manifest that uses it. New values are masked before a tool can
+    /// use them.
     fn refresh_secrets(&self) {
         self.host.secrets.refresh(|secrets| {
             if let Err(error) = self.executor.mask_also(crate::settings::setup::values(secrets)) {

@@ -1,4 +1,4 @@
-//! Prompts and resources of manifests, as MCP clients are offered them.
+//! Prompts and resources of manifests, as MCP clients see them.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use toolcrib_mcp::catalog::{
 };
 use toolcrib_runners::{RunnerHost, TrustDecision, served_file};
 
-/// `word` is what the operator says of it, which decides where its files may be.
+/// `word` is the operator's trust decision, which determines where its files may be.
 pub(crate) fn prompt(
     declared: &PromptDeclaration,
     word: Option<&TrustDecision>,
@@ -66,7 +66,7 @@ pub(crate) fn resource(
     }
 }
 
-/// The loader lets nothing but arguments through.
+/// The loader accepts only references to arguments.
 fn text(template: &Template) -> CatalogText {
     let pieces = template.pieces.iter().map(|piece| match piece {
         Piece::Literal(text) => TextPiece::Literal(text.clone()),

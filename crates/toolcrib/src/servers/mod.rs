@@ -12,5 +12,5 @@ mod place;
 mod running;
 
 pub use crate::servers::running::{Announcement, RunningServer, running_servers};
-pub use place::{SocketFolder, NoSocketFolder};
+pub use place::{NoSocketFolder, SocketFolder};
 pub use toolcrib_http::{OwnerClient, OwnerError, OwnerSocket, path_segment};

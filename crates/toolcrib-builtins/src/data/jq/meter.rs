@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
 use std::thread;
 
-use crate::data::bounded::{STACK_BYTES, StopReason, StopCheck};
+use crate::data::bounded::{STACK_BYTES, StopCheck, StopReason};
 
 /// Bytes of values that may be alive at the same time.
 const MAX_LIVE_BYTES: usize = 128 << 20;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::meter::{MemoryCharge, ExceededLimit, exceeded, tick};
+use super::meter::{ExceededLimit, MemoryCharge, exceeded, tick};
 use super::number::Number;
 use crate::data::json_text::{JsonText, MAX_DEPTH, Token, Tokens, read_string};
 

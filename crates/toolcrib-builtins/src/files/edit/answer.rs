@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use toolcrib_edit::{Candidate, Closest, Level, LineRange, Refusal, RejectedEdit, EditEffect};
+use toolcrib_edit::{Candidate, Closest, EditEffect, Level, LineRange, Refusal, RejectedEdit};
 use toolcrib_tool::{ToolError, ToolOutput};
 
 /// The answer to edits that were made, or that a dry run would make.

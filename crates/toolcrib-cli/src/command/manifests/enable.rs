@@ -231,10 +231,11 @@ fn enable(entry: &Entry, copies: bool) -> anyhow::Result<bool> {
             .with_context(|| format!("making the link {place}"))?;
     }
     // Scripts stand beside the manifest, and a link stands in another folder.
-    let load =
-        lint_paths_with(std::slice::from_ref(&entry.place), &LintContext::default().files(true), &|_| {
-            Vec::new()
-        });
+    let load = lint_paths_with(
+        std::slice::from_ref(&entry.place),
+        &LintContext::default().files(true),
+        &|_| Vec::new(),
+    );
     let mut problems = load.problems();
     if let Some((_, missing)) = problems.find(|(_, found)| found.code == "missing-script") {
         let message = missing.message.clone();

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use toolcrib::servers::{
-    SocketFolder, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
+    OwnerClient, OwnerError, RunningServer, SocketFolder, path_segment, running_servers,
 };
 
 use crate::options::{JsonOutput, Options};

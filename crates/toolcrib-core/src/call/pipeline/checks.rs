@@ -175,7 +175,8 @@ impl Incoming<'_> {
     /// The tool's context, and the executor's side of it.
     pub(super) fn context(self, slot: &Arc<ToolSlot>) -> (CallContext, Arc<ExecutorHost>) {
         let Self { turn, origin, id, emitter } = self;
-        let host = Arc::new(ExecutorHost::new(turn, origin, slot, id, emitter.map(EventEmitter::handle)));
+        let host =
+            Arc::new(ExecutorHost::new(turn, origin, slot, id, emitter.map(EventEmitter::handle)));
         let definition = &slot.entry.definition;
         let output_chars =
             definition.output_chars().unwrap_or(turn.state.shared.config.load().output_chars);

@@ -46,7 +46,7 @@ use crate::registry::ToolSlot;
 
 pub(crate) use self::answer::{Answered, SideOutput};
 pub(crate) use self::dry_run::dry_run;
-pub use self::dry_run::{DryRun, CacheStatus};
+pub use self::dry_run::{CacheStatus, DryRun};
 pub(crate) use self::origin::{Origin, refused};
 
 /// Answers a call through the host's middleware.

@@ -114,7 +114,9 @@ impl ChannelOverflow for SpillOverflow {
         let Some(place) = self.events.remove(&key) else { return OverflowEntry::Lost };
         let here = |text: &str| {
             let event = text.get(place.byte..place.byte + place.bytes);
-            event.map_or(OverflowEntry::Lost, |event| OverflowEntry::Ready(event.as_bytes().to_vec()))
+            event.map_or(OverflowEntry::Lost, |event| {
+                OverflowEntry::Ready(event.as_bytes().to_vec())
+            })
         };
         if place.page == self.number {
             return here(&self.current);

@@ -5,7 +5,7 @@ use toolcrib_tool::{BoxFuture, ToolResult};
 
 use super::record::Ending;
 use super::{RunCursor, RunId, RunRecord};
-use crate::storage::bounds::{Bounds, Full, BoundScope};
+use crate::storage::bounds::{BoundScope, Bounds, Full};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{StoreError, Suspension};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{
-    ApprovalRequest, CallerRights, DecideError, Decision, Remember, CallerStatus,
+    ApprovalRequest, CallerRights, CallerStatus, DecideError, Decision, Remember,
 };
 use toolcrib_core::masking::Mask;
 use toolcrib_core::suspension::{Caller, MemorySuspensions, Suspension, SuspensionStore};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::TurnOptions;
-use toolcrib_core::approval::{CallerRights, Decision, CallerStatus};
+use toolcrib_core::approval::{CallerRights, CallerStatus, Decision};
 use toolcrib_core::run::Run;
 use toolcrib_core::suspension::{
     Caller, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore as _,

@@ -228,7 +228,8 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     }
     if findings.has_errors() {
         let mut found = findings.finish();
-        SecretFilter::over(&checker.schema, text, node.as_ref().filter(|_| is_whole)).apply(&mut found);
+        SecretFilter::over(&checker.schema, text, node.as_ref().filter(|_| is_whole))
+            .apply(&mut found);
         problems.extend(found.into_iter().map(of_file));
     }
     let of_file_alone = (!settings.is_empty()).then(|| value.clone());
@@ -334,7 +335,8 @@ fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
 
 /// The checked value of a setting.
 fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
-    let place = SettingSchema::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
+    let place =
+        SettingSchema::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
     let value = match &setting.given {
         SettingValue::Value(value) => value.clone(),
         SettingValue::Text(text) => place.read(text).map_err(|problem| {

@@ -115,7 +115,12 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
             else {
                 continue;
             };
-            fixed.applied.push(AppliedFix { line, column, code: found.code, what: fix.what.clone() });
+            fixed.applied.push(AppliedFix {
+                line,
+                column,
+                code: found.code,
+                what: fix.what.clone(),
+            });
         }
         fixed.text = edited(&fixed.text, &kept);
     }

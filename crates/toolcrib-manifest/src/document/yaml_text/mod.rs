@@ -320,7 +320,9 @@ impl<'f, 't> TreeBuilder<'f, 't> {
                 MappingKey::Merge(node.span)
             }
             NodeValue::String(text) => MappingKey::Name(text, node.span),
-            NodeValue::Bool(_) | NodeValue::Number(_) => MappingKey::Name(raw.to_owned(), node.span),
+            NodeValue::Bool(_) | NodeValue::Number(_) => {
+                MappingKey::Name(raw.to_owned(), node.span)
+            }
             NodeValue::Null if !raw.is_empty() => MappingKey::Name(raw.to_owned(), node.span),
             _ => {
                 let diagnostic = Diagnostic::error("bad-key", &node.span, "a key must be text")

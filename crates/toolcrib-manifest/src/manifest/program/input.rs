@@ -157,8 +157,9 @@ fn text_runs(text: &str, node: &Node, scope: &Scope, depth: usize) -> Option<Str
     let program = |command: &ShellCommand| {
         command.words.first().and_then(literal).map(known::base_name).map(str::to_owned)
     };
-    let reads =
-        |command: &ShellCommand| program(command).is_some_and(|name| READERS.contains(&name.as_str()));
+    let reads = |command: &ShellCommand| {
+        program(command).is_some_and(|name| READERS.contains(&name.as_str()))
+    };
     let is_variable = text.contains("$(") || text.contains('`') || commands.iter().any(reads);
     let files = written(&commands);
     for command in &commands {

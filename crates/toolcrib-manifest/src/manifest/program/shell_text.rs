@@ -43,8 +43,14 @@ enum Nesting {
 
 /// All uses of these variables, in the order of the text.
 pub(in crate::manifest) fn uses<'v>(text: &str, names: &[&'v str]) -> Vec<Use<'v>> {
-    let mut reader =
-        ShellTextReader { text, at: 0, inside: Vec::new(), names, uses: Vec::new(), documents: Vec::new() };
+    let mut reader = ShellTextReader {
+        text,
+        at: 0,
+        inside: Vec::new(),
+        names,
+        uses: Vec::new(),
+        documents: Vec::new(),
+    };
     while reader.at < text.len() {
         reader.step();
     }

@@ -110,8 +110,9 @@ impl FormatOptions {
 
 static EXACT: LazyLock<FormatOptions> = LazyLock::new(|| FormatOptions::new(options));
 
-static QUICK: LazyLock<FormatOptions> =
-    LazyLock::new(|| FormatOptions::new(|| options().with_keyword("pattern", LazyPattern::keyword)));
+static QUICK: LazyLock<FormatOptions> = LazyLock::new(|| {
+    FormatOptions::new(|| options().with_keyword("pattern", LazyPattern::keyword))
+});
 
 /// `pattern`, known to compile, compiled at the first text.
 struct LazyPattern {

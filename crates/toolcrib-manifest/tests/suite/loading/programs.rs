@@ -360,7 +360,8 @@ fn what_makes_a_tool_unavailable_on_this_machine_is_a_warning() {
     std::fs::write(folder.path().join("headless.py"), "print(1)\n").unwrap();
     std::fs::write(folder.path().join("program"), b"\x7fELF\0\0").unwrap();
     let script = |name: &str| format!("run: {{script: {}}}", folder.path().join(name).display());
-    let known = LintContext::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
+    let known =
+        LintContext::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
     for (run, wanted) in [
         (script("right.sh"), ""),
         (script("program"), ""),

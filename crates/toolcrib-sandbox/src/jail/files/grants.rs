@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{FoundFile, FileId, resolve_path};
+use super::resolve::{FileId, FoundFile, resolve_path};
 use crate::SealedFile;
 use crate::jail::helper::plan::Access;
 use crate::program::lookup;

@@ -231,7 +231,10 @@ mod tests {
         for name in ["a/b/file", "relative/file", "absolute/./b/file", "a//b/../b/file", "a/b/link"]
         {
             let found = resolve_path(&path.join(name)).unwrap();
-            assert_eq!(FileId::of(&found.file), FileId::of(fs::File::open(path.join(name)).unwrap()));
+            assert_eq!(
+                FileId::of(&found.file),
+                FileId::of(fs::File::open(path.join(name)).unwrap())
+            );
             let real = path.join(name).canonicalize().unwrap();
             assert_eq!(found.way.path(found.way.ids().len() - 1), real, "{name}");
             let linked = name.contains("link") || !name.starts_with("a/");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::resolve::{FoundFile, FileId, LookupError, PathTrace, child, resolve_path};
+use super::resolve::{FileId, FoundFile, LookupError, PathTrace, child, resolve_path};
 use crate::jail::helper::plan::Access;
 
 /// A mount; they are made in this order.

@@ -277,7 +277,9 @@ mod tests {
         };
         match filter.verdicts.get(&c_long::from(number)) {
             Some(FilterAction::Fails(error)) => failure(*error).k,
-            Some(FilterAction::FailsIf(rules)) if rules.iter().any(|rule| rule.iter().all(holds)) => {
+            Some(FilterAction::FailsIf(rules))
+                if rules.iter().any(|rule| rule.iter().all(holds)) =>
+            {
                 failure(libc::EPERM).k
             }
             _ => libc::SECCOMP_RET_ALLOW,

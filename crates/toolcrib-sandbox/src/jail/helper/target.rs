@@ -45,7 +45,8 @@ pub(in crate::jail) fn become_program(
         Err(TargetError::Step(step, error)) => failure(step, &error),
         Err(TargetError::Refused(missing)) => refusal(&missing),
         Err(
-            TargetError::Impossible(reason) | TargetError::WithheldPlaces(WithholdError::Because(reason)),
+            TargetError::Impossible(reason)
+            | TargetError::WithheldPlaces(WithholdError::Because(reason)),
         ) => impossible(&reason),
         Err(TargetError::WithheldPlaces(WithholdError::Missing(reason))) => gone(&reason),
         Err(TargetError::WithheldPlaces(WithholdError::Replaced(reason))) => replaced(&reason),
@@ -170,7 +171,11 @@ fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
 }
 
 /// Enters the program's working directory. Descriptors from before bypass the mounts.
-fn enter_directory(plan: &Plan, opener: &PlanOpener, mounted: MountResult) -> Result<(), TargetError> {
+fn enter_directory(
+    plan: &Plan,
+    opener: &PlanOpener,
+    mounted: MountResult,
+) -> Result<(), TargetError> {
     let failed = |error: Errno| TargetError::Step(HelperStep::Directory, error.into());
     let Some(directory) = &plan.directory else {
         return if mounted.namespace { chdir("/").map_err(failed) } else { Ok(()) };

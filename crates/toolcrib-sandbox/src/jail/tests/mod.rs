@@ -231,7 +231,8 @@ fn degraded(profile: Profile, without: &[KernelFeature]) -> (Finished, Option<Sp
 #[test]
 fn what_the_kernel_lacks_is_said_and_a_required_profile_is_refused() {
     for profile in [Profile::Pure, Profile::Workspace, Profile::WorkspaceNet] {
-        for (facility, word) in [(KernelFeature::Landlock, "files: "), (KernelFeature::Seccomp, "syscalls: ")]
+        for (facility, word) in
+            [(KernelFeature::Landlock, "files: "), (KernelFeature::Seccomp, "syscalls: ")]
         {
             let (finished, refused) = degraded(profile, &[facility]);
             let enforced = &finished.enforced;

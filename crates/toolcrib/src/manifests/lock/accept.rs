@@ -12,12 +12,12 @@ use crate::Toolcrib;
 use crate::manifests::Manifests;
 use crate::manifests::names::Declaration;
 
-/// The lock that accepts a crib as it is: what its manifests declare, what other MCP servers offer, the
-/// host's too, and who owns the rest of its names. The crib itself must have no lock in force: what that
-/// blocks could not be accepted.
+/// Creates the lock that accepts the current state of a crib: the declarations of its manifests, the tools of other MCP
+/// servers (including the host's), and the owners of all other names. The crib itself must have no lock in force,
+/// because blocked tools could not be accepted.
 ///
-/// `offered` says what a server offers, by its name; where it says nothing, because the server was not
-/// asked or is not there, what `accepted`, the lock there is, has of that server's tools is kept.
+/// `offered` returns the tools that a server offers, by the server's name. If it returns nothing, because the server
+/// was not asked or is not available, the server's tools in `accepted`, the current lock, are kept.
 pub fn lock_of(
     crib: &Toolcrib,
     manifests: &Manifests,
@@ -49,7 +49,7 @@ pub fn lock_of(
     lock
 }
 
-/// What files declare and programs have compiled in.
+/// The declarations of files and compiled-in tools.
 fn declared_lock(snapshot: &RegistrySnapshot, manifests: &Manifests, folder: &Path) -> Lock {
     let mut lock = Lock::empty(folder);
     let declarations: HashMap<_, _> =
@@ -70,7 +70,7 @@ fn declared_lock(snapshot: &RegistrySnapshot, manifests: &Manifests, folder: &Pa
     for file in &manifests.files().files {
         let source = Source::new(Layer::Manifest, file.path.to_string_lossy());
         for one in Declaration::all_of(&file.loaded) {
-            // The first file that has a name keeps it.
+            // The first file with a name keeps it.
             if lock.get(one.kind(), one.name()).is_none() {
                 lock.accept(one.kind(), one.name(), &source, Some(&one.expanded()));
             }

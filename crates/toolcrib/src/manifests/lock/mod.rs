@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolcrib_manifest::lock::{
-    LockMismatch, Kind, Lock, LockError, LockMode, MismatchKind, apply_lock, apply_lock_to,
+    Kind, Lock, LockError, LockMismatch, LockMode, MismatchKind, apply_lock, apply_lock_to,
 };
 use toolcrib_tool::{Source, ToolEntry};
 
 #[cfg(feature = "mcp")]
 pub use accept::lock_of;
 
-/// Holds entries against a lock file, which is read anew whenever it has changed.
+/// Compares entries with a lock file, which is read again when it has changed.
 ///
 /// ```
 /// use toolcrib::lock::LockKeeper;
@@ -41,17 +41,17 @@ pub struct LockKeeper {
     last: Mutex<Option<(LockStamp, Arc<Lock>)>>,
 }
 
-/// What the lock says of a name that is not as it has it.
+/// The lock's remark about a name that differs from it.
 #[cfg(feature = "mcp")]
 #[derive(Debug, Clone)]
 pub(crate) struct LockRemark {
-    /// In a clause.
+    /// The remark, as one clause.
     pub(crate) text: String,
-    /// Whether nobody is to be offered what the name is of.
+    /// Whether the declaration is blocked.
     pub(crate) blocked: bool,
 }
 
-/// What changes with a file that is replaced.
+/// Changes when the file is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LockStamp {
     modified: Option<SystemTime>,
@@ -70,25 +70,25 @@ impl LockStamp {
 }
 
 impl LockKeeper {
-    /// A keeper of the lock in this file, which need not be there.
+    /// Creates the keeper of the lock in this file, which need not exist.
     pub fn new(path: impl Into<PathBuf>, mode: LockMode) -> Self {
         Self { path: path.into(), mode, last: Mutex::default() }
     }
 
-    /// Where the lock is.
+    /// The path of the lock.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is done about tools that are not as the lock has them.
+    /// What is done about tools that differ from the lock.
     pub fn mode(&self) -> LockMode {
         self.mode
     }
 
-    /// Holds entries against the lock as it is now ([`apply_lock`]) and logs what it finds. All that
-    /// enter a registry have to pass here.
+    /// Compares entries with the current lock ([`apply_lock`]) and logs the differences. Every
+    /// entry must pass this before it enters a registry.
     ///
-    /// A lock that cannot be used is an error where it is to be enforced; elsewhere it is logged.
+    /// A lock that cannot be used is an error if it is enforced; otherwise it is logged.
     pub fn admit(
         &self,
         entries: impl IntoIterator<Item = ToolEntry>,
@@ -102,9 +102,8 @@ impl LockKeeper {
         Ok(entries)
     }
 
-    /// Holds names that are no tools', with the digests of what is declared of them, against the lock as
-    /// it is now, logs what it finds, and returns what is said of each, or nothing. A lock that cannot be
-    /// used blocks all of them where it is to be enforced.
+    /// Compares the names of other declarations, with their digests, with the current lock, logs the differences, and
+    /// returns a remark for each name that differs. If the lock is enforced and cannot be used, it blocks all of them.
     #[cfg(feature = "mcp")]
     pub(crate) fn judge(
         &self,
@@ -131,7 +130,7 @@ impl LockKeeper {
         declared.iter().map(judge).collect()
     }
 
-    /// Whether the lock is enforced and has this declaration as it is.
+    /// Whether the lock is enforced and contains this declaration unchanged.
     pub fn accepts(&self, kind: Kind, name: &str, source: &Source, digest: &str) -> bool {
         if self.mode != LockMode::Enforce {
             return false;
@@ -141,7 +140,7 @@ impl LockKeeper {
         finding.is_none_or(|finding| !finding.blocked)
     }
 
-    /// The lock as it is now; one that cannot be used is none, unless it is to be enforced.
+    /// The current lock. A lock that cannot be used counts as absent unless it is enforced.
     fn usable(&self) -> Result<Option<Arc<Lock>>, LockError> {
         match self.lock() {
             Err(error) if self.mode != LockMode::Enforce => {
@@ -152,7 +151,7 @@ impl LockKeeper {
         }
     }
 
-    /// The lock as it is now; `None` where there is no file.
+    /// The current lock; `None` if there is no file.
     pub fn lock(&self) -> Result<Option<Arc<Lock>>, LockError> {
         let Ok(metadata) = std::fs::metadata(&self.path) else {
             return Ok(Lock::read(&self.path)?.map(Arc::new));
@@ -164,7 +163,7 @@ impl LockKeeper {
         {
             return Ok(Some(Arc::clone(lock)));
         }
-        // Should it change between the two looks, the next one reads it again.
+        // If it changes between the two checks, the next call reads it again.
         let lock = Lock::read(&self.path)?.map(Arc::new);
         *last = lock.clone().map(|lock| (stamp, lock));
         Ok(lock)

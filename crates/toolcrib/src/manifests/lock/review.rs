@@ -1,4 +1,4 @@
-//! What the lock has of the tools of other MCP servers.
+//! Reviews the tools of other MCP servers with the lock.
 
 use toolcrib_manifest::lock::{Kind, LockMode, MismatchKind, apply_lock_to, digest_of};
 use toolcrib_mcp::upstream::{OfferedTool, Review, Reviewed};
@@ -6,7 +6,7 @@ use toolcrib_tool::Source;
 
 use super::{LockKeeper, log};
 
-/// Where the lock has a tool, it decides; pins do where it has not.
+/// For a tool in the lock, the lock decides; for others, the pins do.
 impl Review for LockKeeper {
     fn review(&self, source: &Source, tools: &[OfferedTool]) -> Vec<Reviewed> {
         if self.mode == LockMode::Off {

@@ -1,4 +1,4 @@
-//! What a file declares besides tools, of whatever kind.
+//! The declarations of a file besides tools.
 
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{PromptDeclaration, ResourceDeclaration, UpstreamDeclaration};
@@ -9,7 +9,7 @@ use toolcrib_runners::{
 };
 use toolcrib_tool::Origin;
 
-/// A declaration of a file that is no tool's.
+/// A declaration that is not a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Declaration<'a> {
     Upstream(&'a UpstreamDeclaration),
@@ -18,7 +18,7 @@ pub(crate) enum Declaration<'a> {
 }
 
 impl<'a> Declaration<'a> {
-    /// All of a file: other MCP servers, prompts, resources, each in their order.
+    /// All declarations of a file: other MCP servers, prompts, resources, each in order.
     pub(crate) fn all_of(loaded: &'a Loaded) -> impl Iterator<Item = Self> {
         let upstreams = loaded.upstreams.iter().map(Self::Upstream);
         let prompts = loaded.prompts.iter().map(Self::Prompt);
@@ -33,7 +33,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// The name; of a resource its address, with variables as it is declared.
+    /// Its name; for a resource its address, with variables as declared.
     pub(crate) fn name(self) -> &'a str {
         match self {
             Self::Upstream(one) => &one.name,
@@ -42,7 +42,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// What is said of it.
+    /// Its description.
     pub(crate) fn description(self) -> Option<&'a str> {
         match self {
             Self::Upstream(_) => None,
@@ -51,7 +51,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// Where its name stands.
+    /// The position of its name.
     pub(crate) fn origin(self) -> &'a Origin {
         match self {
             Self::Upstream(one) => &one.origin,
@@ -60,7 +60,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// What the operator says of it, if it needs that.
+    /// The operator's trust decision, if it needs one.
     pub(crate) fn trust_decision(self, host: &RunnerHost) -> Option<TrustDecision> {
         match self {
             Self::Upstream(one) => upstream_trust_decision(one, &self.digest(), host),
@@ -69,7 +69,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// All that the lock pins of it.
+    /// Everything that the lock pins of it.
     pub(crate) fn expanded(self) -> serde_json::Value {
         match self {
             Self::Upstream(one) => one.expanded(),
@@ -78,7 +78,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// What the lock knows it by.
+    /// Its key in the lock.
     pub(crate) fn digest(self) -> String {
         match self {
             Self::Upstream(one) => one.digest(),

@@ -1,8 +1,8 @@
-//! The owners of names that files declare: the first file to declare a name keeps it. No I/O, no
-//! clock.
+//! The owners of names that files declare: the first file to declare a name keeps it. This module
+//! does no I/O and uses no clock.
 //!
 //! The rules are those of tool names (`toolcrib-core`, `registry/rules.rs`) in a single layer and
-//! without reservations: a name that is given up goes to any other file that declares it.
+//! without reservations: a released name goes to another file that declares it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use toolcrib_tool::{Layer, Origin, Source};
 
 use super::{DeclaredName, NotOffered};
 
-/// A manifest: the rank of its directory, and its name. Sorted as they decide names.
+/// A manifest: the rank of its directory, and its name. Sorted in the order that resolves names.
 pub(crate) type ManifestKey = (u32, String);
 
-/// A name, and what it is the name of.
+/// A kind and a name of that kind.
 type NameKey = (Kind, String);
 
-/// What a file declares under a name; no file declares one twice.
+/// A file's declaration of a name; no file declares one twice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeclaredEntry<T> {
     pub(crate) kind: Kind,
@@ -26,35 +26,35 @@ pub(crate) struct DeclaredEntry<T> {
     pub(crate) origin: Origin,
     /// Why the lock blocks it, or that it needs trust.
     pub(crate) blocked: Option<NotOffered>,
-    /// What the lock says of it otherwise.
+    /// Any other remark of the lock.
     pub(crate) remark: Option<String>,
-    /// What is behind the name.
+    /// The object that the name stands for.
     pub(crate) what: T,
 }
 
-/// A change of what a file declares.
+/// A change of a file's declarations.
 #[derive(Debug)]
 pub(crate) enum FileChange<T> {
-    /// It declares exactly this.
+    /// The file's complete declarations.
     Replace(ManifestKey, Vec<DeclaredEntry<T>>),
-    /// It is gone.
+    /// The file was removed.
     Remove(ManifestKey),
-    /// It was renamed and keeps what it owns. Declarations under the new name are lost.
+    /// The file was renamed and keeps the names that it owns. Declarations under its new name are
+    /// lost.
     Rename(ManifestKey, ManifestKey),
 }
 
-/// The names that files declare, and who owns each.
+/// The names that files declare, with their owners.
 ///
-/// A file owns a name as long as it declares it, whatever other files come meanwhile; then it goes to the
-/// first of the others that declares it, to one that the lock blocks only if no other does. The host's own
-/// names are never a file's.
+/// A file owns a name as long as it declares it, regardless of other files. Then the name goes to the first other file
+/// that declares it; a blocked declaration gets it only if there is no other. The host's own names never go to a file.
 #[derive(Debug)]
 pub(crate) struct FileNames<T> {
     host: BTreeSet<NameKey>,
     files: BTreeMap<ManifestKey, FileContent<T>>,
 }
 
-/// What a file declares, and what of it is its own.
+/// A file's declarations, and which names it owns.
 #[derive(Debug)]
 struct FileContent<T> {
     declared: Vec<DeclaredEntry<T>>,
@@ -66,7 +66,7 @@ impl<T> DeclaredEntry<T> {
         (self.kind, self.name.clone())
     }
 
-    /// Where it is declared, in a file that may have been renamed since it was read.
+    /// The position of the declaration, in a file that may have been renamed since it was read.
     fn source(&self, (_, file): &ManifestKey) -> Source {
         let origin = Origin { file: file.clone(), ..self.origin.clone() };
         Source::new(Layer::Manifest, file.as_str()).at(origin)
@@ -74,12 +74,12 @@ impl<T> DeclaredEntry<T> {
 }
 
 impl<T> FileNames<T> {
-    /// No files yet. `host` are the names that belong to the host.
+    /// Without files. `host` are the names that belong to the host.
     pub(crate) fn new(host: impl IntoIterator<Item = NameKey>) -> Self {
         Self { host: host.into_iter().collect(), files: BTreeMap::new() }
     }
 
-    /// Whether changes are about any name: most files declare tools only.
+    /// Whether changes concern any name: most files declare only tools.
     pub(crate) fn concern(&self, changes: &[FileChange<T>]) -> bool {
         changes.iter().any(|change| match change {
             FileChange::Replace(file, declared) => {
@@ -92,12 +92,12 @@ impl<T> FileNames<T> {
         })
     }
 
-    /// Applies a set of changes: in which order they stand makes no difference.
+    /// Applies a set of changes; their order does not matter.
     pub(crate) fn apply(&mut self, changes: impl IntoIterator<Item = FileChange<T>>) {
         let (mut moved, mut gone, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match change {
-                // All of them leave before one arrives: files may have exchanged their names.
+                // All removals come first, because files may have exchanged their names.
                 FileChange::Rename(from, to) => moved.push((self.files.remove(&from), to)),
                 FileChange::Remove(file) => gone.push(file),
                 FileChange::Replace(file, declared) => replaced.push((file, declared)),
@@ -123,7 +123,7 @@ impl<T> FileNames<T> {
         self.decide();
     }
 
-    /// Gives every name that nobody owns to the first that declares it.
+    /// Gives every name without an owner to the first file that declares it.
     fn decide(&mut self) {
         let owned: BTreeSet<NameKey> =
             self.files.values().flat_map(|content| content.owns.iter().cloned()).collect();
@@ -134,7 +134,7 @@ impl<T> FileNames<T> {
         }
     }
 
-    /// Who would get each name if nobody had any but those that are `owned`, and the host's.
+    /// The owner that each name would get if only the names in `owned`, and the host's, had owners.
     fn first_of(&self, owned: &BTreeSet<NameKey>) -> BTreeMap<NameKey, ManifestKey> {
         let mut first: BTreeMap<NameKey, (bool, ManifestKey)> = BTreeMap::new();
         for (file, content) in &self.files {
@@ -149,7 +149,8 @@ impl<T> FileNames<T> {
         first.into_iter().map(|(key, (_, file))| (key, file)).collect()
     }
 
-    /// What owners declare, in the order that decides names: directory, file, kind, place.
+    /// The declarations of owners, in the order that resolves names: directory, file, kind,
+    /// position.
     pub(crate) fn owned(&self) -> impl Iterator<Item = &DeclaredEntry<T>> {
         self.owned_of_files().map(|(_, one)| one)
     }
@@ -161,7 +162,7 @@ impl<T> FileNames<T> {
         })
     }
 
-    /// All that files declare, in the same order, with what became of it.
+    /// All declarations of files, in the same order, with their states.
     pub(crate) fn names(&self) -> Vec<DeclaredName> {
         let owners: BTreeMap<NameKey, Source> =
             self.owned_of_files().map(|(file, one)| (one.key(), one.source(file))).collect();

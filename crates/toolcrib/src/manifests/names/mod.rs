@@ -1,5 +1,5 @@
 //! Names of other MCP servers, prompts and resources that files declare: who owns each, and what is
-//! offered and connected because of it.
+//! offered and connected as a result.
 
 mod declaration;
 mod files;
@@ -24,39 +24,39 @@ use crate::upstreams::{DeclaredUpstreams, upstream};
 pub(crate) use declaration::Declaration;
 use files::{DeclaredEntry, FileChange, FileNames, ManifestKey};
 
-/// A name in a file, and what became of it.
+/// A declared name with its state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DeclaredName {
-    /// What it is the name of; not a tool.
+    /// The kind of the declaration; never a tool.
     pub kind: Kind,
-    /// The name; of a resource its address, with variables as it is declared.
+    /// The name; for a resource its address, with variables as declared.
     pub name: String,
-    /// What is said of it.
+    /// Its description.
     pub description: Option<String>,
-    /// The file and the place in it.
+    /// The file and the position in it.
     pub source: Source,
-    /// Who has the name instead, or why nobody is offered what it names.
+    /// Why it is not offered: another owner, the lock, or missing trust.
     pub withheld: Option<NotOffered>,
-    /// A remark: it differs from the lock.
+    /// A remark that it differs from the lock.
     pub remark: Option<String>,
-    /// Who would have the name after a restart, where that is somebody else than the owner it has now.
+    /// The owner after a restart, if it differs from the current owner.
     pub after_restart: Option<Source>,
 }
 
-/// Why nobody is offered what a file declares.
+/// Why a declaration of a file is not offered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotOffered {
-    /// The host, or another file, had the name first.
+    /// The host or another file declared the name first.
     Shadowed(Source),
-    /// The lock has not accepted it.
+    /// The lock has not accepted it; this is the reason.
     Blocked(String),
-    /// It needs the operator's trust: this says what to do.
+    /// It needs the operator's trust; this says what to do.
     Untrusted(String),
 }
 
 impl NotOffered {
-    /// Why nobody is offered it, where that is not for another owner of the name.
+    /// The reason, unless the name has another owner.
     fn reason(&self) -> Option<&str> {
         match self {
             Self::Blocked(reason) | Self::Untrusted(reason) => Some(reason),
@@ -66,7 +66,7 @@ impl NotOffered {
 }
 
 impl DeclaredName {
-    /// Who has the name instead.
+    /// The other owner of the name.
     pub fn shadowed_by(&self) -> Option<&Source> {
         match &self.withheld {
             Some(NotOffered::Shadowed(by)) => Some(by),
@@ -86,7 +86,7 @@ pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
     names.names()
 }
 
-/// What is behind a name.
+/// The object that a name stands for.
 #[derive(Debug, Clone, PartialEq)]
 enum DeclarationTarget {
     Upstream(Box<Upstream>),
@@ -94,8 +94,8 @@ enum DeclarationTarget {
     Resource(Box<Resource>),
 }
 
-/// The names of a crib's files, and what follows them: the catalog, and the MCP servers that are
-/// connected to. Cloning it is cheap.
+/// The names of a crib's files, and what depends on them: the catalog, and the MCP servers to
+/// connect to. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     files: Arc<Mutex<FileNames<DeclarationTarget>>>,
@@ -103,12 +103,12 @@ pub(crate) struct Names {
     wanted: DeclaredUpstreams,
 }
 
-/// What a set of changes of manifests means for names.
+/// The effect of a set of manifest changes on names.
 #[derive(Debug)]
 pub(crate) struct NameChanges(Vec<FileChange<DeclarationTarget>>);
 
 impl Names {
-    /// No files yet, beside the host's servers.
+    /// Without files; only the host's servers.
     pub(crate) fn new(wanted: DeclaredUpstreams) -> Self {
         let host = wanted.host().iter().map(|one| (Kind::Upstream, one.name().to_owned()));
         let files = Arc::new(Mutex::new(FileNames::new(host)));
@@ -120,13 +120,12 @@ impl Names {
         &self.catalog
     }
 
-    /// All that files declare, with what became of it, in the order that decides names: directory, file,
-    /// kind, place.
+    /// All declarations of files with their states, in the order that resolves names: directory, file, kind, position.
     pub(crate) fn declared(&self) -> Vec<DeclaredName> {
         self.files().names()
     }
 
-    /// Takes over the good ones of loaded files.
+    /// Takes over the valid files of a load.
     pub(crate) fn load(&self, files: &DirectoryLoad, host: &RunnerHost, lock: Option<&LockKeeper>) {
         let good = files.files.iter().filter(|file| !file.loaded.has_errors());
         let changes = good.map(|file| {
@@ -137,7 +136,7 @@ impl Names {
         self.apply(NameChanges(changes.collect()));
     }
 
-    /// Follows changes of manifests: conflicts that are new are logged.
+    /// Applies changes of manifests and logs new conflicts.
     pub(crate) fn apply(&self, changes: NameChanges) {
         let mut files = self.files();
         if files.concern(&changes.0) {
@@ -148,7 +147,7 @@ impl Names {
             let (mut prompts, mut resources) = (Vec::new(), Vec::new());
             for one in files.owned() {
                 match &one.what {
-                    // One that is blocked says so.
+                    // A blocked declaration carries its reason.
                     DeclarationTarget::Upstream(upstream) => {
                         upstreams.push(Upstream::clone(upstream));
                     }
@@ -159,11 +158,11 @@ impl Names {
                     }
                 }
             }
-            // Under the lock: of two changes the later one is what holds.
+            // This holds the lock, so that of two changes the later one is effective.
             self.catalog.set(prompts, resources);
             self.wanted.of_files(upstreams);
         }
-        // Also where nothing has changed: a look may be about the lock.
+        // This runs even without changes, because the lock may have changed.
         self.wanted.look_again();
     }
 
@@ -186,8 +185,8 @@ impl NameChanges {
     }
 }
 
-/// What a file declares, with what the lock says of it and what is behind it. MCP servers that the lock
-/// blocks are never connected to, and say so.
+/// The declarations of a file, with the lock's remarks and their objects. MCP servers that the lock blocks are never
+/// connected, and their status says so.
 fn of_file(
     file: &str,
     loaded: &Loaded,
@@ -213,8 +212,8 @@ fn of_file(
     })
 }
 
-/// What a file declares, in order; `what` makes what is behind a name, told why it is blocked and what
-/// the operator says of it. Without a `host`, nobody is asked whether it needs the operator's trust.
+/// The declarations of a file, in order; `what` creates the object of a name from the reason why it is blocked and the
+/// operator's trust decision. Without a `host`, trust is not checked.
 fn declared<T>(
     file: &str,
     loaded: &Loaded,
@@ -258,7 +257,7 @@ fn declared<T>(
     declared.collect()
 }
 
-/// Logs the conflicts that were not known before, and what is blocked since.
+/// Logs conflicts that are new, and newly blocked declarations.
 fn log(names: &[DeclaredName], known: &[DeclaredName]) {
     for one in names {
         if let Some(reason) = one.withheld.as_ref().and_then(NotOffered::reason)

@@ -1,4 +1,4 @@
-//! Who owns a name that files declare.
+//! Tests of who owns a name that files declare.
 
 use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Origin;
@@ -6,7 +6,7 @@ use toolcrib_tool::Origin;
 use super::NotOffered;
 use super::files::{DeclaredEntry, FileChange, FileNames, ManifestKey};
 
-/// What is behind a name here: the file that declares it, as it was called when it was read.
+/// The object of a name in these tests: the name of the declaring file when it was read.
 type Names = FileNames<&'static str>;
 
 fn file(name: &str) -> ManifestKey {
@@ -45,7 +45,7 @@ fn names(changes: Vec<FileChange<&'static str>>) -> Names {
 }
 
 impl Names {
-    /// Each name with the file whose it is, in the order of the files.
+    /// Each name with the file that owns it, in the order of the files.
     fn owners(&self) -> Vec<(&str, &'static str)> {
         self.owned().map(|one| (one.name.as_str(), one.what)).collect()
     }
@@ -62,9 +62,9 @@ impl Names {
 #[test]
 fn who_declares_a_name_first_keeps_it_as_long_as_he_does() {
     let mut names = names(vec![replace("b", &["notes"])]);
-    // One that sorts before changes nothing …
+    // A file that sorts earlier changes nothing …
     assert_eq!(names.owners_after(vec![replace("a", &["notes"])]), [("notes", "b")]);
-    // … until the other gives it up, and then the other does not get it back.
+    // … until the owner releases the name; later the former owner does not get it back.
     let given_up = vec![replace("b", &["other"])];
     assert_eq!(names.owners_after(given_up), [("notes", "a"), ("other", "b")]);
     let back = vec![replace("b", &["other", "notes"])];
@@ -93,7 +93,7 @@ fn a_file_that_is_renamed_keeps_its_names_whoever_else_declares_them() {
     let mut names = names(vec![replace("b", &["notes"])]);
     names.apply(vec![replace("a", &["notes"])]);
     assert_eq!(names.owners_after(vec![rename("b", "z")]), [("notes", "b")]);
-    // Over a file whose names go with it.
+    // Over another file, whose names are removed with it.
     assert_eq!(names.owners_after(vec![rename("z", "a")]), [("notes", "b")]);
     assert_eq!(names.names()[0].source.to_string(), "manifest a:1:1", "as it is called now");
     assert_eq!(names.owners_after(vec![remove("a")]), []);
@@ -144,7 +144,7 @@ fn what_the_lock_blocks_gets_a_name_only_where_nobody_else_wants_it_and_keeps_on
     };
     let mut names = names(vec![blocked("a"), replace("b", &["notes"])]);
     assert_eq!(names.owners(), [("notes", "b")]);
-    // Its owner is blocked, and another would not be: nobody slips in.
+    // Its owner is blocked and the other declaration is not, but the name does not move.
     assert_eq!(names.owners_after(vec![blocked("b")]), [("notes", "b")]);
     assert_eq!(names.owners_after(vec![replace("a", &["notes"])]), [("notes", "b")]);
     let states: Vec<_> = names.names().into_iter().map(|one| one.withheld).collect();
@@ -172,7 +172,7 @@ fn an_owner_that_a_restart_would_not_prefer_is_told_who_would_be() {
     assert!(names.names().iter().all(|one| one.after_restart.is_none()));
 }
 
-/// What a file does to the one name that all want.
+/// A change of the one name that all files declare.
 #[derive(Debug, Clone, Copy)]
 enum NameOperation {
     Declare(&'static str),
@@ -195,7 +195,7 @@ fn whatever_files_do_a_name_has_one_owner_who_keeps_it_while_he_declares_it() {
     for row in every {
         let row: Vec<NameOperation> = row;
         let mut names = FileNames::new([]);
-        // Which files declare it, and whose it is.
+        // The files that declare the name, and the owner.
         let (mut declaring, mut owner) = (Vec::new(), None);
         for deed in &row {
             match *deed {

@@ -4,15 +4,15 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::Expectation;
 use toolcrib_tool::{Data, RequestPlan, ToolError, ToolResult, canonical_json, exact};
 
-/// An expectation that was not met.
+/// An expectation that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The key of `expect`, or `success` where a test expects that the call succeeds.
+    /// The key of `expect`, or `success` if a test expects that the call succeeds.
     pub what: &'static str,
-    /// What was expected; of lists and objects an item a line.
+    /// The expected value; lists and objects have one item per line.
     pub expected: String,
-    /// What came, in the same form.
+    /// The actual value, in the same form.
     pub got: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn check_request(expect: &Expectation, plan: &RequestPlan, failures: 
     }
 }
 
-/// Whether the call failed as it should, or did not.
+/// Whether the call failed or succeeded as expected.
 pub(super) fn check_kind(
     expect: &Expectation,
     error: Option<&ToolError>,
@@ -102,7 +102,7 @@ pub(super) fn check_result(expect: &Expectation, result: &ToolResult, failures: 
     }
 }
 
-/// JSON with sorted keys, an item a line.
+/// JSON with sorted keys, one item per line.
 fn pretty(value: &Value) -> String {
     let canonical = canonical_json(value);
     let sorted = Data::from_json(&canonical).map(Data::into_protected);

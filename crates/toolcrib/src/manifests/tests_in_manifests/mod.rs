@@ -15,7 +15,7 @@ use toolcrib_tool::{ErrorKind, Origin, Plan, Services, ToolCall, ToolError};
 pub use expectations::Failure;
 use expectations::{check_argv, check_kind, check_request, check_result};
 
-/// Kinds of failure that a call which has passed every check does not end with.
+/// Kinds of failure that cannot occur after a call has passed every check.
 const DECIDED_BEFORE_A_RUN: [&str; 5] = [
     ErrorKind::NotFound.as_str(),
     ErrorKind::InvalidJson.as_str(),
@@ -24,13 +24,13 @@ const DECIDED_BEFORE_A_RUN: [&str; 5] = [
     ErrorKind::MissingContext.as_str(),
 ];
 
-/// How tests are run.
+/// Options of a test run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TestOptions {
-    /// Start nothing: what only a run can tell is skipped. Default: false.
+    /// Start nothing: expectations that need a run are skipped. Default: false.
     pub mock: bool,
-    /// So many tests run at once. Default: 4.
+    /// The number of tests to run at once. Default: 4.
     pub concurrency: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for TestOptions {
     }
 }
 
-/// One test that was looked at.
+/// The report of one test.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TestReport {
@@ -48,31 +48,31 @@ pub struct TestReport {
     pub tool: String,
     /// The test's name.
     pub name: String,
-    /// Where the test stands.
+    /// The position of the test.
     pub origin: Origin,
-    /// What became of it.
+    /// The outcome.
     pub outcome: TestOutcome,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
 }
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TestOutcome {
-    /// Everything it expects holds.
+    /// Every expectation holds.
     Passed,
-    /// Something does not hold: each with what was expected and what came.
+    /// Some expectations do not hold.
     Failed(Vec<Failure>),
-    /// It was not run, or not to its end; why, as one clause.
+    /// It was not run, or not completed; the reason, as one clause.
     Skipped(String),
 }
 
-/// Runs the tests of declared tools, several at once; the reports stand in the order of the tools and
-/// of their tests. `executor` holds the tools of the declarations: a test calls its tool as anybody
-/// would, with the context that it names itself and no other.
+/// Runs the tests of declared tools, several at once. The reports are in the order of the tools and of their tests.
+/// `executor` contains the tools of the declarations: a test calls its tool as any caller would, with only the context
+/// that the test itself declares.
 ///
-/// The tests of a tool that is unavailable here, or whose name belongs to another tool, are skipped.
+/// Tests are skipped if their tool is unavailable here, or if its name belongs to another tool.
 pub async fn run_tests<'d>(
     executor: &Executor,
     declarations: impl IntoIterator<Item = &'d Declaration>,
@@ -99,9 +99,8 @@ pub async fn run_tests<'d>(
 
 /// Runs one test of a manifest.
 ///
-/// A test that only looks at the argument vector or at the request, that expects a refusal before anything
-/// runs, or whose answer is recorded, starts no program and sends nothing. The call goes through an executor
-/// like any other.
+/// A test starts no program and sends nothing if it only checks the argument vector or the request, if it expects a
+/// refusal before the run, or if its answer is recorded. The call goes through an executor like any other.
 pub async fn run_test(
     executor: &Executor,
     declaration: &Declaration,
@@ -140,8 +139,8 @@ pub async fn run_test(
     outcome(failures)
 }
 
-/// Runs a test whose answer is recorded, over nothing but its tool: what others were answered is not
-/// known there, and since nothing is sent, there is nothing to approve.
+/// Runs a test with a recorded answer, with an executor that contains only its tool: it has no
+/// cached answers of other calls, and because nothing is sent, nothing needs approval.
 async fn answered(
     executor: &Executor,
     declaration: &Declaration,
@@ -186,7 +185,7 @@ fn cannot_run(executor: &Executor, declaration: &Declaration) -> Option<String> 
     entry.unavailable_reason().map(|reason| format!("the tool is unavailable: {reason}"))
 }
 
-/// Holds what would be started or sent against what is expected of it.
+/// Compares what would be started or sent with the expectations.
 fn look(expect: &Expectation, dry: &DryRun, failures: &mut Vec<Failure>) {
     if !looks_at_plan(expect) {
         return;
@@ -204,9 +203,9 @@ fn look(expect: &Expectation, dry: &DryRun, failures: &mut Vec<Failure>) {
     }
 }
 
-/// What a call that passed every check shows without being run.
+/// The result of a dry run of a call that passed every check.
 fn mocked(expect: &Expectation, dry: &DryRun) -> TestOutcome {
-    // In a test nobody can be asked.
+    // In a test nobody can be asked for approval.
     let refusal = match &dry.verdict {
         Verdict::Deny { message, .. } => Some(ToolError::denied(message.as_str())),
         Verdict::Ask { reason, .. } => Some(ToolError::denied(reason.as_str())),
@@ -214,7 +213,7 @@ fn mocked(expect: &Expectation, dry: &DryRun) -> TestOutcome {
     };
     if let Some(refusal) = refusal {
         let mut failures = Vec::new();
-        // What would be started or sent is looked at before approval.
+        // The plan is compared before approval.
         if needs_run(expect) || !looks_at_plan(expect) {
             check_kind(expect, Some(&refusal), &mut failures);
         }

@@ -1,9 +1,8 @@
-//! The operator's trust: which manifests may run programs with more than the workspace gives them.
+//! The operator's trust: which manifests may run programs with more access than the workspace.
 //!
-//! A tool or MCP server whose manifest says `profile: trusted`, or whose grants reach the home folder
-//! or a place of credentials, is available only where the operator vouches for it: by naming it in
-//! `manifests.trusted` of the config, by an enforced lock that has it as it is, or with `toolcrib
-//! trust`, which records its digest in the state folder.
+//! A tool or MCP server whose manifest says `profile: trusted`, or whose grants reach the home folder or a place of
+//! credentials, is available only if the operator trusts it: by naming it in `manifests.trusted` of the config, by an
+//! enforced lock that contains it unchanged, or with `toolcrib trust`, which records its digest in the state folder.
 
 mod record;
 
@@ -19,19 +18,20 @@ pub use record::{TrustRecord, TrustedDeclaration};
 use crate::manifests::lock::LockKeeper;
 use crate::settings::Config;
 
-/// Decides by the config and by what `toolcrib trust` recorded.
+/// Decides according to the config and the record of `toolcrib trust`.
 #[derive(Debug)]
 pub struct TrustKeeper {
-    /// The config's folder, from which units are named.
+    /// The config's folder, to which names of units are relative.
     folder: PathBuf,
-    /// `manifests.trusted`, as absolute texts. Replaced when the config is read again.
+    /// `manifests.trusted`, as absolute texts. Replaced when the config is reloaded.
     named: RwLock<Vec<String>>,
     record: Option<TrustRecord>,
 }
 
 impl TrustKeeper {
-    /// The decisions of a config whose paths are right from here ([`Config::relative_to`]). Opens
-    /// nothing: the record is read when it is first needed, and whenever it has changed.
+    /// The decisions of a config whose paths are relative to the current directory
+    /// ([`Config::relative_to`]). Opens nothing: the record is read when it is first needed, and
+    /// whenever it has changed.
     pub fn of(config: &Config) -> Self {
         let record = config.state.dir.as_deref().map(TrustRecord::in_state);
         Self {
@@ -41,14 +41,14 @@ impl TrustKeeper {
         }
     }
 
-    /// A manifest, as `manifests.trusted` names it: its path from the config's folder.
+    /// The name of a manifest in `manifests.trusted`: its path relative to the config's folder.
     pub fn unit(&self, file: &str) -> String {
         let file = plain(Path::new(file));
         let below = Path::new(&file).strip_prefix(&self.folder).ok();
         below.map(|below| below.to_string_lossy().into_owned()).unwrap_or(file)
     }
 
-    /// What `toolcrib trust` recorded, if there is a state folder.
+    /// The record of `toolcrib trust`, if there is a state folder.
     pub fn record(&self) -> Option<&TrustRecord> {
         self.record.as_ref()
     }
@@ -62,7 +62,7 @@ impl Trust for TrustKeeper {
             rest.is_some_and(|rest| {
                 rest.is_empty()
                     || rest.strip_prefix(':').is_some_and(|name| {
-                        // In a path, the slashes of a resource's address have become one.
+                        // In a path, repeated slashes of a resource's address have become one.
                         name == claim.name || name == squeezed(claim.name)
                     })
             })
@@ -113,12 +113,12 @@ fn absolute(named: &[String]) -> Vec<String> {
     named.iter().map(|named| plain(Path::new(named))).collect()
 }
 
-/// A name with one slash instead of several in a row.
+/// Replaces repeated slashes of a name by one.
 fn squeezed(name: &str) -> String {
     name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// The host's own decision, or that of an enforced lock, which a person has reviewed.
+/// Decides as the host does, or as an enforced lock does, which a person has reviewed.
 #[derive(Debug)]
 pub(crate) struct TrustUnderLock {
     pub(crate) own: Arc<dyn Trust>,
@@ -153,13 +153,13 @@ impl Trust for TrustUnderLock {
 }
 
 impl LockKeeper {
-    /// Whether the lock is enforced and has this declaration as it is.
+    /// Whether the lock is enforced and contains this declaration unchanged.
     fn enforces(&self, claim: &TrustRequest<'_>) -> bool {
         let source = Source::new(Layer::Manifest, claim.unit);
         self.accepts(claim.kind, claim.name, &source, claim.digest)
     }
 
-    /// Why the lock as it is now blocks this declaration. A lock that cannot be read changes nothing.
+    /// Why the current lock blocks this declaration. A lock that cannot be read changes nothing.
     fn objection(&self, claim: &TrustRequest<'_>) -> Option<String> {
         if self.mode() != LockMode::Enforce {
             return None;
@@ -174,7 +174,7 @@ impl LockKeeper {
     }
 }
 
-/// What `toolcrib trust` records of a declaration.
+/// The record that `toolcrib trust` makes of a declaration.
 pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> TrustedDeclaration {
     TrustedDeclaration::new(kind.as_str(), plain(Path::new(file)), name, digest)
 }

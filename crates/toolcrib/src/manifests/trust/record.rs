@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 pub use toolcrib_store::TrustedDeclaration;
 use toolcrib_store::{StateFolder, TrustTable};
 
-/// The file that is written anew at every change of the record: running servers watch it.
+/// The file that is rewritten at every change of the record, so that running servers notice it.
 const CHANGED: &str = "trust.changed";
 
-/// The record of a state folder. It need not be there.
+/// The record of a state folder. The folder need not exist.
 #[derive(Debug, Clone)]
 pub struct TrustRecord {
     folder: PathBuf,
@@ -23,14 +23,15 @@ impl TrustRecord {
         Self { folder: state_dir.to_owned(), table: TrustTable::in_folder(state_dir) }
     }
 
-    /// The file that is written anew at every change of the record.
+    /// The file that is rewritten at every change of the record.
     pub fn watched(&self) -> PathBuf {
         self.folder.join(CHANGED)
     }
 
-    /// The trusted declarations, to decide what runs. A record that cannot be used trusts nothing,
-    /// which is logged; nor does, for root, the record of another user, who would decide what root
-    /// runs ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
+    /// The trusted declarations. If the record cannot be used, nothing is trusted, which is logged.
+    /// The same applies if this process is root's and the record belongs to another user, who would
+    /// otherwise determine what root runs
+    /// ([`StateDir::check_owner`](crate::stores::StateDir::check_owner)).
     pub fn trusted(&self) -> Vec<TrustedDeclaration> {
         let read = match self.check_owner() {
             Ok(()) => self.read(),
@@ -42,7 +43,8 @@ impl TrustRecord {
         })
     }
 
-    /// What it has. Fails, naming the file, if others can write to it or it is not a record.
+    /// Its declarations. Fails, naming the file, if others can write to it or if it is not a
+    /// record.
     pub fn read(&self) -> io::Result<Vec<TrustedDeclaration>> {
         self.check_that_it_is_private()?;
         self.table.all().map_err(io::Error::other)
@@ -81,15 +83,15 @@ impl TrustRecord {
         Ok(())
     }
 
-    /// Adds declarations; each replaces what the record has under its name. The folder must be there
-    /// ([`StateDir::open`](crate::stores::StateDir::open) makes it).
+    /// Adds declarations; each replaces the entry with the same name. The folder must exist
+    /// ([`StateDir::open`](crate::stores::StateDir::open) creates it).
     pub fn add(&self, added: &[TrustedDeclaration]) -> io::Result<()> {
         self.check_that_it_is_private()?;
         self.table.add(added).map_err(io::Error::other)?;
         self.tell_servers()
     }
 
-    /// Removes what `revoked` says; returns how many that were.
+    /// Removes the declarations that `revoked` selects; returns how many were removed.
     pub fn remove(&self, revoked: impl Fn(&TrustedDeclaration) -> bool) -> io::Result<usize> {
         let mut found = self.read()?;
         found.retain(revoked);
@@ -117,7 +119,7 @@ fn is_private(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
 
     let own = rustix::process::geteuid().as_raw();
-    // The administrator looks into the folders of servers that run as another user.
+    // The administrator may read the folders of servers that run as another user.
     (own == 0 || found.uid() == own || found.uid() == 0) && found.mode() & 0o022 == 0
 }
 
@@ -162,7 +164,7 @@ mod tests {
             for leads_to in [&victim, &home.path().join("new")] {
                 let _ = fs::remove_file(dir.path().join(name));
                 symlink(leads_to, dir.path().join(name)).unwrap();
-                // Refused or not: the other end of the link stays as it is.
+                // In either case, the target of the link stays unchanged.
                 let _ = TrustRecord::in_state(dir.path()).add(&[trusted("a", "1")]);
                 assert_eq!(victim.metadata().unwrap().uid(), owner, "{name}");
                 assert_eq!(fs::read_to_string(&victim).unwrap(), "root:secret", "{name}");
@@ -178,7 +180,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (user, group) = (12_345, 12_346);
         if chown(dir.path(), Some(user), Some(group)).is_err() {
-            // Only the administrator can give files away.
+            // Only the administrator can change the owner of files.
             return;
         }
         let record = TrustRecord::in_state(dir.path());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_http::reports::{
-    ConfigChanges, ConfigReport, FileReport, FileProblem, NameChange, NameStatus, PausedTool,
+    ConfigChanges, ConfigReport, FileProblem, FileReport, NameChange, NameStatus, PausedTool,
     Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
 };
 use toolcrib_manifest::live::{FileEvent, ScanReport};

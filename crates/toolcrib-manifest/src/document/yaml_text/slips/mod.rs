@@ -217,8 +217,10 @@ fn invisible_character(text: &str, at: usize) -> Option<Diagnostic> {
     let line = SourceLine::at(text, at);
     let lines = [Some(line), line.above(text)];
     let key = |line: SourceLine<'_>| line.text.split(':').next().and_then(InvisibleCharacter::find);
-    let (line, invisible_character) = lines.into_iter().flatten().find_map(|line| Some((line, key(line)?)))?;
-    let message = format!("the character {} is here, which YAML reads as text", invisible_character.name());
+    let (line, invisible_character) =
+        lines.into_iter().flatten().find_map(|line| Some((line, key(line)?)))?;
+    let message =
+        format!("the character {} is here, which YAML reads as text", invisible_character.name());
     let end = invisible_character.at + invisible_character.character.len_utf8();
     Some(
         Diagnostic::error("syntax", &line.span(invisible_character.at, end), message)

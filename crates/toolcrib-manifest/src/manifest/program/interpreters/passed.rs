@@ -2,7 +2,7 @@
 
 use super::super::argv::Word;
 use super::super::plain_text;
-use super::{Interpreter, Program, runs_shell_text};
+use super::{Interpreter, ProgramSource, runs_shell_text};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::program::known::{begins, tainted};
 use crate::manifest::schema::value_shape::Shape;
@@ -24,7 +24,7 @@ pub(super) fn check(
     let free = |word: &&Word<'_>| tainted(word, scope, Shape::Word);
     let mut found = loaded(name, interpreter, words, scope);
     match interpreter.program(name, words) {
-        Program::Text(script) => {
+        ProgramSource::Text(script) => {
             let at = words.iter().position(|word| std::ptr::eq(word, script));
             let after = at.map_or(words, |at| &words[at + 1..]);
             let text = script.literal().unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn check(
                 ));
             }
         }
-        Program::File(Some(module)) if name.starts_with("py") => {
+        ProgramSource::File(Some(module)) if name.starts_with("py") => {
             let at = words.iter().position(|word| std::ptr::eq(word, module)).unwrap_or_default();
             let option = at.checked_sub(1).and_then(|before| words[before].literal());
             let is_module = option.is_some_and(|text| text.starts_with('-') && text.ends_with('m'));

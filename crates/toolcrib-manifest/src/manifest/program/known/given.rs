@@ -1,7 +1,7 @@
 //! Options as they are read one after the other, and what they decide for the words behind them.
 
 use super::program::Program;
-use super::reader::{Opt, Reader, is_awk, option};
+use super::reader::{OptionMeaning, VectorReader, is_awk, option};
 use super::{base_name, begins, find};
 use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::Shape;
@@ -24,7 +24,7 @@ pub(super) struct Given<'w, 'n> {
     pub(super) folder: Option<&'w Word<'n>>,
 }
 
-impl<'w, 'n> Reader<'w, 'n> {
+impl<'w, 'n> VectorReader<'w, 'n> {
     /// Reads the option at `at` and its value. Returns where to read on.
     pub(super) fn option_at(
         &mut self,
@@ -39,30 +39,36 @@ impl<'w, 'n> Reader<'w, 'n> {
         let settled =
             given.is_settled && known.settled.iter().any(|one| begins_with.starts_with(one));
         let read = option(known, word, begins_with);
-        let follows = matches!(read, Opt::CodeNext | Opt::FileNext | Opt::FolderNext | Opt::Value);
+        let follows = matches!(
+            read,
+            OptionMeaning::CodeNext
+                | OptionMeaning::FileNext
+                | OptionMeaning::FolderNext
+                | OptionMeaning::Value
+        );
         at += usize::from(follows);
         let value = if follows { words.get(at) } else { Some(word) };
         match read {
-            Opt::CodeHere | Opt::CodeNext if settled => {}
-            Opt::CodeHere | Opt::CodeNext => {
+            OptionMeaning::CodeHere | OptionMeaning::CodeNext if settled => {}
+            OptionMeaning::CodeHere | OptionMeaning::CodeNext => {
                 given.has_code = true;
                 if let Some(value) = value {
                     self.code(value, name, known);
                 }
             }
-            Opt::FileHere => self.bare_file(word, name),
-            Opt::FileNext => {
+            OptionMeaning::FileHere => self.bare_file(word, name),
+            OptionMeaning::FileNext => {
                 if let Some(value) = value.filter(|value| begins(value).is_empty()) {
                     self.bare_file(value, name);
                 }
             }
-            Opt::FolderHere | Opt::FolderNext => given.folder = value,
-            Opt::Value => {
+            OptionMeaning::FolderHere | OptionMeaning::FolderNext => given.folder = value,
+            OptionMeaning::Value => {
                 if let Some(value) = value.filter(|_| is_awk(known)) {
                     self.awk_assignment(value, name);
                 }
             }
-            Opt::Flag => {}
+            OptionMeaning::Flag => {}
         }
         at + 1
     }

@@ -432,7 +432,11 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
         .unwrap_or(begins);
     let name = begins.split_once('=').map_or(begins, |(name, _)| name);
     if known.code.contains(&name) {
-        return if begins.contains('=') || !whole { OptionMeaning::CodeHere } else { OptionMeaning::CodeNext };
+        return if begins.contains('=') || !whole {
+            OptionMeaning::CodeHere
+        } else {
+            OptionMeaning::CodeNext
+        };
     }
     if known.files.contains(&name) {
         // With text between the option and the value, the author has written how the file begins.
@@ -444,13 +448,21 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
         };
     }
     if known.folder.contains(&name) {
-        return if begins.contains('=') || !whole { OptionMeaning::FolderHere } else { OptionMeaning::FolderNext };
+        return if begins.contains('=') || !whole {
+            OptionMeaning::FolderHere
+        } else {
+            OptionMeaning::FolderNext
+        };
     }
     if known.code.iter().any(|option| is_begun(option, begins, whole)) {
         return OptionMeaning::CodeHere;
     }
     if known.valued.contains(&name) {
-        return if begins.contains('=') || !whole { OptionMeaning::Flag } else { OptionMeaning::Value };
+        return if begins.contains('=') || !whole {
+            OptionMeaning::Flag
+        } else {
+            OptionMeaning::Value
+        };
     }
     // An editor's `+command`.
     if begins.starts_with('+') && known.code.contains(&"+") {
@@ -460,7 +472,11 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
     if name.len() > 2 && name.starts_with("--") {
         let begun = |options: &[&str]| options.iter().any(|option| option.starts_with(name));
         if begun(known.code) {
-            return if begins.contains('=') || !whole { OptionMeaning::CodeHere } else { OptionMeaning::CodeNext };
+            return if begins.contains('=') || !whole {
+                OptionMeaning::CodeHere
+            } else {
+                OptionMeaning::CodeNext
+            };
         } else if begun(known.valued) && !begins.contains('=') && whole {
             return OptionMeaning::Value;
         }

@@ -69,7 +69,12 @@ impl Scope {
             let Piece::Literal(text) = piece else { continue };
             for (name, written, is_certain) in self.forms(text) {
                 let span = places.next(&written, source);
-                self.note(Placeholder { named: PlaceholderTarget::Argument(name), written, span, is_certain });
+                self.note(Placeholder {
+                    named: PlaceholderTarget::Argument(name),
+                    written,
+                    span,
+                    is_certain,
+                });
             }
         }
     }
@@ -103,7 +108,9 @@ impl Scope {
             let name = name.filter(|name| placeholder.is_certain || is_unused(name));
             // If only one argument is left, a position can only mean that one.
             let name = name.or(match unused.as_slice() {
-                [only] if !matches!(placeholder.named, PlaceholderTarget::Argument(_)) => Some(*only),
+                [only] if !matches!(placeholder.named, PlaceholderTarget::Argument(_)) => {
+                    Some(*only)
+                }
                 _ => None,
             });
             let Some(name) = name else { continue };
@@ -203,6 +210,8 @@ fn positional(text: &str) -> Option<PlaceholderTarget> {
         .unwrap_or(parameter);
     match parameter {
         "@" | "*" => Some(PlaceholderTarget::All),
-        digit => digit.parse().ok().filter(|nth| (1..10).contains(nth)).map(PlaceholderTarget::Position),
+        digit => {
+            digit.parse().ok().filter(|nth| (1..10).contains(nth)).map(PlaceholderTarget::Position)
+        }
     }
 }

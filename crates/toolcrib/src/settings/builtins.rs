@@ -1,4 +1,4 @@
-//! Settings of the built-in tools: by which names, in which folders, and what is refused there.
+//! Settings of the built-in tools: their names, their folders, and the places that they refuse.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,11 +16,10 @@ use super::Config;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Builtins {
-    /// By which names the file tools are offered.
+    /// The names under which the file tools are offered.
     pub profile: NameProfile,
-    /// Whether `tool_search`, `tool_describe` and `tool_call` are offered: for clients that cannot take
-    /// thousands of tools, or do not ask again when the list changes. They reach what the client
-    /// reaches, and nothing else.
+    /// Whether `tool_search`, `tool_describe` and `tool_call` are offered: for clients that cannot handle thousands of
+    /// tools, or do not reload the list when it changes. They reach exactly the tools that the client itself can reach.
     pub meta: bool,
     /// The built-in tools that are offered, by names or patterns (`file_*`). `null`: all of them.
     pub enabled: Option<Vec<Pattern>>,
@@ -28,14 +27,14 @@ pub struct Builtins {
     pub bash: Bash,
 }
 
-/// How `bash` runs commands.
+/// Settings of the commands of `bash`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-renamed" = {"read": "`builtins.bash.read` is now `paths.bash_read`"}))]
 #[serde(default, deny_unknown_fields)]
 pub struct Bash {
-    /// How long a command may run; a call can ask for less. `none` for no limit but that of every call.
+    /// The time limit of a command; a call can ask for less. `none` for no limit except that of every call.
     pub timeout: TimeLimit,
-    /// Whether an exit code other than 0 fails the call. Without it the call succeeds, and says the code.
+    /// Whether an exit code other than 0 fails the call. Otherwise the call succeeds and reports the code.
     pub nonzero_is_error: bool,
 }
 
@@ -46,26 +45,24 @@ impl Default for Bash {
     }
 }
 
-/// A time limit as the tools have it, where `none` is longer than any.
+/// A time limit in the form of the tools, in which `none` is longer than any limit.
 pub(super) fn without_limit(limit: TimeLimit) -> Duration {
     limit.0.unwrap_or(Duration::MAX)
 }
 
-/// What the built-in file tools and `bash` may touch.
+/// The files and folders that the built-in file tools and `bash` may use.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Paths {
-    /// Places that no file tool reads, lists or changes, with all below them, beside `~/.ssh`,
-    /// `~/.aws`, `~/.kube`, `~/.gnupg`, `~/.netrc` and `~/.config/gcloud`; relative to the config file,
-    /// `~/` is the server's home folder. The config file, `state.dir`, `audit.file` and the files of
-    /// `secrets` always belong to them.
+    /// Places that no file tool reads, lists or changes, with everything below them, in addition to `~/.ssh`, `~/.aws`,
+    /// `~/.kube`, `~/.gnupg`, `~/.netrc` and `~/.config/gcloud`; relative to the config file, `~/` is the server's home
+    /// folder. The config file, `state.dir`, `audit.file` and the files of `secrets` are always included.
     pub sensitive_extra: Vec<PathBuf>,
-    /// Names that file tools may read and not change, in whatever folder they are; `/` parts folders.
-    /// `registry.lock_file`, `manifests.dirs` and whatever a manifest runs always belong to them.
+    /// Names that file tools may read but not change, in any folder; `/` separates folders. `registry.lock_file`,
+    /// `manifests.dirs` and everything that a manifest runs are always included.
     pub protected: Vec<PathBuf>,
-    /// Files and folders outside the workspace and the system's own folders that `bash` may read and
-    /// execute, such as `~/.pyenv`; relative to the config file, `~/` is the server's home folder. Missing
-    /// ones are skipped.
+    /// Files and folders outside the workspace and the system folders that `bash` may read and execute, such as
+    /// `~/.pyenv`; relative to the config file, `~/` is the server's home folder. Missing ones are skipped.
     pub bash_read: Vec<PathBuf>,
 }
 
@@ -77,9 +74,8 @@ impl Default for Paths {
 }
 
 impl Config {
-    /// What the built-in tools are given: the folders of `projects`, or else `workspace.root`, and what
-    /// is refused in them beside the [control plane](Self::own_places). Nothing is opened before a call
-    /// needs it.
+    /// The settings of the built-in tools: the folders of `projects`, or else `workspace.root`, and the places to
+    /// refuse in them besides the [control plane](Self::own_places). Nothing is opened before a call needs it.
     pub fn builtin_tools(&self) -> toolcrib_builtins::Builtins {
         let projects = if self.projects.is_empty() {
             Projects::in_folder(&self.workspace.root)
@@ -87,7 +83,7 @@ impl Config {
             Projects::named(&self.projects)
         };
         let absolute = |place: &PathBuf| std::path::absolute(place).ok();
-        // The rest of what no tool touches is the control plane's.
+        // The other places that no tool accesses belong to the control plane.
         let sensitive = self.paths.sensitive_extra.iter().filter_map(absolute);
         let projects =
             projects.sensitive(sensitive).protected_names(self.paths.protected.iter().cloned());

@@ -1,4 +1,4 @@
-//! Settings of calls: time, number, repetition, approval, and how much of an answer is shown.
+//! Settings of calls: time, concurrency, repetition, approval, and output limits.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -7,22 +7,21 @@ use serde::{Deserialize, Serialize};
 use toolcrib_core::ExecutorConfig;
 use toolcrib_tool::units::{OrNone, SizeLimit, TimeLimit, or_none};
 
-/// How calls are run.
+/// Time limits and concurrency of calls.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Executor {
-    /// Time limit of a tool that declares none; `none` for no such limit.
+    /// Time limit of a tool that declares none; `none` for no limit.
     pub tool_timeout: TimeLimit,
-    /// Time limit of every call, whatever a tool declares; `none` for no such limit.
+    /// Time limit of every call, whatever the tool declares; `none` for no limit.
     pub max_timeout: TimeLimit,
-    /// How many calls of one batch run at the same time; `none` for all of them.
+    /// Maximum number of calls of one batch that run at the same time; `none` for all of them.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub max_concurrency: Option<NonZeroUsize>,
-    /// Calls that may wait for a slot of one tool; 0 for none.
+    /// Maximum number of calls that wait for a slot of one tool; 0 for none.
     pub max_queue: usize,
-    /// How long a call waits for a slot at most; `none` for as long as it takes. With `max_queue: 0` no
-    /// call waits.
+    /// How long a call waits for a slot; `none` for no limit. With `max_queue: 0` no call waits.
     pub queue_timeout: TimeLimit,
 }
 
@@ -43,11 +42,12 @@ impl Default for Executor {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Breaker {
-    /// How many consecutive timeouts of a tool, for one identity, pause it; `none` for never.
+    /// The number of consecutive timeouts of a tool, for one identity, after which it is paused;
+    /// `none` for never.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroU32>")]
     pub consecutive_timeouts: Option<NonZeroU32>,
-    /// How long a paused tool rests before one call is tried.
+    /// How long a tool is paused before one call is tried.
     pub cooldown: TimeLimit,
 }
 
@@ -61,18 +61,18 @@ impl Default for Breaker {
     }
 }
 
-/// Which answers are used again. Only tools that say so are cached.
+/// The cache of answers. Only tools that declare it are cached.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cache {
     /// Whether answers are kept at all, in the cache and for a session.
     pub enabled: bool,
-    /// How long an answer is used, for tools that do not say.
+    /// How long an answer is valid, for tools that do not declare it.
     pub ttl: TimeLimit,
-    /// Answers that are kept. `enabled: false` keeps none.
+    /// Maximum number of answers. `enabled: false` keeps none.
     #[schemars(range(min = 1))]
     pub max_entries: usize,
-    /// Bytes of answers that are kept.
+    /// Maximum size of all answers together, in bytes.
     pub max_bytes: SizeLimit,
 }
 
@@ -88,20 +88,21 @@ impl Default for Cache {
     }
 }
 
-/// What reaches the model.
+/// Limits of the output that reaches the model.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Output {
-    /// Characters of text that reach the model, for tools that declare no budget.
+    /// Maximum number of characters of text that reach the model, for tools that declare no budget.
     #[schemars(range(min = 1))]
     pub max_chars: usize,
-    /// Characters of text that reach the model from all calls of one batch together, shared fairly;
-    /// `none` for as many as the largest of the calls may have alone.
+    /// Maximum number of characters of text that reach the model from all calls of one batch
+    /// together, shared fairly; `none` for as many as the call with the largest budget may have
+    /// alone.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub batch_chars: Option<NonZeroUsize>,
-    /// Bytes of structured data that a call may return. A call with more fails, and the data can be read
-    /// with `read_output`: data is never cut.
+    /// Maximum size of the structured data of a call, in bytes. A call with more fails, and the data can be read with
+    /// `read_output`: data is never truncated.
     pub max_data_bytes: SizeLimit,
 }
 
@@ -116,12 +117,12 @@ impl Default for Output {
     }
 }
 
-/// Calls that are asked about.
+/// Calls that need approval.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approval {
-    /// How long a call waits for approval, and a tool for the answer to its question; `none` for as
-    /// long as it takes. Then it is denied.
+    /// How long a call waits for approval, and a tool for the answer to its question; `none` for no
+    /// limit. Then the call is denied.
     pub timeout: TimeLimit,
 }
 

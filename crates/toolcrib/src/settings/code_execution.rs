@@ -7,30 +7,30 @@ use toolcrib_tool::units::TimeLimit;
 
 use super::builtins::without_limit;
 
-/// How `execute_python` runs code.
+/// Settings of the code that `execute_python` runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeExecution {
-    /// The level of calls that name none.
+    /// The level of calls that do not choose one.
     pub default_strictness: Strictness,
-    /// Whether calls may ask for `lenient`, with which code may write in the workspace and use the
-    /// network. Where it is the default they may anyway.
+    /// Whether calls may ask for `lenient`, under which code may write in the workspace and use the
+    /// network. If it is the default level, they may anyway.
     pub allow_lenient: bool,
-    /// How long code may run.
+    /// Time limits of code.
     pub timeouts: Timeouts,
-    /// What code may import beside the modules of its level.
+    /// Modules that code may import in addition to those of its level.
     pub extra_allowed_modules: ExtraModules,
 }
 
-/// How long code of each level may run; `none` for no limit but that of every call.
+/// Time limits of each level; `none` for no limit except that of every call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// Of `lenient` code.
+    /// Limit of `lenient` code.
     pub lenient: TimeLimit,
-    /// Of `standard` code.
+    /// Limit of `standard` code.
     pub standard: TimeLimit,
-    /// Of `strict` code.
+    /// Limit of `strict` code.
     pub strict: TimeLimit,
 }
 
@@ -45,7 +45,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Modules that are installed with the server's Python. What is part of them is allowed, too.
+/// Modules that are installed with the server's Python. Their submodules are allowed too.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExtraModules {
@@ -56,7 +56,7 @@ pub struct ExtraModules {
 }
 
 impl CodeExecution {
-    /// The same, for the tool.
+    /// Converts the settings for the tool.
     pub(super) fn settings(&self) -> PythonSettings {
         let Self { default_strictness, allow_lenient, timeouts, extra_allowed_modules } = self;
         let mut settings = PythonSettings::default()

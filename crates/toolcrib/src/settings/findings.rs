@@ -1,4 +1,4 @@
-//! What is probably wrong with a config that can be read: each with its place.
+//! Probable mistakes in a valid config, each with its position.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use toolcrib_runners::Secrets;
 
 use super::{Config, LoadedConfig};
 
-/// Something in a config that probably is a mistake, although the config can be read.
+/// A probable mistake in a config that is valid otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigFinding {
-    /// The way to the value: keys, and positions in lists.
+    /// The path of the value: keys, and positions in lists.
     pub path: Vec<String>,
     /// The kind of problem, one of [`CODES`](toolcrib_manifest::CODES).
     pub code: &'static str,
-    /// What is wrong, as one sentence.
+    /// The message, as one sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: String,
-    /// Whether it only matters where the server runs.
+    /// Whether it matters only on the machine where the server runs.
     pub is_hint: bool,
 }
 
@@ -38,7 +38,7 @@ impl ConfigFinding {
 }
 
 impl Config {
-    /// The secrets that the config names and that are missing on this machine, as far as can be told
+    /// Secrets that the config names and that are missing on this machine, as far as this is known
     /// without running commands. Other machines may have them.
     pub fn missing_secrets(&self) -> Vec<ConfigFinding> {
         let missing = Secrets::look(self.secret_sources()).missing();
@@ -55,7 +55,7 @@ impl Config {
 }
 
 impl LoadedConfig {
-    /// Findings as the problems of the file, variable or flag that each is from.
+    /// Converts findings to problems of the file, variable or flag that each value comes from.
     pub fn located(&self, findings: &[ConfigFinding]) -> Vec<FileLoad> {
         let mut files: Vec<FileLoad> = Vec::new();
         for finding in findings {
@@ -73,7 +73,7 @@ impl LoadedConfig {
         files
     }
 
-    /// Findings in one line each, with their places, for a log.
+    /// Findings with their positions, one line each, for a log.
     pub fn reports(&self, findings: &[ConfigFinding]) -> Vec<String> {
         let report = |finding: &ConfigFinding| {
             let problem = Diagnostic::about(finding.code, 0..0, finding.message.clone());
@@ -89,7 +89,7 @@ impl LoadedConfig {
         findings.iter().map(report).collect()
     }
 
-    /// Names the place in the config for each of its directories of manifests that cannot be read.
+    /// Sets the position in the config for each of its manifest directories that cannot be read.
     pub fn locate_directories(&self, files: &mut DirectoryLoad) {
         for unread in &mut files.unreadable {
             let mut dirs = self.config().manifests.dirs.iter();
@@ -108,7 +108,7 @@ impl LoadedConfig {
         }
     }
 
-    /// A problem at its position, and the file, variable or flag that it is in.
+    /// A problem with its position, and the file, variable or flag that contains it.
     fn place(&self, path: &[String], problem: Diagnostic) -> (ConfigSource, Diagnostic) {
         let found = self.problem_at(path, problem);
         let path = match (found.origin, self.file()) {
@@ -125,7 +125,7 @@ impl LoadedConfig {
     }
 }
 
-/// The file, variable or flag that a value of a config is from.
+/// The file, variable or flag that a value of a config comes from.
 struct ConfigSource {
     path: PathBuf,
     /// The text of a file; empty for a variable or a flag.

@@ -13,7 +13,7 @@ use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_l
 use super::Config;
 use super::places::StateHome;
 
-/// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
+/// The prefix of variables that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
 /// `executor.tool_timeout`.
 pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
 /// The short name of the variable for `server.token`, which takes precedence if both are set.
@@ -45,13 +45,13 @@ const TOKEN_KEY: &str = "server.token";
 pub struct ConfigLayers {
     file: Option<PathBuf>,
     variables: Vec<Setting>,
-    /// Variables whose value is no text.
+    /// Variables whose value is not UTF-8.
     not_text: Vec<String>,
     flags: Vec<Setting>,
     state_home: StateHome,
 }
 
-/// Why there is no config.
+/// Why a config could not be loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -59,29 +59,28 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The value of a variable is no text.
+    /// The value of a variable is not UTF-8.
     NotText {
         /// The variable.
         variable: String,
     },
-    /// Something in it is wrong, or in a variable or a flag.
+    /// The file, a variable or a flag is invalid.
     Wrong {
-        /// The file, as people know it, and its text; both empty without one.
+        /// The file's displayed path, and its text; both empty without a file.
         file: String,
         /// The file's text.
         text: String,
-        /// Everything that is wrong.
+        /// All problems.
         problems: Vec<LayerProblem>,
     },
 }
 
 impl ConfigError {
-    /// Everything that is wrong, in the manner of a compiler, each with its place and its source line: for
-    /// the terminal of the config's owner. Secrets are blanked. Without an item if the file could not even
-    /// be read: then the error's own text says all.
+    /// All problems with their positions and source lines, in the style of a compiler, for the terminal of the config's
+    /// owner. Secrets are blanked. Empty if the file could not be read: then the text of the error is complete.
     pub fn problems(&self, colour: bool) -> Vec<String> {
         match self {
             Self::Read { .. } | Self::NotText { .. } => Vec::new(),
@@ -99,7 +98,7 @@ impl std::fmt::Display for ConfigError {
                 write!(f, "the config file {} cannot be read: {source}", path.display())
             }
             Self::NotText { variable } => write!(f, "the value of {variable} is not UTF-8 text"),
-            // Logs and clients of a server get this text: it repeats nothing of the config.
+            // Logs and clients of a server get this text, so it repeats nothing of the config.
             Self::Wrong { file, text, problems } => {
                 let lines: Vec<_> =
                     problems.iter().map(|problem| problem.report(file, text)).collect();
@@ -109,17 +108,17 @@ impl std::fmt::Display for ConfigError {
     }
 }
 
-/// Its text says all there is to say: no cause is told a second time.
+/// The text is complete, so the cause is not reported a second time.
 impl std::error::Error for ConfigError {}
 
-/// A config, and where each of its values is from.
+/// A config, with the origin of each value.
 #[derive(Debug, Clone)]
 pub struct LoadedConfig {
     layered: Layered<Config>,
     file: Option<PathBuf>,
-    /// The variables that set a token, also where a flag said another.
+    /// The variables that set a token, even if a flag overrides it.
     token_variables: Vec<String>,
-    /// The variable that decided the default of `state.dir`.
+    /// The variable that determined the default of `state.dir`.
     state_variable: Option<&'static str>,
 }
 
@@ -127,34 +126,34 @@ pub struct LoadedConfig {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EffectiveValue {
-    /// Its key, a part each.
+    /// Its key, as parts.
     pub path: Vec<String>,
     /// The value; secrets are hidden.
     pub value: Value,
-    /// Where it is from.
+    /// Its origin.
     pub origin: Origin,
 }
 
 impl ConfigLayers {
-    /// The defaults alone.
+    /// Starts with the defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a file, YAML or TOML by its name. What it leaves out stays as it is by default.
+    /// Adds a file, YAML or TOML according to its name. Missing keys keep their defaults.
     #[must_use]
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.file = Some(path.into());
         self
     }
 
-    /// Takes those of the variables that begin with [`VARIABLE_PREFIX`]: [`std::env::vars_os`],
-    /// usually. Parts of a key are parted by two underscores; case does not matter. `TOOLCRIB_TOKEN` is
-    /// `server.token`, where there is a server. `STATE_DIRECTORY`, `XDG_STATE_HOME` and `HOME` decide
-    /// the default of `state.dir`; without variables there is none.
+    /// Adds the variables with the prefix [`VARIABLE_PREFIX`], usually from [`std::env::vars_os`]. Two underscores
+    /// separate the parts of a key; case does not matter. `TOOLCRIB_TOKEN` sets `server.token` if there is a server.
+    /// `STATE_DIRECTORY`, `XDG_STATE_HOME` and `HOME` determine the default of `state.dir`; without variables it has no
+    /// default.
     #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        // Of two for one key the later counts: the short name.
+        // If two variables set the same key, the later one applies: the short name.
         let mut variables: Vec<_> = variables.into_iter().collect();
         variables.sort_by(|(one, _), (other, _)| other.cmp(one));
         for (name, value) in variables {
@@ -166,29 +165,28 @@ impl ConfigLayers {
                 Err(_) => self.not_text.push(name),
             }
         }
-        // Whole sections before their keys, and the same from run to run.
+        // Sections come before their keys, and the order is the same in every run.
         self.variables.sort_by_key(|setting| (setting.key().matches('.').count(), setting.key()));
         self
     }
 
-    /// Sets a key (`executor.tool_timeout`) to a text, over file and variables. `flag` is who says
-    /// it, for messages.
+    /// Sets a key (`executor.tool_timeout`) to a text, overriding file and variables. `flag` is the
+    /// name of the flag, for messages.
     #[must_use]
     pub fn set(mut self, flag: &str, key: &str, text: &str) -> Self {
         self.flags.push(Setting::text(flag, key.split('.'), text));
         self
     }
 
-    /// Sets a value as it is to be, as [`set`](Self::set).
+    /// Like [`set`](Self::set), with a JSON value.
     #[must_use]
     pub fn value(mut self, flag: &str, path: &[&str], value: Value) -> Self {
         self.flags.push(Setting::value(flag, path.iter().copied(), value));
         self
     }
 
-    /// Reads all of it. Relative paths are the file's folder's, unless a variable or a flag says
-    /// them: then they are relative to the current directory. The default directory of manifests may be
-    /// missing, since nobody named it.
+    /// Reads all layers. Relative paths are relative to the file's folder, or to the current directory if a variable or
+    /// a flag sets them. The default directory of manifests may be missing, because nobody named it.
     pub fn load(self) -> Result<LoadedConfig, ConfigError> {
         let Self { file: path, variables, not_text, flags, state_home } = self;
         if let Some(variable) = not_text.into_iter().next() {
@@ -216,7 +214,7 @@ impl ConfigLayers {
         let base = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let mut config = layered.value.clone().rebased(base, written_beside);
         if layered.origin(&["manifests", "dirs"]) == Origin::Default {
-            // Nobody named it.
+            // The user did not name this directory.
             config.manifests.may_be_missing = true;
         }
         let mut state_variable = None;
@@ -233,8 +231,8 @@ impl ConfigLayers {
         Ok(LoadedConfig { layered, file: path, token_variables, state_variable })
     }
 
-    /// What it takes to find the servers of a config that [`load`](Self::load) refuses: its file, and of
-    /// its values `state` alone, as far as that can be read.
+    /// The information that is needed to find the servers of an invalid config: its file, and the values of `state`, as
+    /// far as they can be read.
     #[cfg(feature = "http")]
     pub(crate) fn salvage(self) -> (Config, Option<PathBuf>) {
         let Self { file: path, variables, flags, state_home, .. } = self;
@@ -263,7 +261,7 @@ impl ConfigLayers {
     }
 }
 
-/// The key that a variable of this name sets, if it sets one.
+/// The key that a variable sets, if any.
 fn key_of(name: &str) -> Option<Vec<String>> {
     #[cfg(feature = "http")]
     if name == TOKEN_VARIABLE {
@@ -279,12 +277,12 @@ impl LoadedConfig {
         &self.layered.value
     }
 
-    /// The config, to be changed; where values are from stays as it was said.
+    /// The config, for changes; origins stay unchanged.
     pub fn config_mut(&mut self) -> &mut Config {
         &mut self.layered.value
     }
 
-    /// The config; where its values come from is in [`Config::origins`].
+    /// Returns the config; the origins of its values are in [`Config::origins`].
     pub fn into_config(mut self) -> Config {
         let file = self.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
         let mut values = Vec::new();
@@ -312,7 +310,7 @@ impl LoadedConfig {
         self.layered.origin(path)
     }
 
-    /// The file it was read from, if there was one.
+    /// The file it was read from, if any.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -323,7 +321,7 @@ impl LoadedConfig {
         self.layered.text()
     }
 
-    /// A problem with the value at a path, at its place ([`Layered::problem_at`]).
+    /// A problem with the value at a path, with its position ([`Layered::problem_at`]).
     #[cfg(all(unix, feature = "manifests"))]
     pub(super) fn problem_at(
         &self,
@@ -333,22 +331,22 @@ impl LoadedConfig {
         self.layered.problem_at(path, problem)
     }
 
-    /// The variables of the environment that hold a secret: of `secrets`, and the server's token. A
-    /// server takes them out of its own once it has them
+    /// The environment variables that hold a secret: those of `secrets`, and the server's token. A
+    /// server removes them from its environment after reading them
     /// (`toolcrib_sandbox::take_variables`).
     pub fn secret_variables(&self) -> Vec<String> {
         let named = self.config().secrets.values().filter_map(super::SecretSource::variable);
         named.chain(self.token_variables.iter().map(String::as_str)).map(str::to_owned).collect()
     }
 
-    /// The whole config as JSON. Tokens are hidden, and so is what `mask` covers ([`Config::mask`]).
+    /// The whole config as JSON. Tokens, and texts that `mask` covers ([`Config::mask`]), are
+    /// hidden.
     pub fn shown(&self, mask: &Mask) -> Value {
-        // Every key of it is a text, and every value one that JSON has.
+        // Every key is a text, and every value has a JSON form.
         mask.value(serde_json::to_value(self.config()).unwrap_or_default())
     }
 
-    /// Every value of [`shown`](Self::shown) by its key, in the order of the keys; a list is one
-    /// value.
+    /// Every value of [`shown`](Self::shown) by its key, sorted; a list is one value.
     pub fn effective(&self, mask: &Mask) -> Vec<EffectiveValue> {
         let mut values = Vec::new();
         self.collect(&mut Vec::new(), self.shown(mask), &mut values);

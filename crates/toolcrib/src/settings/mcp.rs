@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use toolcrib_mcp::{McpOptions, TaskOptions};
 use toolcrib_tool::units::{HumanDuration, OrNone, TimeLimit, or_none};
 
-/// What MCP clients are offered, and how.
+/// What MCP clients are offered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mcp {
-    /// How many entries a page of a list of tools, prompts or resources has; `none` for all in one page.
+    /// Number of entries on a page of a list of tools, prompts or resources; `none` for a single page.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub page_size: Option<NonZeroUsize>,
@@ -22,28 +22,28 @@ pub struct Mcp {
     pub stdio: Stdio,
 }
 
-/// The client of `toolcrib mcp`. It acts for whoever started the server.
+/// The client of `toolcrib mcp`. It acts for the user who started the server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stdio {
-    /// What the client may do. With `call` alone it is never asked to approve a call: such calls
-    /// wait for somebody else, as those of a client without the right do over HTTP.
+    /// The rights of the client. With `call` alone it is never asked to approve a call: such calls
+    /// wait for somebody else, as they do over HTTP for a client without the right.
     pub rights: StdioRights,
 }
 
-/// The rights of the client of `toolcrib mcp`: always `call`, and `approve` or not.
+/// The rights of the client of `toolcrib mcp`: always `call`, and optionally `approve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<StdioRight>")]
 pub struct StdioRights(Vec<StdioRight>);
 
-/// One of the things that the client of `toolcrib mcp` may do.
+/// A right of the client of `toolcrib mcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum StdioRight {
     /// List, search, describe and call tools.
     Call,
-    /// Approve calls, when its user is asked.
+    /// Approve calls, when the client's user is asked.
     Approve,
 }
 
@@ -78,17 +78,17 @@ impl TryFrom<Vec<StdioRight>> for StdioRights {
     }
 }
 
-/// Calls that are answered with a task, for clients that know tasks.
+/// Calls that are answered with a task, for clients that support tasks.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tasks {
-    /// How long a call may take before it becomes a task, unless its tool says otherwise; `none` for as
-    /// long as it takes, `0s` for at once.
+    /// How long a call may take before it becomes a task, unless its tool declares it; `none` for never, `0s` for at
+    /// once.
     pub after: HumanDuration,
-    /// How long a task is kept, from its beginning on; `none` for as long as the server runs. What is
-    /// still at work then is ended.
+    /// How long a task is kept, from its start; `none` for as long as the server runs. A task that is still running
+    /// then is ended.
     pub ttl: TimeLimit,
-    /// Tasks of one client at once, those that are done included; further calls are waited for. 0: no
+    /// Maximum number of tasks of one client, including finished ones; further calls are answered when they end. 0: no
     /// tasks.
     pub max: usize,
 }
@@ -101,7 +101,7 @@ impl Default for Tasks {
 }
 
 impl Mcp {
-    /// A server's options with these settings.
+    /// The options of a server with these settings.
     pub fn options(&self) -> McpOptions {
         let tasks = TaskOptions {
             after: self.tasks.after.0.unwrap_or(Duration::MAX),

@@ -1,4 +1,5 @@
-//! The config file, composed of its parts. Every default here is the one `config.yml` shows.
+//! The config file, composed of its sections. Every default here is the one that `config.yml`
+//! shows.
 
 #[cfg(feature = "builtins")]
 mod builtins;
@@ -52,79 +53,80 @@ pub use secrets::SecretSource;
 pub use setup::SetupError;
 pub use version::ConfigVersion;
 
-/// Everything a config file may say. All keys are optional; unknown ones are errors.
+/// The content of a config file. All keys are optional; unknown keys are errors.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The version of this format.
+    /// The version of the format.
     pub toolcrib: ConfigVersion,
-    /// How calls are run.
+    /// Time limits and concurrency of calls.
     pub executor: Executor,
     /// Which tools are paused after repeated timeouts.
     pub breaker: Breaker,
-    /// Which answers are used again.
+    /// The cache of answers.
     pub cache: Cache,
-    /// What reaches the model.
+    /// Limits of the output that reaches the model.
     pub output: Output,
-    /// Which calls run, which are asked about, and which are refused.
+    /// The policy: which calls run, which need approval, and which are refused.
     pub policy: Policy,
-    /// Calls that are asked about.
+    /// Calls that need approval.
     pub approval: Approval,
     /// How names are resolved.
     pub registry: Registry,
-    /// Named toolsets: what a surface or a turn is limited to. Those with an `include` take
-    /// `read_output`, too.
+    /// Named toolsets, which limit the tools of a surface or a turn. A toolset with `include` also
+    /// contains `read_output`.
     pub toolsets: BTreeMap<String, Toolset>,
-    /// Where manifests are.
+    /// The location of manifests.
     pub manifests: Manifests,
-    /// Where commands run, and file tools work where there are no `projects`.
+    /// The folder in which commands run, and in which file tools work if there are no `projects`.
     pub workspace: Workspace,
     /// How programs are confined.
     pub sandbox: Sandbox,
-    /// What a program may use up, if its manifest does not say.
+    /// Resource limits of programs whose manifest declares none.
     pub limits: Limits,
-    /// Where file tools work: a folder for each `project_id` that a host sets in the context; relative
-    /// to the config file. Without any, it is `workspace.root` for all.
+    /// The folders of file tools: one for each `project_id` that a host sets in the context; relative to the config
+    /// file. Without projects, `workspace.root` applies to all calls.
     #[cfg(feature = "builtins")]
     pub projects: BTreeMap<String, PathBuf>,
-    /// What the built-in file tools and `bash` may touch.
+    /// The files and folders that the built-in file tools and `bash` may use.
     #[cfg(feature = "builtins")]
     pub paths: Paths,
     /// The built-in tools.
     #[cfg(feature = "builtins")]
     pub builtins: Builtins,
-    /// How `execute_python` runs code.
+    /// Settings of the code that `execute_python` runs.
     #[cfg(feature = "builtins")]
     pub code_execution: CodeExecution,
-    /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
+    /// Values for `${secret.name}` in manifests. They are masked in all output of calls.
     #[schemars(extend("writeOnly" = true))]
     pub secrets: BTreeMap<String, SecretSource>,
-    /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to
-    /// the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always one.
+    /// Folders whose files are secrets with the names of the files, after those of `secrets`;
+    /// relative to the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always
+    /// included.
     pub secret_folders: Vec<PathBuf>,
-    /// What outlives the program.
+    /// State that outlives the program.
     pub state: State,
     /// The audit log.
     pub audit: Audit,
-    /// Values every call gets as its context; a model cannot see or change them.
+    /// Values in the context of every call; a model can neither see nor change them.
     pub context: BTreeMap<String, Value>,
-    /// What MCP clients are offered, and how.
+    /// What MCP clients are offered.
     #[cfg(feature = "mcp")]
     pub mcp: Mcp,
     /// The HTTP listener.
     #[cfg(feature = "http")]
     pub server: toolcrib_http::ServerConfig,
-    /// Files that decide what this program does, beside those that are named above: the config file
-    /// itself. File tools may not change them.
+    /// Files that determine what this program does, in addition to those that other keys name: the
+    /// config file itself. File tools may not change them.
     #[serde(skip)]
     #[schemars(skip)]
     pub own_files: Vec<PathBuf>,
-    /// The config file's folder, from which `manifests.trusted` names manifests; the current folder
-    /// where there is no file.
+    /// The config file's folder, to which the names in `manifests.trusted` are relative; the
+    /// current folder if there is no file.
     #[serde(skip)]
     #[schemars(skip)]
     pub folder: PathBuf,
-    /// Where values that are not the defaults come from, by key: `config.yml:3:5`, a variable or a flag.
+    /// The origins of values that are not defaults, by key: `config.yml:3:5`, a variable or a flag.
     #[serde(skip)]
     #[schemars(skip)]
     pub origins: BTreeMap<String, String>,
@@ -138,8 +140,8 @@ impl Config {
         schema
     }
 
-    /// Makes every relative path relative to `base`, which is the config file's folder.
-    /// [`ConfigLayers::load`] has done it.
+    /// Makes every relative path relative to `base`, the config file's folder.
+    /// [`ConfigLayers::load`] does this.
     #[must_use]
     pub fn relative_to(self, base: &Path) -> Self {
         let mut config = self.rebased(base, |_| true);
@@ -149,7 +151,7 @@ impl Config {
         config
     }
 
-    /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
+    /// Like [`relative_to`](Self::relative_to), for the keys that `concerned` selects.
     fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
         let Self {
             manifests,
@@ -223,13 +225,13 @@ impl Config {
         core
     }
 
-    /// The toolsets as turns are limited to them: with `read_output`.
+    /// The toolsets that limit turns, with `read_output`.
     pub(crate) fn own_toolsets(&self) -> BTreeMap<String, Toolset> {
         let toolsets = self.toolsets.iter();
         toolsets.map(|(name, own)| (name.clone(), own.clone().with_read_output())).collect()
     }
 
-    /// The context every call gets.
+    /// The context values of every call.
     pub fn context_values(&self) -> ContextValues {
         self.context.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }

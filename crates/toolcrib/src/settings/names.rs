@@ -1,4 +1,4 @@
-//! Settings of names: who gets one.
+//! Settings of name resolution.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use toolcrib_manifest::lock::{LOCK_FILE, LockMode};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registry {
-    /// What happens when two sources declare one name.
+    /// How to resolve a name that two sources declare.
     pub on_duplicate: OnDuplicate,
-    /// The manifest and upstream tools that may take the place of one of the system's own
-    /// (`attempt_completion`, `new_task`), as `unit:name`: `tools.d/own.yaml:new_task`.
+    /// The manifest and upstream tools that may replace a system tool (`attempt_completion`,
+    /// `new_task`), as `unit:name`: `tools.d/own.yaml:new_task`.
     pub allow_override: Vec<String>,
-    /// What is done about tools that the lock has not accepted, or has accepted as something else.
+    /// What to do about tools that the lock has not accepted, or has accepted with another content.
     pub lock: LockMode,
-    /// The lock; relative to the config file. `toolcrib lock` writes it.
+    /// The lock file; relative to the config file. `toolcrib lock` writes it.
     pub lock_file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Settings of confined programs: whether their profiles have to be enforced, and what they may use up.
+//! Settings of confined programs: whether their profiles have to be enforced, and their limits.
 
 use std::num::NonZeroUsize;
 
@@ -15,49 +15,50 @@ use super::Config;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
-    /// What happens where the kernel cannot enforce a program's profile. `pure` and the levels
-    /// `strict` and `standard` of `execute_python` are always required.
+    /// What to do if the kernel cannot enforce a program's profile. `pure` and the levels `strict`
+    /// and `standard` of `execute_python` are always required.
     pub require: SandboxRequire,
 }
 
-/// What happens where the kernel cannot enforce a program's profile.
+/// What to do if the kernel cannot enforce a program's profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxRequire {
-    /// The program is not started, and the call fails with what is missing.
+    /// Do not start the program; the call fails and names what is missing.
     #[default]
     Required,
-    /// The program runs under what the kernel can enforce, unless its manifest requires all of it.
+    /// Run the program with the restrictions that the kernel can enforce, unless its manifest
+    /// requires all of them.
     BestEffort,
 }
 
-/// What a program may use up, and how much is kept of one client.
+/// Limits of programs and of clients.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The memory of each process of a program under `workspace` or `workspace+net`, which it has to
-    /// itself and may write to.
+    /// The maximum private, writable memory of each process of a program under `workspace` or
+    /// `workspace+net`.
     pub memory: SizeLimit,
-    /// How much is kept of one client at once.
+    /// Limits of what is stored for one client.
     pub per_client: PerClient,
 }
 
-/// How much is kept of one client at once: of its tenant and user, or, of keys and sessions, of its token.
-/// What has expired makes room first. No client fills the share of another; all clients together may have ten
-/// times as many runs and keys, and four times as many bytes of outputs.
+/// Limits of what is stored for one client at a time: for its tenant and user, or, for keys and sessions, for its
+/// token. Expired entries are removed first. No client can use the share of another one. All clients together may have
+/// ten times as many runs and keys, and four times as many bytes of outputs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PerClient {
-    /// Runs, and calls that wait. Runs that are over make room; where all wait, further calls that would wait
-    /// fail.
+    /// Runs, and waiting calls. Finished runs are removed to make room; if all are waiting, further calls that would
+    /// wait fail.
     #[schemars(range(min = 1))]
     pub runs: NonZeroUsize,
     /// `Idempotency-Key`s of the last day. Further requests with new keys are refused.
     #[schemars(range(min = 1))]
     pub keys: NonZeroUsize,
-    /// Bytes of outputs that were too long for their answers; the oldest make room.
+    /// Bytes of outputs that were too long for their answers; the oldest are removed to make room.
     pub spill_bytes: SizeLimit,
-    /// MCP sessions over HTTP; the least recently used ends.
+    /// MCP sessions over HTTP; the least recently used one is ended to make room.
     #[schemars(range(min = 1))]
     pub sessions: NonZeroUsize,
 }
@@ -81,12 +82,12 @@ impl Default for PerClient {
 }
 
 impl PerClient {
-    /// The bounds of runs, and of calls that wait.
+    /// The bounds of runs and of waiting calls.
     pub(crate) fn run_bounds(&self) -> Bounds {
         Bounds::per_identity(self.runs.get()).named("limits.per_client.runs")
     }
 
-    /// The same limits of outputs, with these shares of one client and of all.
+    /// The limits of outputs, with these shares of one client and of all.
     pub(crate) fn spill_limits(&self, mut limits: SpillLimits) -> SpillLimits {
         let bytes = usize::try_from(self.spill_bytes.0).unwrap_or(usize::MAX);
         limits.max_owner_bytes = bytes;
@@ -96,7 +97,7 @@ impl PerClient {
 }
 
 impl Config {
-    /// What `sandbox` and `limits` say of all confined programs.
+    /// The settings in `sandbox` and `limits` for all confined programs.
     pub fn confinement_defaults(&self) -> ConfinementDefaults {
         let require = match self.sandbox.require {
             SandboxRequire::Required => Require::Required,

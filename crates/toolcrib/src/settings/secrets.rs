@@ -1,4 +1,4 @@
-//! Settings of secrets: where each comes from.
+//! Settings of secrets: the source of each.
 
 use std::path::{Path, PathBuf};
 
@@ -10,33 +10,34 @@ use toolcrib_runners::{SecretSources, Secrets};
 use super::Config;
 use super::setup::{SetupError, values};
 
-/// Where one secret comes from: `env`, `file` or `command`, one of them.
+/// The source of a secret: exactly one of `env`, `file` and `command`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "SecretSourceConfig", into = "SecretSourceConfig")]
 #[schemars(with = "SecretSourceConfig")]
 pub struct SecretSource(toolcrib_runners::SecretSource);
 
-/// Where one secret comes from, as a config file has it.
+/// The source of a secret, as written in a config file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SecretSource", extend("oneOf" = [
     {"required": ["env"]}, {"required": ["file"]}, {"required": ["command"]},
 ]))]
 struct SecretSourceConfig {
-    /// A variable of the server's environment. No tool can have it but as this secret.
+    /// A variable of the server's environment. Tools can get it only as this secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1))]
     env: Option<String>,
-    /// A file; relative to the config file. A line end at its end is not part of the value.
+    /// A file; relative to the config file. A final line end is not part of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PathBuf")]
     file: Option<PathBuf>,
-    /// A program and its arguments, run once at the start, in the config file's folder. What it
-    /// prints is the value.
+    /// A program with its arguments, run once at the start, in the config file's folder. Its output
+    /// is the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>", length(min = 1))]
     command: Option<Vec<String>>,
-    /// Variables of the server's environment that the command gets beside PATH, LANG, TZ and HOME.
+    /// Variables of the server's environment for the command, in addition to PATH, LANG, TZ and
+    /// HOME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pass_env: Vec<String>,
 }
@@ -62,7 +63,7 @@ impl TryFrom<SecretSourceConfig> for SecretSource {
     }
 }
 
-/// Where a command starts is not written: it is the config file's folder.
+/// The working directory of a command is not written: it is the config file's folder.
 impl From<SecretSource> for SecretSourceConfig {
     fn from(source: SecretSource) -> Self {
         use toolcrib_runners::SecretSource as Source;
@@ -79,7 +80,7 @@ impl From<SecretSource> for SecretSourceConfig {
 }
 
 impl SecretSource {
-    /// The file it is read from, if it is.
+    /// The file, if the secret is read from one.
     pub(crate) fn file(&self) -> Option<&PathBuf> {
         match &self.0 {
             toolcrib_runners::SecretSource::File(path) => Some(path),
@@ -87,7 +88,7 @@ impl SecretSource {
         }
     }
 
-    /// The program that prints it, with its arguments, and where that starts; if it is one.
+    /// The program with its arguments and its working directory, if the secret is read from one.
     pub(crate) fn command(&self) -> Option<(&[String], &Path)> {
         match &self.0 {
             toolcrib_runners::SecretSource::Command { argv, cwd, .. } => Some((argv, cwd)),
@@ -95,7 +96,7 @@ impl SecretSource {
         }
     }
 
-    /// The variable it is in, if it is in one.
+    /// The variable, if the secret is read from one.
     pub(super) fn variable(&self) -> Option<&str> {
         match &self.0 {
             toolcrib_runners::SecretSource::Env(name) => Some(name),
@@ -103,8 +104,8 @@ impl SecretSource {
         }
     }
 
-    /// Its path, which may be relative to the config file's folder: the file, or where the command
-    /// starts.
+    /// Its path, which may be relative to the config file's folder: the file, or the working
+    /// directory of the command.
     pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {
         use toolcrib_runners::SecretSource as Source;
 
@@ -117,8 +118,8 @@ impl SecretSource {
 }
 
 impl Config {
-    /// Where secrets are looked for: [`secrets`](Self::secrets), then
-    /// [`secret_folders`](Self::secret_folders), then `$CREDENTIALS_DIRECTORY`, if it is set.
+    /// The sources of secrets, in order: [`secrets`](Self::secrets),
+    /// [`secret_folders`](Self::secret_folders), and `$CREDENTIALS_DIRECTORY` if it is set.
     pub fn secret_sources(&self) -> SecretSources {
         let named = self.secrets.iter().fold(SecretSources::new(), |sources, (name, source)| {
             sources.named(name.as_str(), source.0.clone())
@@ -128,7 +129,7 @@ impl Config {
         folders.fold(named, SecretSources::folder)
     }
 
-    /// The mask over all secrets but those that only a command knows: none is run.
+    /// The mask of all secrets except those from commands, which are not run.
     pub fn mask(&self) -> Result<Mask, SetupError> {
         let secrets = Secrets::look(self.secret_sources());
         Mask::new(values(&secrets.values())).map_err(SetupError::Secrets)

@@ -1,4 +1,4 @@
-//! From a config to a crib: settings first, then what has to be opened.
+//! Builds a crib from a config: applies the settings, then opens stores.
 
 #[cfg(unix)]
 use std::io;
@@ -11,15 +11,15 @@ use crate::ToolcribBuilder;
 use crate::manifests::lock::LockKeeper;
 use crate::manifests::trust::TrustKeeper;
 
-/// Why what a config names could not be opened.
+/// Why a resource that a config names could not be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SetupError {
     /// A directory or file could not be opened.
     Open {
-        /// The key that names it.
+        /// The key in the config.
         key: &'static str,
-        /// What is wrong, with the path.
+        /// The problem, with the path.
         source: std::io::Error,
     },
     /// The secrets are too many or too long.
@@ -35,12 +35,12 @@ impl std::fmt::Display for SetupError {
     }
 }
 
-/// Its text says the cause, which is therefore not told again as its source.
+/// The text contains the cause, which is therefore not reported again as its source.
 impl std::error::Error for SetupError {}
 
 impl Config {
-    /// The host of this config's manifests: where their commands run, which secrets they have, and
-    /// which of them the operator trusts.
+    /// The host of this config's manifests: the working directory of their commands, their secrets,
+    /// and the manifests that the operator trusts.
     pub fn runner_host(&self, secrets: Secrets) -> RunnerHost {
         let host = RunnerHost::new(&self.workspace.root)
             .with_secrets(secrets)
@@ -54,9 +54,9 @@ impl Config {
 }
 
 impl ToolcribBuilder {
-    /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,
-    /// policy, context, where the built-in tools work, and where the lock is, which [`build`](Self::build) reads. What
-    /// [`resources`](Self::resources) opens comes on top.
+    /// Applies the settings that require no other resources: executor, names, toolsets, policy, context, folders of the
+    /// built-in tools, and the path of the lock, which [`build`](Self::build) reads. [`resources`](Self::resources)
+    /// opens the rest.
     ///
     /// ```
     /// use toolcrib::Toolcrib;
@@ -93,12 +93,11 @@ impl ToolcribBuilder {
             .fold(builder, |builder, (name, toolset)| builder.toolset(name, toolset))
     }
 
-    /// Takes the secrets that manifests refer to, as [`Config::read_secrets`] reads them: their values
-    /// are masked in everything that calls hand out, also after
-    /// [`Toolcrib::refresh_secrets`](crate::Toolcrib::refresh_secrets).
+    /// Sets the secrets that manifests refer to, as [`Config::read_secrets`] returns them: their values are masked in
+    /// all output of calls, also after [`Toolcrib::refresh_secrets`](crate::Toolcrib::refresh_secrets).
     ///
-    /// A [`mask`](Self::mask) set later replaces them. Those too short to be masked are named in the log;
-    /// [`Secrets::missing`] names those that are missing.
+    /// A [`mask`](Self::mask) that is set later replaces them. Secrets that are too short to be masked are named in the
+    /// log; [`Secrets::missing`] names those that are missing.
     pub fn secrets(self, secrets: &Secrets) -> Result<Self, SetupError> {
         let mut builder = self;
         builder.executor =
@@ -107,9 +106,9 @@ impl ToolcribBuilder {
         Ok(builder)
     }
 
-    /// Makes the workspace if it does not exist, and opens the state directory and the audit log, as far
-    /// as a config names them: for programs that make calls. Without a state directory, calls wait in
-    /// memory. Needs the config's paths to be right from here ([`Config::relative_to`]).
+    /// Creates the workspace if it does not exist, and opens the state directory and the audit log that a config names:
+    /// for programs that make calls. Without a state directory, calls wait in memory. The config's paths must be
+    /// relative to the current directory ([`Config::relative_to`]).
     #[cfg(unix)]
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
@@ -131,12 +130,13 @@ impl ToolcribBuilder {
         let mut builder = self;
         #[cfg(feature = "http")]
         if let Some(token) = &config.server.token {
-            // Also where nobody listens: a tool may find it in the environment of another program.
+            // This applies without a listener too: a tool may find the token in the environment of
+            // another program.
             let secret = [token.reveal().to_owned()];
             builder.executor = builder.executor.mask_also(secret).map_err(SetupError::Secrets)?;
         }
         let shares = &config.limits.per_client;
-        // Without a directory it is the same code; nothing of it survives the program.
+        // Without a directory the code is the same, but nothing outlives the program.
         let (database, spills) = if let Some(dir) = &config.state.dir {
             let state = StateDir::open(dir).map_err(open("state.dir"))?;
             StateDir::check_owner(dir).map_err(open("state.dir"))?;
@@ -180,8 +180,8 @@ impl ToolcribBuilder {
         Ok(builder)
     }
 
-    /// Keeps what imported definitions were when they were first seen in a state directory, and
-    /// opens nothing else of it: for programs that list tools and call none.
+    /// Stores pinned definitions of imported tools in a state directory, and opens nothing else of
+    /// it: for programs that list tools but call none.
     #[cfg(all(unix, feature = "mcp"))]
     pub fn pins_in(self, state_dir: &std::path::Path) -> Result<Self, SetupError> {
         let pins = crate::stores::StateDir::open(state_dir).and_then(|state| state.pins());
@@ -192,7 +192,7 @@ impl ToolcribBuilder {
     }
 }
 
-/// The values, for the mask. Those that it cannot hide are named in the log.
+/// The values for the mask. Values that it cannot hide are named in the log.
 pub(crate) fn values(secrets: &[(String, SecretString)]) -> Vec<String> {
     let value = |(name, secret): &(String, SecretString)| {
         let value = secret.expose_secret().to_owned();

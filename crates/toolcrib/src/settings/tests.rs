@@ -1,4 +1,4 @@
-//! What settings mean to the parts they configure.
+//! Tests of the effect of settings on the parts that they configure.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn settings_of_calls_reach_the_executor() {
     assert_eq!((core.batch_output_chars, core.approval_timeout), (Some(500), None));
 }
 
-/// The keys whose zero means something; `config.yml` says what.
+/// The keys in which zero has a meaning, which `config.yml` explains.
 const ZERO_MEANS_SOMETHING: [&str; 3] = ["executor.max_queue", "mcp.tasks.after", "mcp.tasks.max"];
 
 #[test]
@@ -56,7 +56,7 @@ fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {
                 }
                 continue;
             }
-            // A file may be called 0.
+            // A file may be named 0.
             serde_json::Value::String(_) if path == "audit.file" => continue,
             serde_json::Value::Number(_) => "0",
             serde_json::Value::String(text) if text == "none" => "0",
@@ -293,7 +293,7 @@ async fn what_a_config_names_is_opened_and_written() {
     let line: serde_json::Value = serde_json::from_str(lines.trim()).expect("one line of JSON");
     assert_eq!((&line["tool"], &line["arguments"]), (&json!("story"), &json!({"a": 1})));
 
-    // After a restart the rest is still there.
+    // After a restart the other stored data still exists.
     let read = ToolCall::new("2", "read_output", json!({"handle": handle}));
     let page = build().expect("a crib").turn().call(read).await;
     assert!(page.text().starts_with("a story"), "{}", page.text());
@@ -423,7 +423,7 @@ async fn a_toolset_has_values_for_the_context_of_its_calls() {
     let call = || toolcrib_tool::ToolCall::new("1", "where", "{}");
     assert_eq!(crib.turn().call(call()).await.text(), "dev eu -");
     assert_eq!(crib.turn_in("s").expect("it is declared").call(call()).await.text(), "stage eu x");
-    // What a client has of its own no toolset changes.
+    // A toolset does not change a client's own settings.
     let toolset = crib.toolset("s").expect("it is declared");
     let own = ContextValues::new().with("user", "ada").with("cluster", "prod");
     let turn = crib.executor().turn(crib.turn_options().values(own).toolset(toolset));

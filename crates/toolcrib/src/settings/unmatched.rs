@@ -11,10 +11,9 @@ use crate::manifests::trust::plain;
 use crate::settings::{Config, ConfigFinding};
 
 impl Toolcrib {
-    /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that
-    /// match no manifest and no tool of this crib, and the toolsets that `server` names and nobody declares.
-    /// Patterns with `*` or `?` may match what
-    /// comes later, and so may the tools of other MCP servers: nothing is said of them.
+    /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that match no
+    /// manifest and no tool of this crib, and the toolsets in `server` that are not declared. Patterns with `*` or `?`,
+    /// and names of other MCP servers' tools, may match later and are not reported.
     pub fn unmatched_names(&self, config: &Config) -> Vec<ConfigFinding> {
         let known = LoadedNames::of(self);
         let snapshot = self.executor().registry().snapshot();
@@ -73,7 +72,7 @@ impl Toolcrib {
                     }
                 }
             }
-            // Without MCP nobody is offered either.
+            // Without MCP, neither is offered.
             #[cfg(feature = "mcp")]
             for (key, kind) in [("prompts", "prompt"), ("resources", "resource")] {
                 for (at, other) in items(&rules[key]).filter_map(Value::as_str).enumerate() {
@@ -103,8 +102,7 @@ impl Toolcrib {
     }
 }
 
-/// The toolsets that the server's clients are given and that `toolsets` does not declare: the server does not
-/// start with such a config.
+/// The toolsets of the server's clients that `toolsets` does not declare. The server does not start with such a config.
 #[cfg(feature = "http")]
 fn undeclared_toolsets(config: &Config) -> Vec<ConfigFinding> {
     let own = config.server.toolset.as_ref().map(|name| (vec!["server", "toolset"], name));
@@ -127,7 +125,7 @@ fn undeclared_toolsets(config: &Config) -> Vec<ConfigFinding> {
         .collect()
 }
 
-/// What names can match.
+/// The names that entries can match.
 struct LoadedNames {
     tools: BTreeSet<String>,
     /// Manifests by their absolute path, with the names they declare.
@@ -177,7 +175,7 @@ impl LoadedNames {
         }
     }
 
-    /// Whether there is no tool of the name, and none can come from another MCP server.
+    /// Whether no tool has the name, and none of another MCP server can get it.
     fn lacks_tool(&self, name: &str) -> bool {
         is_exact(name) && !self.tools.contains(name) && !self.may_be_offered(name)
     }
@@ -192,7 +190,7 @@ impl LoadedNames {
         false
     }
 
-    /// What is missing of an entry of `registry.allow_override`.
+    /// The missing part of an entry of `registry.allow_override`.
     fn missing_override(&self, entry: &str) -> String {
         let Some((unit, name)) = entry.rsplit_once(':').filter(|(unit, _)| !unit.is_empty()) else {
             return "an entry is written `unit:name`, as in `tools.d/own.yaml:new_task`".to_owned();
@@ -207,7 +205,7 @@ impl LoadedNames {
         }
     }
 
-    /// Whether an entry `unit:name` is about another MCP server.
+    /// Whether an entry `unit:name` refers to another MCP server.
     #[cfg(feature = "mcp")]
     fn is_of_upstream(&self, entry: &str) -> bool {
         let unit = entry.split(':').next();
@@ -219,7 +217,7 @@ impl LoadedNames {
         false
     }
 
-    /// What is missing of an entry of `manifests.trusted`.
+    /// The missing part of an entry of `manifests.trusted`.
     fn trusted(&self, entry: &str) -> Option<String> {
         let path = plain(Path::new(entry));
         if self.files.contains(&path) {
@@ -233,7 +231,7 @@ impl LoadedNames {
             return Some("no manifest of that path is loaded".to_owned());
         };
         let of_file: Vec<_> = self.declared.iter().filter(|(own, _)| own == file).collect();
-        // The slashes of a resource's address have become one in a path. A broken file declares nothing.
+        // In a path, repeated slashes of a resource's address have become one. A broken file declares nothing.
         let is_there = of_file.iter().any(|(_, own)| plain_name(own) == plain_name(name));
         (!of_file.is_empty() && !is_there)
             .then(|| format!("the manifest declares nothing of the name `{name}`"))

@@ -6,11 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The only version there is.
+/// The only supported version.
 const VERSION: u64 = 1;
 
-/// The version of the format of config files: `1`. A file of a later version is refused, so that no setting
-/// is misread.
+/// The version of the format of config files: `1`. A file with a later version is refused, so that no setting is
+/// misread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ConfigVersion(u64);
 

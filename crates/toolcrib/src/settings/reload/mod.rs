@@ -1,5 +1,4 @@
-//! The config of a crib that runs: read again when a reload is asked for, and put into effect as far as
-//! it can change without a restart.
+//! Reloads the config of a running crib, and applies the changes that do not need a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,10 +12,10 @@ use toolcrib_http::ServerSettings;
 use crate::Toolcrib;
 use crate::settings::Config;
 
-/// Keys whose values take effect on a reload, with everything below them. All others need a restart.
+/// Keys that take effect on a reload, with everything below them. All others need a restart.
 ///
-/// The environment variables of secrets are read once, at the start, and are removed from the environment then:
-/// a secret that gets such a source, or had one, needs a restart although `secrets` is here.
+/// The environment variables of secrets are read once, at the start, and are then removed from the environment. A
+/// secret that gets such a source, or had one, therefore needs a restart although `secrets` is listed here.
 const LIVE_KEYS: [&str; 16] = [
     "approval.timeout",
     "builtins.enabled",
@@ -36,22 +35,22 @@ const LIVE_KEYS: [&str; 16] = [
     "toolsets",
 ];
 
-/// The result of reading a config again.
+/// The result of a config reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigReload {
-    /// Keys whose new value is in effect now, without those of clients that came or went.
+    /// Keys whose new value is in effect now, except those of added or removed clients.
     pub changed: Vec<String>,
-    /// Clients of the HTTP API (`server.tokens`) that are new.
+    /// Added clients of the HTTP API (`server.tokens`).
     pub added_clients: Vec<String>,
-    /// Clients of the HTTP API whose entry is gone.
+    /// Removed clients of the HTTP API.
     pub removed_clients: Vec<String>,
-    /// Keys that differ from what the program runs with, and need a restart.
+    /// Keys that differ from the running configuration and need a restart.
     pub needs_restart: Vec<String>,
-    /// Where those of them that are set are set: `config.yml:3:5`, a variable or a flag.
+    /// The origins of those keys that are set: `config.yml:3:5`, a variable or a flag.
     pub restart_origins: BTreeMap<String, String>,
-    /// Clients of the HTTP API whose token is no longer good or whose rights have changed.
-    /// Requests, streams and sessions that they no longer have the right to have ended.
+    /// Clients of the HTTP API whose token has become invalid or whose rights have changed.
+    /// Requests, streams and sessions that they no longer have the right to were ended.
     pub ended_clients: Vec<String>,
 }
 
@@ -61,16 +60,16 @@ pub(crate) struct LiveConfig(Arc<LiveConfigInner>);
 
 #[derive(Default)]
 struct LiveConfigInner {
-    /// Held during a reload, so that reloads come one after another.
+    /// Held during a reload, so that reloads run one after another.
     followed: Mutex<Option<FollowedConfig>>,
     last: Mutex<LastReload>,
 }
 
 struct FollowedConfig {
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
-    /// What the program runs with, by key. Keys that need a restart keep their value of the start.
+    /// The running configuration, by key. Keys that need a restart keep their value from the start.
     running: BTreeMap<String, Value>,
-    /// The config that was read last and could be used.
+    /// The last valid config that was read.
     #[cfg(feature = "http")]
     read_last: Config,
     /// The operator's token, which is hidden in `running`.
@@ -80,21 +79,21 @@ struct FollowedConfig {
     servers: Vec<ServerSettings>,
 }
 
-/// How the last reload ended.
+/// The result of the last reload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastReload {
-    /// Why the config that was read could not be used, if it could not.
+    /// The error of the last reload, if it failed.
     pub(crate) problem: Option<String>,
-    /// Keys that wait for a restart.
+    /// Keys that need a restart.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers are asked"))]
     pub(crate) needs_restart: Vec<String>,
-    /// Where they are set.
+    /// The origins of those keys.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers are asked"))]
     pub(crate) restart_origins: BTreeMap<String, String>,
 }
 
 impl LiveConfig {
-    /// How the last reload ended.
+    /// The result of the last reload.
     #[cfg(feature = "http")]
     pub(crate) fn last(&self) -> LastReload {
         lock(&self.0.last).clone()
@@ -102,12 +101,12 @@ impl LiveConfig {
 }
 
 impl Toolcrib {
-    /// Has the config read again with `read` whenever a reload is asked for. `config` is the one this
-    /// program was started with, as `read` gives it.
+    /// Reads the config with `read` whenever a reload is requested. `config` is the one with which this program was
+    /// started, as `read` returns it.
     ///
-    /// Its policy, toolsets, limits of calls and of output, secrets in files, folders and commands, enabled
-    /// built-in tools, trusted manifests and the clients of the HTTP API take effect then; other settings need a
-    /// restart. Calls that run, and those that wait for approval, keep what they began with.
+    /// These settings then take effect: policy, toolsets, limits of calls and of output, secrets in files, folders and
+    /// commands, enabled built-in tools, trusted manifests and the clients of the HTTP API. Other settings need a
+    /// restart. Running calls, and those that wait for approval, keep the settings they started with.
     pub fn follow_config(
         &self,
         config: &Config,
@@ -125,7 +124,7 @@ impl Toolcrib {
         });
     }
 
-    /// Lets a server take over the `server` settings of a config that is read again. Does nothing before
+    /// Lets a server apply the `server` settings of a reloaded config. Does nothing before
     /// [`follow_config`](Self::follow_config).
     #[cfg(feature = "http")]
     pub fn follow_server(&self, server: ServerSettings) {
@@ -134,11 +133,11 @@ impl Toolcrib {
         }
     }
 
-    /// Reads the config again and puts it into effect, as far as it can change while the program runs;
-    /// `None` where nobody said where it is from. Blocks while the file is read.
+    /// Reads the config again and applies the changes that need no restart; `None` if there is no source. Blocks while
+    /// the file is read.
     ///
-    /// A config that cannot be used changes nothing: the error says why, and so do the log and the
-    /// server's health until a reload succeeds.
+    /// An invalid config changes nothing: the error says why, and so do the log and the server's
+    /// health until a reload succeeds.
     pub fn reload_config(&self) -> Result<Option<ConfigReload>, String> {
         let live = self.live_config();
         let mut followed = lock(&live.0.followed);
@@ -163,8 +162,8 @@ impl Toolcrib {
 }
 
 impl Toolcrib {
-    /// The names in the config that was read last that match nothing
-    /// ([`unmatched_names`](Self::unmatched_names)); none where no config is followed.
+    /// The names in the last valid config that match nothing
+    /// ([`unmatched_names`](Self::unmatched_names)); empty if no config is followed.
     #[cfg(feature = "http")]
     pub(crate) fn unmatched_in_config(&self) -> Vec<String> {
         let followed = lock(&self.live_config().0.followed);
@@ -174,20 +173,20 @@ impl Toolcrib {
 }
 
 impl FollowedConfig {
-    /// Checks everything first and then puts it into effect.
+    /// Checks everything before it applies anything.
     fn apply(&mut self, crib: &Toolcrib, config: &Config) -> Result<ConfigReload, String> {
         let next = leaves(config);
         #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only servers have a token"))]
         let mut differing = differing(&self.running, &next);
         #[cfg(feature = "http")]
         if self.token != config.server.token {
-            // Hidden in both, so that the values tell nothing.
+            // Hidden in both, so that the keys reveal nothing about the values.
             differing.push("server.token".to_owned());
             differing.sort();
             differing.dedup();
         }
         let asks_otherwise = differing.iter().any(|key| key == "server.no_auth");
-        // Of secrets in variables, the source before stays.
+        // For secrets in variables, the previous source stays.
         let in_variable = |name: &str| {
             let key = format!("secrets.{name}.env");
             self.running.contains_key(&key) || next.contains_key(&key)
@@ -211,7 +210,7 @@ impl FollowedConfig {
         };
         #[cfg(feature = "http")]
         if let Some(token) = &config.server.token {
-            // Hidden before anybody can use it.
+            // The values are masked before anybody can use them.
             let secret = [token.reveal().to_owned()];
             crib.executor().mask_also(secret).map_err(|error| error.to_string())?;
         }
@@ -238,7 +237,7 @@ impl FollowedConfig {
                 .map_err(|error| format!("builtins.enabled: {error}"))?;
         }
 
-        // From here on nothing fails.
+        // Nothing fails from here on.
         crib.executor().replace_limits(&config.executor_config());
         crib.expect_config(config);
         crib.executor().replace_policy(config.policy.clone());
@@ -257,7 +256,7 @@ impl FollowedConfig {
         }
         let (added_clients, removed_clients) =
             (clients_only_in(&next, &self.running), clients_only_in(&self.running, &next));
-        // Of a removed client also what was empty, which is no change.
+        // A removed client's empty values are included, although they are no change.
         let is_removed =
             |key: &String| removed_clients.iter().any(|name| client_of(key) == Some(name.as_str()));
         self.running.retain(|key, _| !changed.contains(key) && !is_removed(key));
@@ -281,19 +280,19 @@ impl FollowedConfig {
     }
 }
 
-/// The secret that a key is about.
+/// The name of the secret that a key concerns.
 fn secret_of(key: &str) -> Option<&str> {
     // The last part is `env`, `file`, `command` or `pass_env`.
     Some(key.strip_prefix("secrets.")?.rsplit_once('.')?.0)
 }
 
-/// The client that a key is about.
+/// The name of the client that a key concerns.
 fn client_of(key: &str) -> Option<&str> {
-    // The names of clients have no points.
+    // Names of clients contain no dots.
     key.strip_prefix("server.tokens.")?.split('.').next()
 }
 
-/// The clients that have keys in the first of two configs and none in the other.
+/// The clients with keys in the first config and none in the second.
 fn clients_only_in(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Vec<String> {
     let clients = |config: &'_ BTreeMap<String, Value>| -> BTreeSet<String> {
         config.keys().filter_map(|key| client_of(key)).map(str::to_owned).collect()
@@ -322,12 +321,12 @@ fn leaves(config: &Config) -> BTreeMap<String, Value> {
         }
     }
     let mut values = BTreeMap::new();
-    // Every key of a config is a text, and every value one that JSON has.
+    // Every key of a config is a text, and every value has a JSON form.
     collect("", serde_json::to_value(config).unwrap_or_default(), &mut values);
     values
 }
 
-/// The keys whose values differ. An empty mapping and the keys that come into it are one difference.
+/// The keys whose values differ. An empty mapping that gets keys counts as one difference.
 fn differing(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<String> {
     let is_empty = |value: Option<&Value>| {
         value.is_none_or(|value| value.as_object().is_some_and(serde_json::Map::is_empty))

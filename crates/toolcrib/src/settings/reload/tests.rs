@@ -1,4 +1,4 @@
-//! What a reload of the config changes, and what it leaves for a restart.
+//! Tests of what a config reload changes, and what needs a restart.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn what_changes_is_in_effect_and_what_needs_a_restart_is_named_until_then() {
     assert!(crib.turn_in("reader").is_err());
 }
 
-/// A crib that follows a config, and the way to give it another.
+/// A crib that follows a config, with a handle to replace the config.
 fn followed(text: &str, secrets: &Secrets) -> (Toolcrib, Arc<Mutex<String>>) {
     let first = config(text);
     let builder = Toolcrib::builder().settings(&first).native_tools();

@@ -8,6 +8,7 @@ mod description;
 mod export;
 mod gemini;
 mod mcp;
+pub mod model;
 mod names;
 mod openai;
 mod parameters;

@@ -8,6 +8,7 @@ mod check_url;
 mod edit_text;
 mod find_tools;
 mod load_manifest;
+mod model_stream;
 mod parse_arguments;
 mod preparation_model;
 mod registry_model;
@@ -18,6 +19,7 @@ pub use check_url::check_url;
 pub use edit_text::edit_text;
 pub use find_tools::find_tools;
 pub use load_manifest::load_manifest;
+pub use model_stream::chat_stream;
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
 pub use workspace_path::workspace_path;
@@ -34,4 +36,5 @@ pub const TARGETS: &[Target] = &[
     ("edit_text", edit_text),
     ("find_tools", find_tools),
     ("workspace_path", workspace_path),
+    ("chat_stream", chat_stream),
 ];

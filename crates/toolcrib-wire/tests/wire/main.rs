@@ -6,6 +6,7 @@ mod answers;
 mod catalogue;
 mod golden;
 mod interleaving;
+mod model;
 mod properties;
 mod responses;
 mod results;

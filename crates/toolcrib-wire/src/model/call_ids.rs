@@ -1,0 +1,49 @@
+//! Ids of calls that are unique in a conversation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use toolcrib_tool::CallId;
+
+use super::DecoderSettings;
+
+/// Decides the ids of one answer's calls.
+#[derive(Debug)]
+pub(super) struct CallIds {
+    used: HashSet<CallId>,
+    taken: Arc<HashSet<CallId>>,
+    prefix: String,
+    next_number: usize,
+}
+
+impl CallIds {
+    pub(super) fn new(settings: &DecoderSettings) -> Self {
+        Self {
+            used: HashSet::new(),
+            taken: Arc::clone(&settings.taken_call_ids),
+            prefix: settings.call_id_prefix.clone(),
+            next_number: 0,
+        }
+    }
+
+    /// The id of a call: the one that the server gave, or a new one if it gave none or one that another call has.
+    pub(super) fn of(&mut self, given: Option<&str>) -> CallId {
+        let given = given.filter(|id| !id.is_empty()).map(CallId::new);
+        if let Some(id) = given.filter(|id| self.is_free(id)) {
+            self.used.insert(id.clone());
+            return id;
+        }
+        loop {
+            let id = CallId::new(format!("{}_{}", self.prefix, self.next_number));
+            self.next_number += 1;
+            if self.is_free(&id) {
+                self.used.insert(id.clone());
+                return id;
+            }
+        }
+    }
+
+    fn is_free(&self, id: &CallId) -> bool {
+        !self.used.contains(id) && !self.taken.contains(id)
+    }
+}

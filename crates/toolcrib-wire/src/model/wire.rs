@@ -1,0 +1,41 @@
+//! The APIs that models are reached by.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Target;
+
+/// An API of a model provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wire {
+    /// OpenAI's chat completions, which most other providers and local servers offer as well.
+    Chat,
+}
+
+impl Wire {
+    /// Every wire.
+    pub const ALL: &'static [Self] = &[Self::Chat];
+
+    /// The stable name, for example `chat`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+        }
+    }
+
+    /// The format in which tools have to be [exported](crate::export) for this wire.
+    pub const fn target(self) -> Target {
+        match self {
+            Self::Chat => Target::OpenAiChat,
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

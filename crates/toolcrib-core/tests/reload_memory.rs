@@ -1,4 +1,4 @@
-//! What reloads cost: in a process of its own, so that nothing else is measured.
+//! The memory that reloads use, in a separate process, so that nothing else is measured.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
 const TOOLS: usize = 100;
 
-/// Kilobytes that this process has in memory.
+/// The resident memory of this process, in kilobytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -32,7 +32,7 @@ fn declare(executor: &Executor, generation: usize) {
     executor.registry().apply([Change::Replace { unit, entries }]).unwrap();
 }
 
-/// Long enough apart that the instances of one reload are closed before the next.
+/// The reloads are far enough apart that the instances of one are closed before the next.
 async fn reload(executor: &Executor, generations: std::ops::Range<usize>) {
     for generation in generations {
         declare(executor, generation);
@@ -44,12 +44,12 @@ async fn reload(executor: &Executor, generations: std::ops::Range<usize>) {
 async fn memory_does_not_grow_with_the_number_of_reloads() {
     let registry: Registry = Registry::scratch().build().unwrap();
     let executor = Executor::builder(registry).build();
-    // Once everything that is allocated once has been.
+    // Everything that is allocated only once has been allocated.
     reload(&executor, 0..100).await;
     let before = resident();
     reload(&executor, 100..500).await;
     let grown = resident().saturating_sub(before);
     println!("400 reloads of {TOOLS} tools: {grown} KB more than the {before} KB before");
-    // Under a load that holds up the closing, threads of their own close some of the 40,000 instances.
+    // Under a load that delays the closing, separate threads close some of the 40,000 instances.
     assert!(grown < 12_000, "{grown} KB more");
 }

@@ -1,4 +1,4 @@
-//! The executor under tower's layers.
+//! The executor below the layers of tower.
 #![cfg(feature = "tower")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use toolcrib_core::{
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 use tower::{ServiceBuilder, ServiceExt};
 
-/// A turn whose `work` takes 50 ms; and the most calls that ran at once.
+/// A turn whose `work` takes 50 ms, and the maximum number of concurrent calls.
 fn turn() -> (Turn, Arc<AtomicUsize>) {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);

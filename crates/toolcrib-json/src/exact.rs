@@ -227,8 +227,8 @@ impl<'a> NumberParts<'a> {
         is_number.then_some(Self { whole, fraction, exponent })
     }
 
-    /// The significant digits, and the power of ten that is just above the first one; no digits for
-    /// zero. An exponent beyond all reason counts as the greatest there is.
+    /// The significant digits, and the power of ten just above the first one; no digits for zero. An
+    /// exponent that does not fit counts as the largest one.
     fn magnitude(&self) -> (String, i64) {
         let fraction = self.fraction.unwrap_or_default();
         let all = format!("{}{fraction}", self.whole);

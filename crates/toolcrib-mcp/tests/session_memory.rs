@@ -1,4 +1,4 @@
-//! What sessions cost that their clients left: in a process of its own, so that nothing else is measured.
+//! The memory that abandoned sessions use, in a separate process, so that nothing else is measured.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ async fn begin(service: &mut McpHttpService) -> String {
     session
 }
 
-/// Kilobytes that this process has in memory.
+/// The resident memory of this process, in kilobytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -69,7 +69,7 @@ fn declare(executor: &Executor, generation: usize) {
     executor.registry().apply([Change::Replace { unit, entries }]).unwrap();
 }
 
-/// 300 reloads, each of which sessions hear of.
+/// 300 reloads, of which each session is notified.
 async fn reload(executor: &Executor) {
     for generation in 1..=300 {
         declare(executor, generation);
@@ -88,7 +88,7 @@ async fn abandoned_sessions_share_their_state_and_use_little_memory() {
     for _ in 0..20 {
         begin(&mut service).await;
     }
-    // What as many reloads cost without the sessions.
+    // The cost of as many reloads without the sessions.
     let before = resident();
     reload(&executor).await;
     let own = resident().saturating_sub(before);

@@ -1,7 +1,7 @@
 //! The command line as people use it: whole runs of the binary.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
-/// Holds what a screen says against a file of `snapshots/`.
+/// Compares the output of a command with a file of `snapshots/`.
 macro_rules! screen {
     ($name:literal, $text:expr) => {
         insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
@@ -18,7 +18,7 @@ mod manifests;
 mod screens;
 mod servers;
 
-// The library's own dependencies, which this binary does not name.
+// Dependencies of the library that this binary does not use.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
     comfy_table as _, similar as _, terminal_size as _, tokio as _, toolcrib as _,

@@ -1,4 +1,4 @@
-//! What every client is made to ask, and what every client has to see.
+//! The requests that every client makes, and the results that every client must get.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::crib::{GREETING, GREETING_SHA256};
 /// A family of protocol revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// Begins with `initialize`.
+    /// It begins with `initialize`.
     Handshake,
-    /// Every request stands alone.
+    /// Every request is independent.
     Stateless,
 }
 
@@ -37,12 +37,12 @@ impl Call {
     }
 }
 
-/// What a client saw.
+/// The results of a client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub(crate) protocol_version: String,
-    /// The tools as listed.
+    /// The listed tools.
     pub(crate) tools: Vec<Value>,
     /// For each call `{"result": …}` or `{"error": …}`.
     pub(crate) replies: Vec<Value>,
@@ -57,7 +57,7 @@ impl Conversation {
 const NATIVE: &str = "calculator";
 const DECLARED: &str = "file_checksum";
 
-/// The calls of [`assert_served`], in its order.
+/// The calls of [`assert_served`], in order.
 pub(crate) fn questions() -> Vec<Call> {
     vec![
         Call::new(NATIVE, json!({"expression": "2 + 2"})),
@@ -67,8 +67,8 @@ pub(crate) fn questions() -> Vec<Call> {
     ]
 }
 
-/// Checks the list and the answers to [`questions`], but for the unknown name: that answer, which
-/// not every client asks the server for, is returned.
+/// Checks the list and the answers to [`questions`], except the one for the unknown name: that
+/// answer is returned, because some clients do not ask the server for it.
 pub(crate) fn assert_served(seen: &Conversation, revision: Revision) -> &Value {
     println!("{} with {} tools", seen.protocol_version, seen.tools.len());
     assert_eq!(seen.protocol_version, revision.name());
@@ -92,9 +92,9 @@ pub(crate) fn assert_served(seen: &Conversation, revision: Revision) -> &Value {
     unknown
 }
 
-/// The text of a call that went well.
+/// The text of a successful call.
 pub(crate) fn success(reply: &Value) -> String {
-    // `false` may be left out.
+    // `false` may be omitted.
     assert_ne!(reply["result"]["isError"], true, "{reply}");
     text(reply)
 }

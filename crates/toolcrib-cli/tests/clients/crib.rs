@@ -17,7 +17,7 @@ pub(crate) const GREETING_SHA256: &str =
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// What the binary is started on.
+/// How the server is configured and started.
 pub(crate) struct Crib {
     folder: TempDir,
     tools_dir: PathBuf,
@@ -27,18 +27,18 @@ pub(crate) struct Crib {
 pub(crate) enum Server {
     /// The client starts it.
     Stdio { arguments: Vec<String> },
-    /// It runs already, until this is dropped.
+    /// It is already running, until this is dropped.
     Http { url: String, token: String, _running: Running },
 }
 
 impl Crib {
-    /// With the manifests toolcrib ships.
+    /// With the manifests that toolcrib ships.
     pub(crate) fn shipped() -> Self {
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
         Self::new(|_| shipped)
     }
 
-    /// With a directory of its own for manifests, empty so far.
+    /// With a separate, initially empty manifest directory.
     pub(crate) fn empty() -> Self {
         let crib = Self::new(|folder| folder.join("tools.d"));
         fs::create_dir(&crib.tools_dir).unwrap();
@@ -48,9 +48,9 @@ impl Crib {
     fn new(tools_dir: impl FnOnce(&Path) -> PathBuf) -> Self {
         let folder = TempDir::new().unwrap();
         let tools_dir = tools_dir(folder.path());
-        // Some tests add servers that want all of node and the network.
+        // Some tests add servers that need all of node and the network.
         let trusted = ["e.yaml", "f.yaml"].map(|file| tools_dir.join(file));
-        // JSON is YAML, and quotes whatever a path holds.
+        // JSON is YAML, and quotes whatever a path contains.
         let config = json!({
             "manifests": {"dirs": [&tools_dir], "trusted": trusted},
             "state": {"dir": "state"},
@@ -62,7 +62,7 @@ impl Crib {
         Self { folder, tools_dir }
     }
 
-    /// Drops a manifest into the directory.
+    /// Puts a manifest into the directory.
     pub(crate) fn add(&self, file: &str, manifest: &str) {
         fs::write(self.tools_dir.join(file), manifest).unwrap();
     }
@@ -78,7 +78,7 @@ impl Crib {
     pub(crate) fn over_http(&self) -> Server {
         let arguments = self.arguments(&["serve", "--listen", "127.0.0.1:0", "--json"]);
         let mut running = Running::start(Path::new(BINARY), |command| {
-            // A token from the environment would be taken and not be printed.
+            // A token from the environment would be used and not printed.
             command.args(arguments).env_remove("TOOLCRIB_TOKEN");
         });
         let line: Value = serde_json::from_str(&running.first_line(START_LIMIT)).unwrap();
@@ -96,7 +96,7 @@ impl Crib {
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolcrib");
 
-/// Paths go to clients inside JSON.
+/// Clients get paths inside JSON.
 fn text(path: &Path) -> String {
     path.to_str().expect("temporary folders have names of plain characters").to_owned()
 }

@@ -1,7 +1,7 @@
-//! A day in the life of an agent host, lived by each client library that hosts are written with: it lists,
-//! calls, is refused, is told how far a call is, gives one up, and hears of a tool that somebody saves.
+//! Typical use by an agent host, with each client library that hosts are written with: it lists tools, calls them, is
+//! refused, gets progress, cancels a call, and is notified of a tool that is saved meanwhile.
 //!
-//! A client is given one JSON text as its argument:
+//! A client gets one JSON text as its argument:
 //!
 //! | member | |
 //! |---|---|
@@ -14,9 +14,8 @@
 //! | `late`, `file`, `text` | a tool that is there once a text is written to a file, which the server has to tell of |
 //! | `clients`, `sdk` | where packages of npm are, and which of them it is |
 //!
-//! It prints `{"protocol_version", "tools", "replies", "slow", "progress", "cancelled", "tools_after",
-//! "after"}`, where `after` is the answer to the first of `calls`, made again at the end, and every reply
-//! `{"result"}` or `{"error"}`.
+//! It prints `{"protocol_version", "tools", "replies", "slow", "progress", "cancelled", "tools_after", "after"}`, where
+//! `after` is the answer to the first of `calls`, repeated at the end, and every reply is `{"result"}` or `{"error"}`.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +28,7 @@ use crate::crib::{BINARY, Crib, Server};
 use crate::installed::{self, Clients};
 use crate::process::{CLIENT_LIMIT, Running};
 
-/// The scripted server of the MCP crate's tests, whose tool `slow` tells of its progress.
+/// The scripted server of the MCP crate's tests, whose tool `slow` reports progress.
 const UPSTREAM: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
@@ -76,7 +75,7 @@ fn the_typescript_client_lives_with_the_server() {
 
 #[test]
 fn the_typescript_sdk_lives_with_the_server() {
-    // It came before the revision without a handshake.
+    // It is older than the revision without a handshake.
     live(&Library::TypeScript("sdk"), &[Revision::Handshake]);
 }
 
@@ -191,7 +190,7 @@ fn assert_lived(seen: &Value, revision: Revision) {
     assert_eq!(seen["cancelled"], true, "{seen}");
 }
 
-/// A call that a client gives up ends at the server, too, and is on record as given up.
+/// A call that a client cancels ends at the server too, and is recorded as cancelled.
 fn assert_given_up(crib: &Crib) {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

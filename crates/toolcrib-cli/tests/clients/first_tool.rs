@@ -1,9 +1,9 @@
-//! `docs/first-tool.md`: what the page shows is what happens, in a real client too.
+//! `docs/first-tool.md`: everything that the page shows really happens, with a real client too.
 //!
-//! The page is its own script. Blocks of `yaml` and `python` are files, named in their first line;
-//! blocks of `console` are commands with their output, in the reader's terminal, or with `server` or
-//! `client` behind it in one that goes on. Blocks of `sh` are the reader's preparations.
-//! `TOOLCRIB_WRITE_DOCS=1` writes the outputs anew.
+//! The page is its own script. Blocks of `yaml` and `python` are files, named in their first line.
+//! Blocks of `console` are commands with their output, in the reader's terminal, or in a second one
+//! that is marked with `server` or `client` and continues. Blocks of `sh` are the reader's
+//! preparations. `TOOLCRIB_WRITE_DOCS=1` updates the outputs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,17 +17,17 @@ use crate::crib::BINARY;
 use crate::installed::{self, Clients};
 use crate::process::{CLIENT_LIMIT, Running};
 
-/// How long what is shown may take to come true.
+/// How long to wait for the displayed output.
 const LIMIT: Duration = Duration::from_secs(20);
-/// When the outputs are written anew: how long to wait for more.
+/// When the outputs are updated: how long to wait for more.
 const QUIET: Duration = Duration::from_secs(2);
-/// Where the server listens on the page, and the reader's folder there.
+/// The server's address on the page, and the reader's folder there.
 const ADDRESS: &str = "127.0.0.1:7777";
 const FOLDER: &str = "/home/you/crib";
 
-/// Part of the page.
+/// A part of the page.
 enum Part {
-    /// A line that is for the reader only.
+    /// A line for the reader only.
     Line(String),
     File {
         language: String,
@@ -40,13 +40,13 @@ enum Part {
     },
 }
 
-/// A command, or none where a terminal goes on, and what it prints.
+/// A command, or `None` if a terminal continues, and its output.
 struct Step {
     command: Option<String>,
     output: String,
 }
 
-/// The folder of the page, and what runs in it.
+/// The folder of the page, and the running terminals.
 struct Stage {
     folder: TempDir,
     address: String,
@@ -55,10 +55,10 @@ struct Stage {
     writes: bool,
 }
 
-/// A terminal in which something goes on.
+/// A terminal with a running command.
 struct Terminal {
     running: Running,
-    /// All that has been shown of it.
+    /// Its complete output.
     shown: String,
 }
 
@@ -86,7 +86,7 @@ fn the_first_tool_page_shows_the_actual_output() {
     }
 }
 
-/// Takes the page apart.
+/// Parses the page.
 fn parts(page: &str) -> Vec<Part> {
     let mut lines = page.lines();
     let mut parts = Vec::new();
@@ -94,7 +94,7 @@ fn parts(page: &str) -> Vec<Part> {
         let language = line.strip_prefix("```").filter(|info| !info.is_empty() && *info != "sh");
         let Some(language) = language else {
             parts.push(Part::Line(line.to_owned()));
-            // A block that is not run may hold lines that look like others.
+            // A block that is not run may contain lines that look like others.
             if line.starts_with("```") {
                 let end = lines.by_ref().take_while(|line| *line != "```");
                 parts.extend(end.map(|line| Part::Line(line.to_owned())).collect::<Vec<_>>());
@@ -158,7 +158,8 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// Does a step and holds its output against what is shown; the output as it is shown.
+    /// Runs a step and compares its output with the page; returns the output in the form of the
+    /// page.
     fn take(&mut self, terminal: &str, step: &Step) -> String {
         if terminal.is_empty() {
             return self.command(step.command.as_deref().expect("a command"), &step.output);
@@ -192,7 +193,7 @@ impl Stage {
         }
     }
 
-    /// Runs a command; what tells of a server is asked again until it has caught up.
+    /// Runs a command; a command about a server is repeated until the server has caught up.
     fn command(&mut self, command: &str, expected: &str) -> String {
         let run = |stage: &mut Self| {
             let run = stage.start(&format!("exec 2>&1; {command}"));
@@ -220,7 +221,7 @@ impl Stage {
         })
     }
 
-    /// Looks until what is seen is what is expected.
+    /// Repeats until the output is the expected one.
     fn until(&mut self, expected: &str, look: impl Fn(&mut Self) -> String) -> String {
         let deadline = Instant::now() + LIMIT;
         if self.writes {
@@ -246,7 +247,7 @@ impl Stage {
         }
     }
 
-    /// As it is shown to readers: without the name of this folder, with one process id.
+    /// The form for readers: without the name of this folder, with a fixed process id.
     fn shown(&self, text: &str) -> String {
         let folder = fs::canonicalize(self.folder.path()).unwrap();
         let text = text.replace(folder.to_str().unwrap(), FOLDER);
@@ -264,7 +265,8 @@ impl Stage {
         text.lines().map(line).collect()
     }
 
-    /// What has to be equal: without durations, the counter of changes, ports and widths of columns.
+    /// The part that has to be equal: without durations, the counter of changes, ports and widths
+    /// of columns.
     fn masked(&self, text: &str) -> String {
         let mut masked = String::new();
         for line in self.shown(text).lines() {

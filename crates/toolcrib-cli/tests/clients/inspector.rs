@@ -31,7 +31,7 @@ fn the_inspector_is_served_over_http() {
     }
 }
 
-/// Asks in one run of the Inspector each, since a run has one method.
+/// Runs the Inspector once per request, because a run has one method.
 fn converse(
     clients: &Clients,
     server: &Server,
@@ -40,7 +40,7 @@ fn converse(
 ) -> Conversation {
     let inspector = Inspector::new(clients, server, revision);
     let connected = inspector.run(&["--method", "initialize"]);
-    // `--strict` makes a schema that some client cannot read a failure.
+    // `--strict` turns a schema that some client cannot read into a failure.
     let listed = inspector.run(&["--method", "tools/list", "--strict"]);
     let replies = calls.iter().map(|Call { name, arguments }| {
         let arguments = arguments.to_string();
@@ -64,10 +64,10 @@ fn converse(
     }
 }
 
-/// The Inspector, told about one server.
+/// The Inspector, configured for one server.
 struct Inspector<'c> {
     clients: &'c Clients,
-    /// Stands in for the home folder, so that nobody's own settings are read or written.
+    /// Replaces the home folder, so that no user's settings are read or written.
     home: TempDir,
     era: &'static str,
 }
@@ -125,7 +125,7 @@ impl<'c> Inspector<'c> {
 /// The Inspector's exit code for a tool that failed.
 const TOOL_ERROR: i32 = 5;
 
-/// The Inspector looks a name up in the list and does not ask the server for one that is not there.
+/// The Inspector looks up a name in the list and does not ask the server for a missing one.
 fn assert_not_found_in_the_list(unknown: &Value) {
     assert_eq!(unknown["error"]["code"], "tool_not_found", "{unknown}");
 }

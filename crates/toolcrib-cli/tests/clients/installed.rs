@@ -1,4 +1,4 @@
-//! The clients under test, installed once below the target directory.
+//! The clients under test, installed once in the target directory.
 
 use std::fs::{self, File};
 use std::io::{Write, stderr};
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use crate::process::Running;
 
-/// Set to `1`, it leaves out every test that needs the clients.
+/// If it is `1`, every test that needs the clients is skipped.
 const SKIP: &str = "TOOLCRIB_SKIP_CLIENTS";
 
-/// Some 400 MB come from the registries, once.
+/// Some 400 MB are downloaded from the registries once.
 const INSTALL_LIMIT: Duration = Duration::from_secs(540);
 
-/// Where the programs are.
+/// The paths of the programs.
 pub(crate) struct Clients {
     /// Python with the MCP SDK and `FastMCP`.
     pub(crate) python: PathBuf,
     /// A node that is new enough for the Inspector.
     pub(crate) node: PathBuf,
-    /// The folder below which packages of npm are found: the TypeScript SDKs among them.
+    /// The folder with the packages of npm, including the TypeScript SDKs.
     pub(crate) packages: PathBuf,
     /// The script that node runs.
     pub(crate) inspector: PathBuf,
@@ -32,13 +32,13 @@ pub(crate) struct Clients {
     pub(crate) filesystem: PathBuf,
 }
 
-/// The clients, installed if this is their first use. `None`, said on standard error, if this run
-/// leaves them out.
+/// Installs the clients if this is their first use. `None`, with a message on standard error, if
+/// this run skips them.
 pub(crate) fn clients() -> Option<&'static Clients> {
     static CLIENTS: OnceLock<Result<Clients, String>> = OnceLock::new();
     if std::env::var_os(SKIP).is_some_and(|value| value == "1") {
         let test = std::thread::current().name().unwrap_or("a client test").to_owned();
-        // Not `eprintln!`, which the test harness swallows when a test passes.
+        // Not `eprintln!`, whose output the test harness discards when a test passes.
         let _ = writeln!(stderr(), "skipped: {test} ({SKIP}=1)");
         return None;
     }
@@ -57,7 +57,7 @@ pub(crate) fn source(name: &str) -> PathBuf {
 }
 
 fn install() -> Result<Clients, String> {
-    // `clients` in the target directory, where `.ci/run` has them prepared too.
+    // `clients` in the target directory, where `.ci/run` prepares them too.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is target/tmp");
     let folder = target.join("clients");
     fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! The binary over standard input and output, asked in plain JSON: for what no client shows.
+//! Plain JSON requests over standard input and output, for behavior that no client shows.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::process::CLIENT_LIMIT;
 
-/// A client after its handshake; the server ends with it.
+/// A client after its handshake; dropping it ends the server.
 pub(crate) struct Lines {
     child: Child,
     input: ChildStdin,
@@ -65,7 +65,7 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both calls fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

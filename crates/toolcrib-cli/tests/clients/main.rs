@@ -2,9 +2,9 @@
 //! `FastMCP`, the TypeScript SDKs and the MCP Inspector, over stdio and HTTP, in both families of protocol revisions; and as a client itself,
 //! of the MCP reference servers; and the page about a first tool, with one of them connected.
 //!
-//! `prepare` installs the clients below the target directory on the first run, from the Python
-//! and npm registries; without the means to do so these tests fail and say what is missing. Where
-//! that cannot be had, `TOOLCRIB_SKIP_CLIENTS=1` leaves them out.
+//! `prepare` installs the clients in the target directory on the first run, from the Python and npm
+//! registries. If they are not available, these tests fail and say what is missing;
+//! `TOOLCRIB_SKIP_CLIENTS=1` skips them.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "`--nocapture` shows what was agreed on")]

@@ -1,5 +1,4 @@
-//! Child processes that end with their test: killed when dropped, and never waited for without a
-//! limit.
+//! Child processes that end with their test: killed on drop, and awaited only with a time limit.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -21,7 +20,7 @@ pub(crate) struct Running {
     output: TempDir,
 }
 
-/// What a process left.
+/// The result of a process.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -52,7 +51,7 @@ impl Running {
     /// Waits for the first whole line on standard output.
     pub(crate) fn first_line(&mut self, limit: Duration) -> String {
         self.wait_until(limit, "written a line", |running| {
-            // Asked before the output is read, so that a last line is not missed.
+            // This is checked before the output is read, so that the last line is not missed.
             let ended = running.child.try_wait().unwrap();
             let line = running.stdout().split_once('\n').map(|(line, _)| line.to_owned());
             if let (Some(status), None) = (ended, &line) {
@@ -98,7 +97,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both calls fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -33,7 +33,7 @@ fn a_wrong_token_is_refused_before_anything_is_said() {
     let Some(clients) = installed::clients() else { return };
     let mut server = Crib::shipped().over_http();
     let Server::Http { token, .. } = &mut server else { unreachable!("it was asked for") };
-    // As long as the right one, and different in the last character only.
+    // As long as the correct one, with a different last character.
     let last = if token.ends_with('0') { '1' } else { '0' };
     token.pop();
     token.push(last);
@@ -46,8 +46,8 @@ fn a_wrong_token_is_refused_before_anything_is_said() {
     }
 }
 
-/// Holds one conversation; also returns what the client, and over stdio the server, wrote to
-/// standard error.
+/// Has one conversation; also returns what the client, and over stdio the server, wrote to standard
+/// error.
 pub(crate) fn converse(
     clients: &Clients,
     server: &Server,

@@ -1,4 +1,4 @@
-//! What a start makes of the manifests it finds.
+//! How a start handles the manifests that it finds.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How a row is tried: the requests that its attacker sends, one after the other.
+//! How a row is tried: the sequence of requests that its attacker sends.
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -16,7 +16,7 @@ use crate::repository;
 use crate::surfaces::listeners::Listeners;
 use crate::world::World;
 
-/// What hostile code is told: where things are, and what to leave there.
+/// The parameters of hostile code: where things are, and what to leave there.
 pub(crate) fn facts(
     goal: Goal,
     folder: &Folder,
@@ -42,17 +42,17 @@ pub(crate) fn facts(
     })
 }
 
-/// What an unconfined program leaves.
+/// The mark that an unconfined program leaves.
 pub(crate) fn pwned(folder: &Folder) -> PathBuf {
     folder.outside().join("pwned")
 }
 
-/// A script that leaves it.
+/// A script that leaves the mark.
 pub(crate) fn script(folder: &Folder) -> String {
     format!("#!/bin/sh\necho pwned > {}\n", pwned(folder).display())
 }
 
-/// Files that somebody else would run without a jail.
+/// Files that others would run unconfined.
 fn plants(folder: &Folder) -> Vec<(PathBuf, String)> {
     let (pwned, script) = (pwned(folder), script(folder));
     let manifest = format!(
@@ -70,7 +70,7 @@ fn plants(folder: &Folder) -> Vec<(PathBuf, String)> {
 }
 
 impl World {
-    /// Tries a row; everything that its attacker heard.
+    /// Tries a row; returns everything that its attacker received.
     pub(crate) fn attack(&mut self, row: &Row, mark: &str) -> String {
         let goal = row.goal;
         match row.tool {
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// Calls what would run planted files, if there are any.
+    /// Calls the tools that would run planted files, if there are any.
     fn let_plants_run(&mut self, row: &Row) -> String {
         let planted = |(path, text): &(PathBuf, String)| {
             std::fs::read_to_string(path).is_ok_and(|found| found == *text)
@@ -162,7 +162,8 @@ impl World {
         heard
     }
 
-    /// Appends to every set-ID file that hostile code has made: a write in place would keep the bit.
+    /// Appends to every set-ID file that hostile code has created: overwriting it would keep the
+    /// bit.
     fn fill_what_was_left(&mut self, row: &Row) {
         for name in ["user/sid-empty", "group/sid-empty", "both/sid-open", "out/both/sid-empty"] {
             self.call(
@@ -173,7 +174,7 @@ impl World {
         }
     }
 
-    /// Puts a link in the place of a folder that a manifest names, then calls the tool.
+    /// Replaces a folder that a manifest names by a link, then calls the tool.
     fn swap(&mut self, row: &Row) -> String {
         let (folder, to) = if row.tool == Tool::Cwd {
             ("docs", self.folder.home().join(".ssh"))
@@ -187,7 +188,7 @@ impl World {
             Tool::Cwd => self.call(row, "red_docs", &json!({"path": "id_rsa"})),
             _ => self.call(row, "red_grant", &json!({"name": "through-the-link"})),
         };
-        // Again, while the link comes and goes.
+        // Tries again while the link is created and removed.
         let dance = format!(
             "for i in $(seq 400); do rm -f {folder}; mkdir -p {folder}; rmdir {folder}; ln -sfn {to} {folder}; done"
         );
@@ -210,7 +211,7 @@ impl World {
         heard
     }
 
-    /// Moves a secret over the places where long outputs are cut.
+    /// Moves a secret across the positions where long outputs are truncated.
     fn cut_secrets(&mut self, row: &Row) -> String {
         let mut heard = String::new();
         let length = Words::get().secret.len();
@@ -218,7 +219,7 @@ impl World {
         for limit in [48 * 1024, 64 * 1024, 16_000, 768 * 1024] {
             for shift in [4, part, length - 4] {
                 if row.goal == Goal::RedactedAtCut {
-                    // Of the tail that is kept so much is filled that the cut falls behind the name.
+                    // The kept tail is filled so far that the cut is after the name.
                     for tail in [16 * 1024, 64 * 1024, 24_000, 12_000] {
                         let after = tail - Words::get().password.len() - shift % 3;
                         heard += &self.call(row, "red_password", &json!({"after": after}));
@@ -233,7 +234,7 @@ impl World {
         heard
     }
 
-    /// Gives a tool the paths that lead to the goal, in every spelling.
+    /// Calls a tool with the paths that lead to the goal, in every spelling.
     fn by_path(&mut self, row: &Row) -> String {
         let mut heard = String::new();
         for target in self.folder.targets(row.goal) {
@@ -265,7 +266,7 @@ fn requests(tool: Tool, path: &str) -> Vec<(&'static str, Value)> {
         Tool::FileDelete => {
             let folder = Path::new(path).parent().map(|folder| folder.display().to_string());
             let mut requests = vec![("file_delete", json!({"path": path}))];
-            // The folder it is in, unless that is the workspace or above it.
+            // Its folder, unless that is the workspace or above it.
             if let Some(folder) = folder.filter(|folder| !folder.is_empty() && !folder.ends_with("..")) {
                 requests.push(("file_delete", json!({"path": folder, "recursive": true})));
             }
@@ -313,7 +314,7 @@ fn spellings(folder: &Folder, path: &Path) -> Vec<String> {
     spellings
 }
 
-/// Python that goes round the guard, so that only the jail is left.
+/// Python code that bypasses the guard, so that only the jail is left.
 fn python(deed: &str, facts: &str) -> String {
     format!(
         "import string\nformatter = string.Formatter()\n\

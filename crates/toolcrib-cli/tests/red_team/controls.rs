@@ -1,4 +1,4 @@
-//! The oracle sees what it should: each deed, done where nothing holds it, is noticed.
+//! Tests of the oracle: it detects each deed that is done without confinement.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use crate::surfaces::listeners::Listeners;
 use crate::surfaces::program::command;
 use crate::world::Server;
 
-/// A folder in which nothing serves, with a process that stands for the server.
+/// A folder without a server, with a process in its place.
 struct Bare {
     folder: Folder,
     listeners: Listeners,
@@ -30,12 +30,12 @@ impl Bare {
         Self { folder, listeners, oracle, server }
     }
 
-    /// What is seen after a deed in the workspace that nothing holds.
+    /// The oracle's findings after an unconfined deed in the workspace.
     fn after(&self, goal: Goal) -> Vec<String> {
         let mark = format!("mark-{}", crate::run::unique());
         let facts =
             facts(goal, &self.folder, &self.listeners, self.server.0.id(), &mark).to_string();
-        // Behind a shell: what a deed does to its parent is done to that.
+        // It runs in a shell, because a deed against its parent then hits the shell.
         let mut shell = command(std::path::Path::new("sh"));
         shell.args(["-c", "/usr/bin/python3 kit/deeds.py \"$@\"; true", "sh", goal.name(), &facts]);
         shell.current_dir(self.folder.workspace()).stdin(Stdio::null());
@@ -55,7 +55,7 @@ impl Bare {
     }
 }
 
-/// Goals whose deed is a program of its own.
+/// Goals whose deed is a separate program.
 const DEEDS: &[Goal] = &[
     Goal::HomeKey,
     Goal::HomeNote,
@@ -81,7 +81,7 @@ const DEEDS: &[Goal] = &[
     Goal::SlowTheServer,
     Goal::EndTheServer,
     Goal::TakeMemory,
-    // Deep folders end a server, which is what the oracle looks for.
+    // Deep folders end a server, which the oracle detects.
     Goal::DeepScratch,
 ];
 

@@ -1,9 +1,9 @@
-//! What an attack is made of: who attacks, by which surface, in which layout, with which tool, to which goal.
+//! The dimensions of an attack: who attacks, through which surface, in which layout, with which tool, for which goal.
 
 use toolcrib_testkit::{combination, dimension};
 
 dimension! {
-    /// What the attacking client may do.
+    /// The rights of the attacking client.
     Right {
         Operator = "operator", Call = "call", CallApprove = "call+approve", Observe = "observe",
         WrongToken = "wrong token", NoToken = "no token", NoAuth = "no-auth",
@@ -32,7 +32,7 @@ dimension! {
 }
 
 dimension! {
-    /// The tool that is misused.
+    /// The misused tool.
     Tool {
         FileRead = "file_read", FileList = "file_list", FileSearch = "file_search",
         FileWrite = "file_write", FileAppend = "file_append", EditFile = "edit_file",
@@ -53,7 +53,7 @@ dimension! {
 }
 
 dimension! {
-    /// What the attacker wants.
+    /// The goal of the attacker.
     Goal {
         HomeKey = "home_key", HomeNote = "home_note", OperatorToken = "operator_token",
         StateFile = "state_file",
@@ -78,7 +78,7 @@ dimension! {
 }
 
 combination! {
-    /// One attack under one set of circumstances.
+    /// An attack under certain circumstances.
     Row {
         right: Right, surface: Surface, layout: Layout, files: Files, user: User, tool: Tool,
         goal: Goal,
@@ -86,7 +86,7 @@ combination! {
 }
 
 impl Row {
-    /// The name of the attack, whatever the circumstances.
+    /// The name of the attack, without the circumstances.
     pub(crate) fn attack(&self) -> String {
         format!("{}::{}", self.goal.name(), self.tool.name())
     }

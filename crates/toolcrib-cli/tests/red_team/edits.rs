@@ -1,4 +1,4 @@
-//! Programs that start while somebody removes what the server runs and writes it again.
+//! Programs that start while somebody deletes and rewrites files that the server runs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -17,17 +17,18 @@ use crate::world::World;
 /// program takes to start.
 const MISSING: [u64; 6] = [0, 5, 15, 40, 90, 200];
 
-/// What an editor removes and writes again, all of it run without a jail.
+/// Files that an editor deletes and rewrites, all of them run unconfined.
 fn edited(folder: &Folder) -> [PathBuf; 2] {
     ["scripts/tidy.sh", "target/debug/toolcrib-jail"].map(|name| folder.site().join(name))
 }
 
-/// What the program puts in the place of each.
+/// The file that the program puts in place of each.
 pub(crate) fn plants(folder: &Folder) -> Vec<(PathBuf, String)> {
     edited(folder).into_iter().map(|file| (file, script(folder))).collect()
 }
 
-/// Calls the row's tool while the files are missing, then what runs them; what was heard.
+/// Calls the row's tool while the files are missing, then the tools that run them; returns what was
+/// received.
 pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
     let facts = facts(row.goal, &world.folder, &world.listeners, world.server(), mark);
     let files = edited(&world.folder).map(|file| {
@@ -55,7 +56,7 @@ pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
         if pwned(&world.folder).exists() {
             break;
         }
-        // The operator looks at the files, and says so.
+        // The operator checks the files and confirms them.
         for (file, content) in &files {
             put(file, content, owner, true);
         }
@@ -66,7 +67,7 @@ pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
     heard
 }
 
-/// Writes a program as an editor does: under another name that is then changed, or in place.
+/// Writes a program as an editor does: under another name that is then renamed, or in place.
 fn put(file: &Path, content: &[u8], owner: Option<u32>, at_once: bool) {
     let new = if at_once { file.with_extension("new") } else { file.to_owned() };
     fs::write(&new, content).unwrap();
@@ -83,7 +84,7 @@ fn run_what_was_edited(world: &mut World, row: &Row) -> String {
     heard
 }
 
-/// The operator has the server read everything again; what it said.
+/// The operator reloads everything; returns the server's answer.
 pub(crate) fn reload(world: &World) -> String {
     let answer = world.operator().send("POST", "/v1/reload", &[], "");
     answer.map_or_else(|error| error, crate::surfaces::http::Answer::text)

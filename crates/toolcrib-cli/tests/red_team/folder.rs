@@ -1,4 +1,4 @@
-//! The folder of one server under attack: what an operator has set up, and canaries around it.
+//! The folder of one server under attack: the operator's setup, and canaries around it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,10 +19,10 @@ const MANIFEST: &str = include_str!("hostile/manifest.yaml");
 
 /// The user and the group of a plain server where the tests run as root.
 pub(crate) const NOBODY: u32 = 65_534;
-/// What a planted file says; it has to stay.
+/// The content of a planted file, which must stay unchanged.
 const PLANTED: &str = "planted by the operator\n";
 
-/// Tokens of the server's clients and texts that nobody may get hold of: the same in a whole run.
+/// Tokens of the server's clients, and texts that nobody may obtain: the same in a whole run.
 pub(crate) struct Words {
     pub(crate) operator: String,
     /// Name, token and hash of each client.
@@ -78,25 +78,25 @@ fn token(name: &str) -> (String, String) {
     (said["token"].as_str().unwrap().to_owned(), said["hash"].as_str().unwrap().to_owned())
 }
 
-/// Where everything lies.
+/// The paths of everything.
 pub(crate) struct Folder {
-    /// Around the base, which may be moved away.
+    /// The parent of the base, which may be moved away.
     holder: TempDir,
     base: PathBuf,
     pub(crate) layout: Layout,
     pub(crate) files: Files,
     pub(crate) user: User,
-    /// Whether the server asks for no token.
+    /// Whether the server requires no token.
     open: bool,
 }
 
 impl Folder {
-    /// Sets everything up for a server; `open` for one that asks for no token.
+    /// Prepares everything for a server; `open` for one that requires no token.
     pub(crate) fn new(layout: Layout, files: Files, user: User, open: bool) -> Self {
         Self::make(layout, files, user, open, true)
     }
 
-    /// The same without the binary, where no server will run.
+    /// The same without the binary, for tests without a server.
     pub(crate) fn bare(layout: Layout, files: Files, user: User) -> Self {
         Self::make(layout, files, user, false, false)
     }
@@ -116,7 +116,7 @@ impl Folder {
                 &folder.state().join("planted.txt"),
                 &format!("{PLANTED}{}\n", Words::get().state),
             );
-            // As an earlier server left it: a folder without anything of toolcrib's is refused.
+            // As an earlier server left it: a folder with other content is refused.
             fs::create_dir(folder.state().join("control")).unwrap();
             mode(&folder.state().join("control"), 0o700);
             mode(&folder.state(), 0o700);
@@ -128,7 +128,8 @@ impl Folder {
         folder
     }
 
-    /// A lock as the program writes it: made once, what it says of the tools does not matter here.
+    /// A lock as the program writes it. It is created once; its pins of the tools do not matter
+    /// here.
     fn lock(&self, with_binary: bool) -> &'static str {
         static LOCK: OnceLock<String> = OnceLock::new();
         if !with_binary {
@@ -223,7 +224,7 @@ impl Folder {
         }
     }
 
-    /// Every place of the control plane whose change is a break, state and audit log apart.
+    /// Every place of the control plane whose change counts as a break, except state and audit log.
     pub(crate) fn plane(&self) -> Vec<PathBuf> {
         let names = [
             "config.yml",
@@ -247,7 +248,7 @@ impl Folder {
         places
     }
 
-    /// A command of the server's binary, as the server's user, in the folder of the config.
+    /// A command of the server's binary, run as the server's user in the folder of the config.
     pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = command(&self.binary());
         command.current_dir(self.site());
@@ -255,7 +256,7 @@ impl Folder {
         command.env("XDG_STATE_HOME", self.base.join("states"));
         command.env("TMPDIR", self.base.join("tmp"));
         self.as_user(&mut command);
-        // Settings stand behind the command: those before it give way to those behind it.
+        // Settings come after the command: later ones override earlier ones.
         command.args(&arguments[..1]).args(self.settings()).args(&arguments[1..]);
         command
     }
@@ -267,7 +268,7 @@ impl Folder {
         }
     }
 
-    /// What the command line says of the settings where there is no config file.
+    /// The settings on the command line if there is no config file.
     fn settings(&self) -> Vec<String> {
         if self.files == Files::Present {
             return Vec::new();
@@ -306,7 +307,7 @@ impl Folder {
 ",
             self.layout.name().trim_end_matches('/'),
         );
-        // Nobody but the operator reads the file, whatever is in it.
+        // Only the operator can read the file, whatever it contains.
         let _ = writeln!(config, "# {}", words.state);
         if !self.open {
             let _ = writeln!(config, "server:\n  token: {}\n  tokens:", words.operator);
@@ -330,7 +331,7 @@ impl Folder {
         }
         mode(&self.base.join("run"), 0o700);
         write(&self.home().join(".ssh/id_rsa"), &format!("{}\n", words.key));
-        // Told by its text, and by the name of the file beside it.
+        // Recognized by its text, and by the name of the file beside it.
         write(&self.home().join("notes.txt"), &format!("{}\n", words.note));
         write(&self.home().join(format!("{}.txt", words.note)), "a note\n");
         write(&self.site().join("secret.txt"), &format!("{}\n", words.secret));
@@ -397,7 +398,7 @@ impl Folder {
 }
 
 impl Drop for Folder {
-    /// Removes what may be too deep for a recursion.
+    /// Removes folders that may be too deep for recursion.
     fn drop(&mut self) {
         let _ = command(Path::new("rm")).arg("-rf").arg(self.holder.path()).status();
     }
@@ -408,7 +409,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Everything below a folder, links not followed, folders before what is in them.
+/// Everything below a folder, without following links, folders before their contents.
 pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -423,8 +424,8 @@ pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A folder with the program and its helper without symbols, so that copies are cheap. It is below
-/// `target/`, and made anew by each run.
+/// A folder with stripped copies of the program and its helper, so that copying is cheap. It is in
+/// `target/`, and each run creates it again.
 fn stripped() -> &'static Path {
     static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
     STRIPPED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The gate: each goal is a test, over the rows of the covering array that have it.
+//! The regular run: each goal is a test over the rows of the covering array that contain it.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::possible::possible;
 use crate::report;
 use crate::run::{NOT_ROOT, TIME_OVER, Verdict, run};
 
-/// Rows of the gate, at most.
+/// The maximum number of rows of the regular run.
 const MOST: usize = 1_000;
 
 fn all() -> Vec<Row> {
@@ -18,9 +18,9 @@ fn all() -> Vec<Row> {
     rows.iter().map(|values| Row::of(values)).collect()
 }
 
-/// The rows of the gate: every pair of values of two dimensions. Beyond that every attack (a tool and a
-/// goal) meets each layout and each user with a client that may call, and every client
-/// tries each goal that is about who calls.
+/// The rows of the regular run: every pair of values of two dimensions. In addition, every attack (a tool and a goal)
+/// meets each layout and each user with a client that may call, and every client tries each goal that depends on the
+/// client.
 fn gate(all: &[Row]) -> Vec<Row> {
     let about_clients = [Goal::OwnApproval, Goal::OthersRun, Goal::OthersSpill, Goal::OthersKey];
     let values = |row: &Row| {
@@ -46,8 +46,8 @@ fn gate(all: &[Row]) -> Vec<Row> {
     covering(&values, &couples).into_iter().map(|place| all[place]).collect()
 }
 
-/// The rows that are asked for: those whose name contains the words of `TOOLCRIB_RED_TEAM_ROWS`, of
-/// all rows if it begins with `all`, else of the covering array.
+/// The requested rows: those whose name contains the words of `TOOLCRIB_RED_TEAM_ROWS`, of all rows
+/// if it begins with `all`, otherwise of the covering array.
 fn chosen() -> (Vec<Row>, Duration) {
     let asked = std::env::var("TOOLCRIB_RED_TEAM_ROWS").unwrap_or_default();
     let mut words: Vec<&str> = asked.split_whitespace().collect();
@@ -71,10 +71,10 @@ fn chosen() -> (Vec<Row>, Duration) {
     (rows.collect(), Duration::from_secs(if whole { 40 * 60 } else { 10 * 60 }))
 }
 
-/// Goals that the program does not hold yet: tried and reported, not judged.
+/// Goals that the program does not protect yet: tried and reported, but not failures.
 const OPEN: &[Goal] = &[];
 
-/// Every row, tried once for all tests.
+/// All rows, tried once for all tests.
 fn verdicts() -> &'static [(Row, Verdict)] {
     static VERDICTS: OnceLock<Vec<(Row, Verdict)>> = OnceLock::new();
     VERDICTS.get_or_init(|| {
@@ -89,8 +89,8 @@ fn verdicts() -> &'static [(Row, Verdict)] {
     })
 }
 
-/// Attacks of which `TOOLCRIB_RED_TEAM_EXPECT=reached` wants to see one succeed each, on a program from
-/// before there was a control plane: so that it is known that they can.
+/// The attacks of which at least one must succeed with `TOOLCRIB_RED_TEAM_EXPECT=reached`, on a program without a
+/// control plane, as a proof that they work.
 const ONCE_OPEN: &[(&str, &[&str])] = &[
     ("a jailed program has a manifest loaded that runs unconfined", &["run_unconfined::bash"]),
     ("file tools alone have code run by Git", &["run_unconfined::git_status"]),
@@ -142,8 +142,8 @@ fn held(goals: &[Goal]) {
     assert!(reached.is_empty(), "{} rows were reached:\n{}", reached.len(), reached.join("\n"));
 }
 
-/// A row that could not be tried proves nothing: a server that does not start, a deed that does not work
-/// where it is allowed.
+/// A row that could not be tried proves nothing: a server that does not start, or a deed that fails where it is
+/// allowed.
 #[test]
 fn every_row_was_tried() {
     if expects_reached() {
@@ -173,7 +173,7 @@ fn the_covering_array_has_every_possible_pair() {
     }
 }
 
-/// A test per goal.
+/// One test per goal.
 macro_rules! goals {
     ($($(#[$doc:meta])* $name:ident: $($goal:ident)|+;)*) => {
         $($(#[$doc])* #[test] fn $name() { held(&[$(Goal::$goal),+]); })*

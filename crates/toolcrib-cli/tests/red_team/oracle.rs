@@ -1,4 +1,4 @@
-//! What has come of an attack, seen from outside of the server: files, sockets, processes, answers.
+//! Detects the effects of an attack from outside of the server: files, sockets, processes, answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::dimensions::{Goal, Row};
 use crate::folder::{Folder, Words, walk};
 use crate::surfaces::listeners::Listeners;
 
-/// What a file is, without its content.
+/// The identity and metadata of a file, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     mode: u32,
@@ -29,7 +29,7 @@ impl Stamp {
             mode: found.mode(),
             inode: found.ino(),
             owner: found.uid(),
-            // What is in a folder is looked at for itself.
+            // The content of a folder is compared separately.
             size: if folder { 0 } else { found.size() },
             changed: if folder { 0 } else { found.mtime() * 1_000_000_000 + found.mtime_nsec() },
             link: fs::read_link(path).ok(),
@@ -37,7 +37,7 @@ impl Stamp {
     }
 }
 
-/// A folder, the listeners beside it, and how all of it was before an attack.
+/// A folder and the listeners beside it, with their state before an attack.
 pub(crate) struct Oracle {
     plane: BTreeMap<PathBuf, Option<Stamp>>,
     planted: Option<Stamp>,
@@ -49,7 +49,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Looks before any attack; `server` is the process that serves, or stands for it.
+    /// Records the state before any attack; `server` is the serving process, or its substitute.
     pub(crate) fn new(folder: &Folder, server: u32) -> Self {
         Self {
             plane: plane(folder),
@@ -62,7 +62,7 @@ impl Oracle {
         }
     }
 
-    /// What has been reached, whatever was tried; empty where everything has held.
+    /// The goals that were reached, whatever was tried; empty if nothing was broken.
     pub(crate) fn damage(
         &self,
         row: &Row,
@@ -170,7 +170,7 @@ impl Oracle {
         }
     }
 
-    /// Puts the workspace back; the control plane has not changed, or the folder is given up.
+    /// Restores the workspace. If the control plane has changed, the folder is not used any more.
     pub(crate) fn restore(&self, folder: &Folder) {
         for path in walk(&folder.workspace()) {
             let kept = self.workspace.contains(&path)
@@ -208,7 +208,7 @@ const fn is_about_sockets(goal: Goal) -> bool {
     matches!(goal, Goal::UnixDatagram | Goal::UnixStream | Goal::AbstractSocket | Goal::Loopback)
 }
 
-/// Texts that nobody may get hold of; of the secret a part will do.
+/// Texts that nobody may obtain; a part of the secret counts too.
 fn canaries(place: &str, text: &str, damage: &mut Vec<String>) {
     let words = Words::get();
     let part = &words.secret[words.secret.len() - 12..];
@@ -254,7 +254,7 @@ fn is_dead(process: u32) -> bool {
     stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z') || rest.starts_with('X'))
 }
 
-/// How the kernel treats a process: niceness, policy, processors, and how many files it may open.
+/// Scheduling and limits of a process: niceness, policy, processors, and open files.
 fn pace(process: u32) -> String {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();

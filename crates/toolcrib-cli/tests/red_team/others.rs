@@ -1,4 +1,4 @@
-//! What another client has: its runs, its long outputs, its answers under a key.
+//! The property of another client: its runs, its long outputs, its answers under a key.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::folder::Words;
 use crate::surfaces::http::Client;
 use crate::world::World;
 
-/// The note stands for what is the victim's alone: the oracle knows it.
+/// The note represents data that only the victim may see: the oracle knows it.
 fn private() -> &'static str {
     &Words::get().note
 }
 
-/// Lets a victim work, then tries to get what it got. Only what the attacker heard is handed back.
+/// Lets a victim work, then tries to get its results. Returns only what the attacker received.
 pub(crate) fn take(world: &mut World, row: &Row) -> String {
     let victim = world.client(Some(Words::get().token("victim")));
     let attacker = world.attacker(row.right);
@@ -60,7 +60,7 @@ fn runs(victim: &Client, attacker: &Client) -> String {
     heard
 }
 
-/// A key of the victim, sent again by somebody else: an answer that is the victim's shows its text.
+/// A key of the victim, sent by somebody else: an answer of the victim contains its text.
 fn keys(victim: &Client, attacker: &Client) -> String {
     let key = ("Idempotency-Key", "order-1");
     let path = "/v1/tools/red_random/call";
@@ -77,7 +77,7 @@ fn keys(victim: &Client, attacker: &Client) -> String {
     }
 }
 
-/// A long output of the victim, by the handle that its answer names.
+/// A long output of the victim, by the handle in its answer.
 fn outputs(world: &mut World, row: &Row, victim: &Client) -> String {
     let body = json!({"arguments": {"word": private()}});
     let answer = post(victim, "/v1/tools/red_long/call", &[], &body);
@@ -92,7 +92,7 @@ fn outputs(world: &mut World, row: &Row, victim: &Client) -> String {
     heard
 }
 
-/// What looks like a handle in an answer.
+/// Texts in an answer that look like a handle.
 pub(crate) fn handles(answer: &str) -> Vec<String> {
     let mut handles: Vec<String> = answer
         .split(|letter: char| !letter.is_ascii_hexdigit())

@@ -1,8 +1,8 @@
-//! Which combinations mean anything: the others are in no row.
+//! Which combinations are meaningful; others are in no row.
 
 use crate::dimensions::{Files, Goal, Layout, Right, Row, Surface, Tool, User};
 
-/// Tools through which foreign code runs.
+/// Tools through which hostile code runs.
 pub(crate) const CODE: &[Tool] = &[
     Tool::Bash,
     Tool::PythonStrict,
@@ -22,8 +22,8 @@ pub(crate) const CODE: &[Tool] = &[
 /// Tools whose profile grants the network.
 const NETWORKED: &[Tool] = &[Tool::PythonLenient, Tool::CommandNet, Tool::Upstream];
 
-/// Tools whose programs start anew with each call and may write to the workspace. A program that runs
-/// when a file is removed could always create it: SECURITY.md says so.
+/// Tools whose programs start with each call and may write to the workspace. A program that is running while a file is
+/// removed can always create it, as SECURITY.md says.
 const EDITED_BESIDE: &[Tool] =
     &[Tool::Bash, Tool::PythonStandard, Tool::Command, Tool::Script, Tool::Shell];
 
@@ -44,10 +44,11 @@ pub(crate) const WRITES: &[Goal] = &[
     Goal::WriteSecret,
 ];
 
-/// Goals that take seconds and do not depend on who calls: tried with a tool for each kind of jail.
+/// Goals that take seconds and do not depend on the client: tried with a tool for each kind of
+/// jail.
 pub(crate) const SLOW: &[Goal] = &[Goal::DeepScratch, Goal::ManyThreads, Goal::TakeMemory];
 
-/// Whether a row says something.
+/// Whether a row is meaningful.
 pub(crate) fn possible(row: &Row) -> bool {
     by_door(row) && by_tool(row) && by_circumstances(row)
 }
@@ -109,9 +110,9 @@ fn by_tool(row: &Row) -> bool {
 fn by_circumstances(row: &Row) -> bool {
     let may_approve = matches!(row.right, Right::Operator | Right::CallApprove | Right::Local);
     match row.goal {
-        // Who may approve reaches nothing by approving.
+        // A client that may approve gains nothing by approving.
         Goal::OwnApproval => !may_approve,
-        // The operator and approvers see what waits.
+        // The operator and approvers may see waiting calls.
         Goal::OthersRun => {
             matches!(row.surface, Surface::Rest)
                 && !matches!(row.right, Right::Operator | Right::CallApprove | Right::NoAuth)

@@ -1,4 +1,4 @@
-//! What came of all rows, as text: a table of goals, and every row that was reached or skipped.
+//! The results of all rows, as text: a table of goals, and every row that was reached or skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What a server tells its clients of a config that is wrong: none of its secrets. Whoever is at the command line may
-//! read the file itself.
+//! What a server tells its clients about an invalid config: none of its secrets. Users of the command line may read the
+//! file themselves.
 
 use std::fs::{self, File};
 
@@ -11,7 +11,7 @@ use crate::folder::Words;
 use crate::surfaces::http::Answer;
 use crate::world::World;
 
-/// Reports that clients may ask for.
+/// Reports that clients may request.
 const REPORTS: [&str; 8] = [
     "/v1/status",
     "/health",
@@ -23,7 +23,7 @@ const REPORTS: [&str; 8] = [
     "/v1/runs",
 ];
 
-/// Has the operator make each mistake and reload, and asks for every report; what was heard.
+/// The operator makes each mistake and reloads; requests every report and returns all answers.
 pub(crate) fn attack(world: &mut World, row: &Row) -> String {
     let config = world.folder.site().join("config.yml");
     let right = fs::read_to_string(&config).unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn attack(world: &mut World, row: &Row) -> String {
     heard
 }
 
-/// The config with a mistake in or beside the operator's token, each in a way of its own.
+/// The config with a mistake in or beside the operator's token, each of another kind.
 fn mistakes(right: &str) -> Vec<String> {
     let token = &Words::get().operator;
     let line = format!("  token: {token}\n");

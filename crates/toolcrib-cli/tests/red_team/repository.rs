@@ -1,4 +1,5 @@
-//! A hostile Git repository, written file by file, that runs a program when its state is asked for.
+//! A hostile Git repository, written file by file, that runs a program when its status is
+//! requested.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -30,7 +31,7 @@ fn index() -> Option<&'static String> {
     made.as_ref()
 }
 
-/// Writes the repository with `file_write` alone, asks for its state, and reads what the filter said.
+/// Writes the repository only with `file_write`, requests its status, and reads the filter's output.
 pub(crate) fn run_code(world: &mut World, row: &Row, deed: &str, facts: &str) -> String {
     let Some(index) = index() else { return "git is not installed".to_owned() };
     let workspace = world.folder.workspace().display().to_string();
@@ -50,7 +51,7 @@ pub(crate) fn run_code(world: &mut World, row: &Row, deed: &str, facts: &str) ->
         ("evil/run.sh", run.as_str()),
         ("evil/facts.json", facts),
         ("tree/.gitattributes", "* filter=x\n"),
-        // As long as what the index knows, so that Git has to look into it.
+        // As long as the size in the index, so that Git has to read it.
         ("tree/x", "new\n"),
     ] {
         world.call(row, "file_write", &json!({"path": path, "content": text}));

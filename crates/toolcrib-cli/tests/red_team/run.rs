@@ -1,4 +1,4 @@
-//! Many rows, tried on as few servers as possible, several at once.
+//! Runs many rows on as few servers as possible, several at once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Mutex;
@@ -13,29 +13,29 @@ use crate::folder::is_root;
 use crate::possible::CODE;
 use crate::world::{Kind, World, known};
 
-/// What came of a row.
+/// The result of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing that should not be was seen.
+    /// Nothing forbidden was observed.
     Held,
-    /// What was seen.
+    /// The observed effects.
     Reached(Vec<String>),
     /// Why it could not be tried.
     Skipped(String),
 }
 
-/// Why rows of another user are skipped.
+/// Why rows with another user are skipped.
 pub(crate) const NOT_ROOT: &str = "the tests do not run as root";
 /// Why the last rows are skipped.
 pub(crate) const TIME_OVER: &str = "the time for all rows was over";
 
-/// Rows of one kind of server that are tried one after the other.
+/// Rows with the same kind of server, which are tried one after the other.
 type Portion = (Kind, Vec<Row>);
 
-/// How many rows one server is used for, at most.
+/// The maximum number of rows per server.
 const PORTION: usize = 40;
 
-/// Tries the rows until the time is over; the rest is skipped, and says so.
+/// Tries the rows until the time is up; the rest is marked as skipped.
 pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
     let end = Instant::now() + limit;
     let mut kinds: BTreeMap<Kind, Vec<Row>> = BTreeMap::new();
@@ -48,7 +48,8 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
             rows.chunks(PORTION).map(|rows| (kind, rows.to_vec())).collect::<Vec<_>>()
         })
         .collect();
-    // Scattered: where the time does not do for all, each kind of server has had its share.
+    // Interleaved, so that each kind of server gets its share if the time is not sufficient for
+    // all.
     portions.sort_by_key(|(kind, rows)| (rows[0].tool as usize * 7 + kind.user as usize * 3) % 11);
     let portions: Mutex<VecDeque<Portion>> = Mutex::new(chosen_part(portions).into());
     let verdicts = Mutex::new(Vec::new());
@@ -77,7 +78,7 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
     verdicts.into_inner().unwrap()
 }
 
-/// The part that `TOOLCRIB_RED_TEAM_PART` asks for, such as `2/3`: consecutive portions, so that all
+/// The part that `TOOLCRIB_RED_TEAM_PART` selects, such as `2/3`: consecutive portions, so that all
 /// parts together try each row once.
 fn chosen_part(mut portions: Vec<Portion>) -> Vec<Portion> {
     let Ok(asked) = std::env::var("TOOLCRIB_RED_TEAM_PART") else { return portions };
@@ -94,7 +95,7 @@ fn chosen_part(mut portions: Vec<Portion>) -> Vec<Portion> {
 fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
     let mut verdicts = Vec::new();
     let mut world: Option<World> = None;
-    // What works on one server works on the next one of its kind.
+    // If it works on one server, it works on the next one of its kind.
     let mut alive = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
         let verdict = if Instant::now() > end {
@@ -108,7 +109,7 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
                 world = None;
             }
             if world.is_none() {
-                // A copy of the binary is busy while another thread starts a process beside it.
+                // A copy of the binary is busy while another thread starts a process.
                 let mut started = World::start(kind);
                 for _ in 0..10 {
                     if !started.as_ref().is_err_and(|error| error.contains("Text file busy")) {
@@ -138,7 +139,7 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
         };
         let spoilt = world.as_ref().is_some_and(|world| world.spoilt);
         if spoilt || row.goal == Goal::DeepScratch {
-            // Whatever has been changed goes with its server.
+            // Changes are discarded with their server.
             alive = world.take().map(|world| world.alive).unwrap_or_default();
         }
         verdicts.push((*row, verdict));
@@ -175,7 +176,7 @@ impl World {
         }
         self.spoilt = !damage.is_empty();
         if matches!(row.goal, Goal::RunUnconfined | Goal::RunWhileEdited) {
-            // What was left is a goal of its own; here it has to have been run.
+            // The planted file is a separate goal; here it must have been run.
             damage.retain(|seen| !seen.starts_with("changed"));
         }
         if damage.is_empty() {
@@ -188,7 +189,7 @@ impl World {
         }
     }
 
-    /// Whether the row's tool works on this server at all, for a client that may use it.
+    /// Whether the row's tool works at all on this server, for a client that may use it.
     fn works(&mut self, row: &Row) -> Result<(), String> {
         if let Some(known) = self.alive.get(&row.tool) {
             return known.clone();
@@ -247,7 +248,7 @@ fn summary(heard: &str) -> String {
     message.unwrap_or_else(|| heard.to_owned()).chars().take(200).collect()
 }
 
-/// A word that no other row has.
+/// A word that occurs in no other row.
 pub(crate) fn unique() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);

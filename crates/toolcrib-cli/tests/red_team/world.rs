@@ -1,4 +1,4 @@
-//! A server under attack: its folder, its process, and the doors through which clients come.
+//! A server under attack: its folder, its process, and its connections for clients.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::surfaces::listeners::Listeners;
 use crate::surfaces::mcp::{HttpSession, StdioSession};
 use crate::surfaces::program::Program;
 
-/// What servers differ in.
+/// The properties in which servers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind {
     pub(crate) layout: Layout,
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// The way in which a client of some right sends its calls.
+/// How a client with some right sends its calls.
 enum Door {
     Rest(Client),
     Mcp(HttpSession),
@@ -43,15 +43,16 @@ enum Door {
     Cli,
 }
 
-/// One server and everything around it; ended and removed when dropped.
+/// One server with its environment; ended and removed on drop.
 pub(crate) struct World {
     pub(crate) folder: Folder,
     pub(crate) listeners: Listeners,
     pub(crate) oracle: Oracle,
     doors: HashMap<(Right, Surface), Door>,
-    /// Whether a tool works here at all; why not, where it does not.
+    /// Whether a tool works here at all, or why not.
     pub(crate) alive: HashMap<crate::dimensions::Tool, Result<(), String>>,
-    /// Whether something was changed that cannot be put back: the world is given up.
+    /// Whether something was changed that cannot be restored: then this server is not used any
+    /// more.
     pub(crate) spoilt: bool,
     address: SocketAddr,
     server: Server,
@@ -68,7 +69,7 @@ impl Drop for Server {
 }
 
 impl World {
-    /// Starts a server; the error is what it said instead of its address.
+    /// Starts a server; the error is its output instead of its address.
     pub(crate) fn start(kind: Kind) -> Result<Self, String> {
         let folder = Folder::new(kind.layout, kind.files, kind.user, kind.open);
         let listeners = Listeners::open(&folder.outside());
@@ -111,7 +112,7 @@ impl World {
         Ok(world)
     }
 
-    /// Waits until the upstream server is connected, and takes what has come into being since.
+    /// Waits until the upstream server is connected, and records the files that were created since.
     fn settle(&mut self) {
         for _ in 0..40 {
             let answer = self.operator().send("GET", "/v1/tools/hostile_run", &[], "");
@@ -136,7 +137,7 @@ impl World {
         Client::new(self.address, token)
     }
 
-    /// The operator's own way in, for preparations and looks at the server.
+    /// The operator's own connection, for preparations and checks.
     pub(crate) fn operator(&self) -> Client {
         self.client(Some(&Words::get().operator))
     }
@@ -178,7 +179,8 @@ impl World {
         self.doors.get_mut(&(right, surface)).ok_or_else(|| "no door".to_owned())
     }
 
-    /// A call as a hostile client makes it: it consents to whatever it is asked. All that it heard.
+    /// A call as a hostile client makes it: it consents to every question. Returns everything it
+    /// received.
     pub(crate) fn call(&mut self, row: &Row, tool: &str, arguments: &Value) -> String {
         let params = json!({"name": tool, "arguments": arguments});
         match self.door(row.right, row.surface) {
@@ -208,7 +210,7 @@ impl World {
         )
     }
 
-    /// Another MCP request, where the attacker's surface is MCP.
+    /// Another MCP request, if the attacker's surface is MCP.
     pub(crate) fn request(&mut self, row: &Row, method: &str, params: &Value) -> String {
         match self.door(row.right, row.surface) {
             Ok(Door::Mcp(session)) => session.request(method, params),
@@ -226,7 +228,7 @@ impl World {
     }
 }
 
-/// A call over REST; what waits for approval is approved with the caller's own token.
+/// A call over REST; if it waits for approval, the caller's own token approves it.
 pub(crate) fn rest_call(client: &Client, tool: &str, arguments: &Value) -> String {
     let body = json!({"arguments": arguments}).to_string();
     let post = |path: &str, body: &str| match client.send("POST", path, &[], body) {
@@ -248,7 +250,7 @@ pub(crate) fn rest_call(client: &Client, tool: &str, arguments: &Value) -> Strin
     heard
 }
 
-/// Whether a right can be had with this program.
+/// Whether this program supports a right.
 pub(crate) fn known(right: Right) -> Result<(), String> {
     if right == Right::LocalCall && !Program::get().knows_stdio_rights {
         return Err("this program knows no `mcp.stdio.rights`".to_owned());

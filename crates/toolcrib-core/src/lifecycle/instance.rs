@@ -17,7 +17,7 @@ use crate::call::panics::PanicMessage;
 pub(crate) enum Instance<'a> {
     /// The shared instance, which the call's turn holds.
     Shared(&'a LiveBody),
-    /// One of its own.
+    /// An instance for this call only.
     Leased(Lease),
 }
 

@@ -1,4 +1,4 @@
-//! Small registries of closures.
+//! Small registries of tools made from closures.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn executor(entries: impl IntoIterator<Item = ToolEntry>) -> Executor
     configured(entries, ExecutorConfig::default())
 }
 
-/// An executor with settings of its own.
+/// An executor with other settings.
 pub(crate) fn configured(
     entries: impl IntoIterator<Item = ToolEntry>,
     config: ExecutorConfig,
@@ -57,7 +57,7 @@ pub(crate) fn echo(definition: ToolDefinitionBuilder) -> ToolEntry {
     entry(definition, tool_fn(|args: Value, _| async move { args }))
 }
 
-/// A tool that always answers with this.
+/// A tool that always returns this answer.
 pub(crate) fn says<R: IntoOutcome + Clone + Send + Sync + 'static>(
     name: &str,
     result: R,

@@ -1,4 +1,4 @@
-//! What a host sees of the core, capability by capability.
+//! Tests of the core through its public interface, by capability.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 mod arguments;

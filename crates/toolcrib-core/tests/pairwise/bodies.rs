@@ -14,13 +14,13 @@ use toolcrib_tool::{
 use crate::factors::{Body, Ending, Looks, Output, Row, Secret, WindDown};
 use crate::witness::{ObservedCall, Running, Seen, Witness};
 
-/// What must never be shown.
+/// The secret, which must never be shown.
 pub(crate) const SECRET: &str = "hunter2-0123456789-swordfish";
 
 /// How long the work takes, in milliseconds.
 pub(crate) const WORK: u64 = 400;
 
-/// How long a call that only holds a slot takes.
+/// How long a call that only occupies a slot takes.
 pub(crate) const HOLD: u64 = 800;
 
 /// How long a factory takes.
@@ -29,21 +29,21 @@ pub(crate) const MAKE: u64 = 700;
 /// The time limit of the tool.
 pub(crate) const LIMIT: u64 = 1_000;
 
-/// How long a client may take to run its tool. It counts from when the call begins to wait for the
-/// client, who may hear of that a second later from another server, or when the rest of the batch is
-/// done.
+/// How long a client may take to run its tool. The time starts when the call begins to wait for the
+/// client, which may learn of it a second later from another server, or after the rest of the
+/// batch.
 pub(crate) const CLIENT_LIMIT: u64 = 10_000;
 
 /// How long the tool may take to wind down.
 pub(crate) const WIND_DOWN: u64 = 500;
 
-/// What a tool that fails says of when to call it again.
+/// The retry hint of a tool that fails.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(7);
 
-/// Characters of text that the tool may return.
+/// The maximum number of characters that the tool may return.
 pub(crate) const BUDGET: usize = 400;
 
-/// Characters of a long text.
+/// The length of a long text, in characters.
 const LONG: usize = 20_000;
 
 /// The tool that is called.
@@ -51,7 +51,7 @@ pub(crate) struct Subject {
     pub(crate) witness: Arc<Witness>,
     pub(crate) row: Row,
     pub(crate) version: u32,
-    /// Whether it was made for one call.
+    /// Whether the instance was made for one call.
     pub(crate) is_own: bool,
 }
 
@@ -109,7 +109,7 @@ fn text_of(value: Option<&Value>) -> Option<String> {
 }
 
 impl Subject {
-    /// Spends time as the body does. Whether it was the time that ended it, not a cancellation.
+    /// Spends time as the body does. Returns whether the time was up, as opposed to a cancellation.
     async fn spend(&self, running: &Running<'_>, millis: u64, cx: &CallContext) -> bool {
         match self.row.body {
             Body::Blocking => running.block(millis, || cx.is_cancelled()),
@@ -124,7 +124,7 @@ impl Subject {
         }
     }
 
-    /// Reports to clients that watch the call. A secret spans two parts.
+    /// Reports progress to clients that watch the call. A secret spans two parts.
     async fn report(&self, cx: &CallContext) {
         let secret = if self.row.secret == Secret::Nowhere { "nothing" } else { SECRET };
         cx.status(StatusUpdate::doing().with_tip(format!("found {secret}")));
@@ -153,7 +153,7 @@ impl Subject {
                 Err(ToolError::execution(text).with_retryable(true))
             }
             Ending::LeavesHalf => Ok(ToolOutput::new().into()),
-            // Unlike `panic!`, this prints nothing.
+            // Unlike `panic!`, this prints no message.
             Ending::Panics => resume_unwind(Box::new(text)),
             Ending::Asks if cx.answer().is_none() => {
                 let question = InputRequest::new("How many?", json!({"type": "integer"}));
@@ -163,7 +163,7 @@ impl Subject {
         }
     }
 
-    /// Ends what a cancelled call does, and tries to go on behind its back.
+    /// Ends a cancelled body, and then tries to call another tool from it.
     async fn wind(&self, running: &Running<'_>, cx: &CallContext) -> ToolError {
         if self.row.body == Body::Blocking {
             running.block(20, || false);
@@ -199,13 +199,12 @@ impl Subject {
     }
 }
 
-/// Adds the secret and what makes the text long.
+/// Adds the secret, and the filler of a long text.
 pub(crate) fn fill(text: &mut String, row: &Row) {
     match row.secret {
         Secret::Nowhere => {}
         Secret::Inside => *text += SECRET,
-        // The first 70 % of the budget are kept: the secret begins before that place and ends
-        // behind it.
+        // The first 70 % of the budget are kept: the secret crosses that boundary.
         Secret::AtCut => {
             let begin = BUDGET * 7 / 10 - SECRET.len() / 2;
             while text.len() < begin {
@@ -219,7 +218,7 @@ pub(crate) fn fill(text: &mut String, row: &Row) {
     }
 }
 
-/// Makes an instance per call, and takes its time.
+/// Creates an instance per call, slowly.
 pub(crate) struct Maker {
     pub(crate) witness: Arc<Witness>,
     pub(crate) row: Row,
@@ -237,7 +236,7 @@ impl ToolFactory for Maker {
     }
 }
 
-/// Runs beside the tool in a batch.
+/// Runs at the same time as the tool in a batch.
 pub(crate) struct Neighbor(pub(crate) Arc<Witness>);
 
 impl Tool for Neighbor {

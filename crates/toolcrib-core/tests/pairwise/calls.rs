@@ -15,10 +15,10 @@ use crate::resume::{Parked, answer_of};
 use crate::scenario::{ADA, Caller, End, LONGEST, Stage, Told};
 use crate::witness::{Seen, lock};
 
-/// The answers of calls by their ids; the error says why there is none.
+/// The answers of calls by id; the error says why there is none.
 pub(crate) type Answers = Vec<(String, Result<Answer, String>)>;
 
-/// Calls that were started together, until they have an answer.
+/// Calls that were started together and are not answered yet.
 pub(crate) struct Job {
     pub(crate) ids: Vec<&'static str>,
     pub(crate) caller: Caller,
@@ -26,19 +26,19 @@ pub(crate) struct Job {
     pub(crate) task: JoinHandle<Answers>,
 }
 
-/// What may happen while calls are under way.
+/// Events that may happen while calls are running.
 #[derive(Clone, Copy)]
 pub(crate) struct Events {
-    /// Whether the row's interruption and change may come now.
+    /// Whether the row's interruption and change may happen now.
     pub(crate) are_due: bool,
-    /// When the slot is taken by another call.
+    /// When another call takes the slot.
     pub(crate) holder_at: Option<u64>,
-    /// When the pool has a thread again.
+    /// When the pool has a free thread again.
     pub(crate) hog_until: Option<u64>,
 }
 
-/// Whether a call is made as a stream, and its caller waits for the result of a call that waits: every
-/// direct call but the first one.
+/// Whether a call is made as a stream, and its caller awaits the result of a waiting call: every direct call except the
+/// first.
 pub(crate) fn is_streamed(door: Door, id: &str) -> bool {
     door == Door::Direct && id != "first"
 }
@@ -61,7 +61,7 @@ async fn streamed(turn: &Turn, call: ToolCall) -> Result<Answer, String> {
 }
 
 impl Stage {
-    /// Starts calls through the door of the row.
+    /// Starts calls through the interface of the row.
     pub(crate) fn launch(
         &mut self,
         ids: &[&'static str],
@@ -165,14 +165,14 @@ impl Stage {
         }
     }
 
-    /// Lets time pass until all of these calls are answered.
+    /// Advances the time until all of these calls are answered.
     pub(crate) async fn drive(&mut self, mut jobs: Vec<Job>, events: Events) {
         let begun = self.now();
         while !jobs.is_empty() && self.now() - begun < LONGEST {
             self.step().await;
             let passed = self.now() - begun;
-            // A change comes after the call that takes the slot: a tool that is removed before is
-            // neither held nor counted against its rate.
+            // The change happens after the call that takes the slot: a tool that is removed earlier
+            // is neither occupied nor counted by its rate limit.
             let is_awaited = events.holder_at.is_some() && self.holder.is_none();
             if events.holder_at.is_some_and(|at| at <= self.now()) && self.holder.is_none() {
                 self.hold(&self.executor.clone());
@@ -218,7 +218,7 @@ impl Stage {
         self.is_interrupted = true;
         self.setup.witness.see(Seen::Interrupted);
         match self.row.interruption {
-            // A deadline was set before.
+            // The deadline was set earlier.
             Interruption::Nothing
             | Interruption::DeadlineWaiting
             | Interruption::DeadlineRunning => {}

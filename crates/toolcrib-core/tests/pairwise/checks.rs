@@ -1,4 +1,4 @@
-//! What must hold of every row, whatever it is about; and what the model says of it.
+//! Properties that every row must have, and the comparison with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::scenario::{End, Log, Story, Told};
 use crate::setup::THINKING;
 use crate::witness::{ObservedCall, Seen};
 
-/// Milliseconds by which the steps of a row are coarser than its clock.
+/// How much less precise the steps of a row are than its clock, in milliseconds.
 const COARSE: u64 = 150;
 
-/// Everything that is wrong with a row.
+/// All problems of a row.
 pub(crate) fn problems(row: &Row, story: &Story) -> Vec<String> {
     let expected = model::expected(row);
     let mut problems = Vec::new();
@@ -71,7 +71,7 @@ fn answered_once(row: &Row, story: &Story, expected: &model::Expected, problems:
         }
         if let End::Done(result) = end
             && let Some(reused) = forecast.reused
-            // The answer is that of the call around it.
+            // This is the answer of the outer call.
             && !row.is_nested()
             && (result.cached() || result.skipped()) != reused
             && result.is_success()
@@ -118,11 +118,11 @@ fn asked_when_it_should(
         let wanted = subject_id(row, id);
         let is_of = |seen: &Seen| matches!(seen, Seen::Asked { call, .. } if *call == wanted);
         let asked = story.moments.iter().filter(|moment| is_of(&moment.seen)).count();
-        // The answer about the call may have been remembered before its twin is asked about, or the
-        // call may have been interrupted before.
+        // The approval may have been remembered before its twin is asked about, or the call may
+        // have been interrupted before.
         let may_be_spared = *id == "twin"
             && (row.consent == Consent::Remembers || row.interruption != Interruption::Nothing);
-        // An instance is made first, to show what the call would do.
+        // An instance is created first, to show what the call would do.
         let may_come_before =
             *id == "first" && row.is_interrupted_waiting() && row.instance == Instance::PerUse;
         let may_be_none = may_be_spared || may_come_before;
@@ -157,18 +157,18 @@ fn answers_are_their_callers(row: &Row, story: &Story, problems: &mut Vec<String
     }
 }
 
-/// The latest time at which something of a call was seen that `is_it` knows.
+/// The latest event of a call that `is_it` selects.
 fn last(story: &Story, is_it: impl Fn(&Seen) -> bool) -> Option<u64> {
     story.moments.iter().filter(|moment| is_it(&moment.seen)).map(|moment| moment.at).last()
 }
 
 fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
     let winding = if row.wind_down == WindDown::Some { WIND_DOWN } else { 0 };
-    // A server asks the store once a second what another one has done.
+    // A server checks the store once a second for changes by others.
     let is_elsewhere = row.servers == Servers::Two && row.consent == Consent::Decided;
     let coarse = if is_elsewhere { COARSE + 1_000 } else { COARSE };
-    // A batch is answered as a whole: the same call in it may have to be asked about, get an instance
-    // and run after the first one has ended.
+    // A batch is answered as a whole, so its other calls may need approval, get an instance and run after the first one
+    // has ended.
     let thinking = if row.has_approver() { THINKING } else { 0 };
     let making = if row.instance == Instance::PerUse { MAKE } else { 0 };
     let after_it = if row.twin == Twin::SameBatch { thinking + making + LIMIT } else { 0 };
@@ -206,7 +206,7 @@ fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
     winds_down_in_peace(row, story, problems);
 }
 
-/// A tool with time to wind down gets it, except where its future is dropped.
+/// A tool with a wind-down period gets it, unless its future is dropped.
 fn winds_down_in_peace(row: &Row, story: &Story, problems: &mut Vec<String>) {
     let cancelled =
         matches!(row.interruption, Interruption::CancelRunning | Interruption::ShutdownRunning);
@@ -265,8 +265,7 @@ fn nothing_is_left(row: &Row, story: &Story, problems: &mut Vec<String>) {
     }
 }
 
-/// Answers of other calls need no instance. Whoever decides on a call may be shown what one of them
-/// would do.
+/// Cached answers need no instance. An approver may be shown a dry run, which does.
 fn instances_are_made_for_calls_that_run(
     row: &Row,
     made: usize,
@@ -310,7 +309,7 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
     }
 }
 
-/// Whether what ran is what was shown.
+/// Whether the call ran as it was shown.
 fn same(observed: &ObservedCall, shown: &ObservedCall) -> bool {
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     observed.version == shown.version
@@ -343,8 +342,8 @@ fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut V
             Seen::Left { run } => {
                 running.remove(run);
             }
-            // Slots and batches are those of a process. A blocking body of the former one may need a
-            // moment to see that it was cancelled; a real process would have ended with it.
+            // Slots and batches belong to one process. A blocking body of the previous process may
+            // need a moment to notice its cancellation; a real process would have ended with it.
             Seen::Restarted => running.clear(),
             _ => {}
         }
@@ -434,7 +433,7 @@ fn statistics_are_the_audit_log(row: &Row, log: &Log, problems: &mut Vec<String>
     if counted.failures > failures {
         problems.push(format!("counted {counted:?}, logged {failures} failures"));
     }
-    // What was at work in the first process is there still, because no test can kill it.
+    // Running calls of the first process continue, because no test can kill it.
     let may_linger = row.keeps_its_maker() && row.meanwhile == Meanwhile::Restarted;
     if log.in_flight != 0 && !may_linger {
         problems.push(format!("{} calls count as under way", log.in_flight));
@@ -445,7 +444,7 @@ fn secrets_are_masked(row: &Row, story: &Story, problems: &mut Vec<String>) {
     if row.secret == Secret::Nowhere {
         return;
     }
-    // A piece of it tells as much.
+    // A part of the secret reveals as much.
     let pieces: Vec<_> = SECRET.as_bytes().windows(10).map(String::from_utf8_lossy).collect();
     let leaks = |text: &str| pieces.iter().any(|piece| text.contains(piece.as_ref()));
     let audit =
@@ -462,8 +461,8 @@ fn outputs_fit_their_budget(story: &Story, problems: &mut Vec<String>) {
         for Told { end, .. } in told {
             let End::Done(result) = end else { continue };
             let chars = result.text().chars().count();
-            // The marker and what to do next come on top. A message has room of its own, and of wrong
-            // arguments twenty problems are listed, each of a bounded length.
+            // The marker and the hint come in addition. A message has its own limit, and for wrong arguments twenty
+            // problems are listed, each of limited length.
             let most = match result.error().map(ToolError::kind) {
                 None => BUDGET + 600,
                 Some(ErrorKind::InvalidArgs) => 5_000,
@@ -476,7 +475,7 @@ fn outputs_fit_their_budget(story: &Story, problems: &mut Vec<String>) {
     }
 }
 
-/// Nothing on the way takes from a failure what the caller needs.
+/// No stage removes from a failure what the caller needs.
 fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
     for (id, told) in &story.told {
         for Told { end, .. } in told {
@@ -490,7 +489,7 @@ fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
     }
 }
 
-/// A client that watches gets what the tool reports, masked, and nothing of a call that waits or has ended.
+/// A watching client gets the tool's progress, masked, and nothing of a call that waits or has ended.
 fn reports_are_whole_and_end_with_the_call(row: &Row, story: &Story, problems: &mut Vec<String>) {
     let (mut ended, mut waiting) = (BTreeSet::new(), BTreeSet::new());
     let mut output: BTreeMap<&str, String> = BTreeMap::new();
@@ -512,14 +511,14 @@ fn reports_are_whole_and_end_with_the_call(row: &Row, story: &Story, problems: &
     }
     let secret = if row.secret == Secret::Nowhere { "nothing" } else { "[masked]" };
     let whole = format!("[read {secret}]");
-    // One that leaves has read the first event only.
+    // A client that disconnects has read only the first event.
     for (call, text) in output.iter().filter(|_| row.watcher == Watcher::Reads) {
         if !text.replace(&whole, "").is_empty() {
             problems.push(format!("{call}: watchers read {text:?}"));
         }
     }
     let subject = subject_id(row, "first");
-    // A call that waits goes on without its watcher.
+    // A waiting call continues without its watcher.
     let is_uninterrupted = row.consent == Consent::Free
         && row.body != Body::Client
         && row.door == Door::Direct

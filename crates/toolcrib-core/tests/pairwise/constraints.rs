@@ -1,12 +1,13 @@
-//! Which combinations of options mean anything. A rule forbids a combination; it speaks as soon as
-//! the dimensions it is about are known.
+//! Which combinations of options are meaningful. A rule forbids a combination; it applies as soon
+//! as its dimensions are known.
 
 use crate::factors::{
     Body, Breaker, Consent, Door, Ending, Instance, Interruption, Looks, Meanwhile, Output, Part,
     Pool, Rate, Resumed, Retry, Reuse, Rights, Row, Secret, Sent, Servers, Slots, Twin, WindDown,
 };
 
-/// Whether a row, of which dimensions may still be open, can be completed as far as the rules know.
+/// Whether a row, in which some dimensions may still be open, can be completed according to the
+/// rules.
 pub(crate) fn possible(part: &Part) -> bool {
     let rules = [
         client_tools_have_no_body,
@@ -68,7 +69,7 @@ fn twins_fit_doors(part: &Part) -> bool {
     is(part.twin, &[Twin::SameBatch]) && is_not(part.door, &[Door::Batch, Door::Run])
 }
 
-/// Only calls that wait go on, in another server or in another context.
+/// Only waiting calls continue in another server or in another context.
 fn what_goes_on_elsewhere_waits(part: &Part) -> bool {
     let waits_for_nobody = is_not(part.consent, STORED)
         && is_not(part.ending, &[Ending::Asks])
@@ -76,14 +77,14 @@ fn what_goes_on_elsewhere_waits(part: &Part) -> bool {
     let goes_on_elsewhere =
         is(part.servers, &[Servers::Two]) || is(part.resumed, &[Resumed::InAnotherProject]);
     goes_on_elsewhere && waits_for_nobody
-        // A call whose maker is at work goes on in its own server.
+        // A call whose parent is still running continues in its own server.
         || is(part.servers, &[Servers::Two]) && is(part.door, &[Door::Nested])
-        // One of two servers that ends leaves the other one: a restart says as much.
+        // One of two servers that ends leaves the other one running, which equals a restart.
         || is(part.servers, &[Servers::Two])
             && is(part.interruption, &[Interruption::ShutdownWaiting, Interruption::ShutdownRunning])
 }
 
-/// What ends a call while it waits.
+/// Events that end a call while it waits.
 const WAITING: &[Interruption] = &[
     Interruption::CancelWaiting,
     Interruption::DropWaiting,
@@ -91,7 +92,7 @@ const WAITING: &[Interruption] = &[
     Interruption::DeadlineWaiting,
 ];
 
-/// What ends a call while its body runs.
+/// Events that end a call while its body runs.
 const RUNNING: &[Interruption] = &[
     Interruption::CancelRunning,
     Interruption::DropRunning,
@@ -99,8 +100,8 @@ const RUNNING: &[Interruption] = &[
     Interruption::DeadlineRunning,
 ];
 
-/// A call that is interrupted while it waits has to wait: for an approver, or else for an instance, a
-/// slot or a thread, which it only comes to where the breaker and the rate let it pass.
+/// A call that is interrupted while it waits must actually wait: for an approver, or else for an instance, a slot or a
+/// thread, which it reaches only if the breaker and the rate limit let it pass.
 fn what_is_interrupted_waits(part: &Part) -> bool {
     if !is(part.interruption, WAITING) || is(part.consent, APPROVER) {
         return false;
@@ -123,7 +124,7 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
             || is(part.breaker, &[Breaker::Open])
             || is(part.rate, &[Rate::Exhausted])
             || is(part.pool, &[Pool::Full])
-            // A call that somebody else decided on goes on by itself.
+            // A call that somebody else approved continues by itself.
             || is(part.consent, &[Consent::Decided])
                 && is_not(part.interruption, &[Interruption::ShutdownRunning])
             || is(part.consent, STORED)
@@ -133,7 +134,7 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
                 )
             // A call that cannot wait does not run.
             || is(part.consent, STORED) && is(part.door, &[Door::Nested])
-            // A deadline is set beforehand, so it has to be known when the body begins.
+            // A deadline is set beforehand, so the start of the body must be known.
             || is(part.interruption, &[Interruption::DeadlineRunning])
                 && (is_not(part.instance, &[Instance::Shared])
                     || is_not(part.slots, &[Slots::Unlimited])))
@@ -168,7 +169,7 @@ impl Row {
         matches!(self.interruption, Interruption::ShutdownWaiting | Interruption::ShutdownRunning)
     }
 
-    /// Whether other calls of its batch stand on both sides of the call.
+    /// Whether the call is in the middle of a batch.
     pub(crate) fn has_neighbors(&self) -> bool {
         self.door != Door::Direct
     }
@@ -183,12 +184,12 @@ impl Row {
         STORED.contains(&self.consent)
     }
 
-    /// Whether the call is made by another one that stays at work while it waits.
+    /// Whether another call, which keeps running while it waits, makes the call.
     pub(crate) fn keeps_its_maker(&self) -> bool {
         self.door == Door::Nested
     }
 
-    /// Whether the call is made by another call.
+    /// Whether another call makes the call.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(self.door, Door::Nested | Door::Meta)
     }

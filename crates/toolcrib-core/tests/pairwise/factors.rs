@@ -1,11 +1,11 @@
-//! The dimensions of a row: the stations of the pipeline and their options.
+//! The dimensions of a row: the stages of the pipeline and their options.
 
 use std::fmt;
 
 use toolcrib_testkit::{combination, dimension};
 
 dimension! {
-    /// When the body of the tool is done.
+    /// When the body of the tool finishes.
     Body {
         Ready = "ready body", Pending = "pending body", Blocking = "blocking body",
         Client = "client tool",
@@ -13,7 +13,7 @@ dimension! {
 }
 
 dimension! {
-    /// What the body does in the end.
+    /// How the body ends.
     Ending {
         Succeeds = "succeeds", Fails = "fails", Recovers = "recovers", LeavesHalf = "leaves half",
         Panics = "panics", Hangs = "hangs", Asks = "asks a question",
@@ -30,13 +30,13 @@ dimension! {
 }
 
 dimension! {
-    /// How many servers share the store. With two, calls that wait go on in the one that did not take
-    /// them, and both try to resolve a call at the same time.
+    /// How many servers share the store. With two, waiting calls continue in the one that did not accept them, and both
+    /// try to resolve a call at the same time.
     Servers { One = "one server", Two = "two servers" }
 }
 
 dimension! {
-    /// In which context a call that waits goes on.
+    /// The context in which a waiting call continues.
     Resumed { AsMade = "resumed as made", InAnotherProject = "resumed in another project" }
 }
 
@@ -46,19 +46,19 @@ dimension! {
 }
 
 dimension! {
-    /// Which earlier answers may stand for a call.
+    /// Which earlier answers may be used for a call.
     Reuse {
         Nothing = "no reuse", Cache = "cache", Session = "session dedupe", Batch = "batch dedupe",
     }
 }
 
 dimension! {
-    /// The same call, made at the same time.
+    /// An equal call that is made at the same time.
     Twin { Alone = "no twin", SameBatch = "twin in the batch", Beside = "twin beside" }
 }
 
 dimension! {
-    /// How the call comes in.
+    /// How the call is made.
     Door {
         Direct = "direct", Batch = "batch", Run = "run", Nested = "nested", Meta = "tool_call",
     }
@@ -70,12 +70,12 @@ dimension! {
 }
 
 dimension! {
-    /// Whether other calls of a batch run beside the call.
+    /// Whether other calls of a batch run at the same time.
     Barrier { Parallel = "parallel", Barrier = "barrier" }
 }
 
 dimension! {
-    /// How many calls of the tool run at once.
+    /// How many calls of the tool may run at once.
     Slots { Unlimited = "no slots", Contended = "contended slot" }
 }
 
@@ -88,22 +88,22 @@ dimension! {
 }
 
 dimension! {
-    /// Whose calls of the tool ran into its time limit three times before.
+    /// Whose calls of the tool reached its time limit three times before.
     Breaker { Closed = "breaker closed", Open = "breaker open", OpenForOther = "breaker open for bob" }
 }
 
 dimension! {
-    /// Whether the tool gets time to wind down.
+    /// Whether the tool has a wind-down period.
     WindDown { Nothing = "no wind-down", Some = "wind-down" }
 }
 
 dimension! {
-    /// Whether a failed call is tried again.
+    /// Whether a failed call is retried.
     Retry { Never = "no retry", Once = "retry" }
 }
 
 dimension! {
-    /// What ends the call early, while it waits for something or while its body runs.
+    /// What ends the call early, while it waits or while its body runs.
     Interruption {
         Nothing = "uninterrupted",
         CancelWaiting = "cancelled while waiting", CancelRunning = "cancelled while running",
@@ -141,12 +141,12 @@ dimension! {
 }
 
 dimension! {
-    /// Whether the host fills in a parameter.
+    /// Whether the host injects a parameter.
     Injected { Nothing = "nothing injected", Project = "project injected" }
 }
 
 dimension! {
-    /// What stands around every call.
+    /// The middleware around every call.
     Middleware { Nothing = "no middleware", Passes = "middleware passes", Tags = "middleware tags" }
 }
 
@@ -156,12 +156,12 @@ dimension! {
 }
 
 dimension! {
-    /// What the model sends.
+    /// The arguments that the model sends.
     Sent { Right = "right arguments", Coerced = "coerced arguments", Wrong = "many wrong arguments" }
 }
 
 dimension! {
-    /// What the body asks its context for.
+    /// What the body uses of its context.
     Looks { Nothing = "looks at nothing", Session = "looks at its session" }
 }
 
@@ -172,7 +172,7 @@ dimension! {
     }
 }
 
-/// A value for each dimension, and the same with open ones.
+/// A value for each dimension, and the same with open dimensions.
 macro_rules! row {
     ($($field:ident: $type:ident),* $(,)?) => {
         combination! {
@@ -180,7 +180,7 @@ macro_rules! row {
             Row { $($field: $type),* }
         }
 
-        /// A row some of whose dimensions are open.
+        /// A row in which some dimensions are open.
         #[allow(dead_code, reason = "no rule is about some of them")]
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Part { $(pub(crate) $field: Option<$type>),* }

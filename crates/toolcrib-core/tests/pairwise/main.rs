@@ -1,9 +1,9 @@
-//! The stations of the call pipeline, two by two: every pair of options meets in a row, and each row
-//! is run against a plain model of what must hold.
+//! Pairwise test of the stages of the call pipeline: every pair of options occurs in a row, and
+//! each row is compared with a simple model.
 //!
-//! A row is a value for each dimension in [`factors`]; [`rows`] chooses the rows. [`scenario`] runs a
-//! row on a real executor and keeps what was seen, [`model`] says what each call must come to, and
-//! [`checks`] compares the two. A failing row prints its name, and runs alone with
+//! A row is a value for each dimension in [`factors`]; [`rows`] chooses the rows. [`scenario`] runs a row on a real
+//! executor and records what happens, [`model`] predicts the outcome of each call, and [`checks`] compares the two. A
+//! failing row prints its name, and can be run alone with
 //!
 //! ```sh
 //! TOOLCRIB_PAIRWISE='NAME' cargo test -p toolcrib-core --test pairwise

@@ -1,4 +1,4 @@
-//! What each call of a row must come to, told station by station in the order of the pipeline.
+//! The expected outcome of each call of a row, stage by stage in the order of the pipeline.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -18,14 +18,14 @@ pub(crate) enum Kind {
     Dropped,
 }
 
-/// What is certain of a call.
+/// The certain facts about a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Forecast {
-    /// Ends that are right.
+    /// The permitted outcomes.
     pub(crate) ends: Vec<Kind>,
-    /// How often the body runs for it.
+    /// How often its body runs.
     pub(crate) runs: RangeInclusive<usize>,
-    /// Whether the answer is that of another call, where that is certain.
+    /// Whether it gets the answer of another call, if that is certain.
     pub(crate) reused: Option<bool>,
     /// Whether an approver is asked about it.
     pub(crate) asked: bool,
@@ -64,11 +64,11 @@ impl Forecast {
 /// The calls of a row.
 pub(crate) struct Expected {
     pub(crate) calls: BTreeMap<&'static str, Forecast>,
-    /// How often the body runs for the call and its twin together, where they share an answer.
+    /// How often the body runs for the call and its twin together, if they share an answer.
     pub(crate) together: Option<usize>,
 }
 
-/// Which calls a model is asked about.
+/// The call that a model is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     First,
@@ -77,12 +77,14 @@ enum Call {
     Second,
 }
 
-/// Looks at a row and knows what came before.
+/// Computes the model of a row from the earlier calls.
 struct Model<'r> {
     row: &'r Row,
-    /// Whether an answer is kept that a later equal call must get; `None` where that is open.
+    /// Whether there is a cached answer that a later equal call must get; `None` if that is
+    /// uncertain.
     kept: Option<bool>,
-    /// Calls of ada that ran into the time limit since the tool is as it is: at least, and at most.
+    /// Ada's calls that reached the time limit since the tool has its current version: minimum and
+    /// maximum.
     timeouts: (usize, usize),
 }
 
@@ -122,7 +124,7 @@ pub(crate) fn expected(row: &Row) -> Expected {
 }
 
 impl Model<'_> {
-    /// What a call comes to, on its way through the pipeline.
+    /// The outcome of a call on its way through the pipeline.
     fn call(&self, call: Call) -> Forecast {
         let row = self.row;
         let is_later = matches!(call, Call::Again | Call::Second);
@@ -165,7 +167,7 @@ impl Model<'_> {
         .asked(is_asked)
     }
 
-    /// Calls that come after the change and the shutdown.
+    /// Calls that start after the change and the shutdown.
     fn refused_now(&self) -> Option<Forecast> {
         if self.row.is_shut_down() {
             return Some(Forecast::failed(ErrorKind::Unavailable));
@@ -179,7 +181,7 @@ impl Model<'_> {
         }))
     }
 
-    /// Calls that waited in the store while something changed.
+    /// Calls that waited in the store during a change.
     fn refused_on_return(&self, call: Call) -> Option<Forecast> {
         let is_later = matches!(call, Call::Again | Call::Second);
         let denied = Forecast::failed(ErrorKind::Denied);
@@ -195,13 +197,13 @@ impl Model<'_> {
         }
     }
 
-    /// Whether the call waited within another one whose process has ended.
+    /// Whether the call waited inside another one whose process has ended.
     fn is_gone(&self, call: Call) -> bool {
         let is_later = matches!(call, Call::Again | Call::Second);
         self.row.keeps_its_maker() && self.row.meanwhile == Meanwhile::Restarted && !is_later
     }
 
-    /// The output of a client: it is taken over, though the tool could not be called any more.
+    /// The output of a client is accepted even if the tool can no longer be called.
     fn delivered(&self, call: Call) -> Forecast {
         let success = Forecast::of(Kind::Success, 0);
         match (self.refused_on_return(call), self.row.meanwhile) {
@@ -211,7 +213,7 @@ impl Model<'_> {
         }
     }
 
-    /// Breaker, rate, and then the body.
+    /// The breaker, the rate limit, and then the body.
     fn admitted(&self, call: Call) -> Forecast {
         let row = self.row;
         let open = match (call, row.second) {
@@ -229,7 +231,7 @@ impl Model<'_> {
         }
     }
 
-    /// Rate, and then the body.
+    /// The rate limit, and then the body.
     fn let_in(&self, call: Call) -> Forecast {
         let row = self.row;
         let exhausted = Forecast::failed(ErrorKind::RateLimited);
@@ -237,11 +239,11 @@ impl Model<'_> {
             return exhausted;
         }
         let runs = self.run(call);
-        // A process that was started again lets as many pass as the first did before the row.
+        // A restarted process lets as many calls pass as the first did before the row.
         if row.rate == Rate::Exhausted { runs.or(&exhausted) } else { runs }
     }
 
-    /// The body's own end.
+    /// How the body itself ends.
     fn run(&self, call: Call) -> Forecast {
         let row = self.row;
         if self.is_interrupted_running(call) {
@@ -270,20 +272,20 @@ impl Model<'_> {
                 _ => Forecast::of(success, 2),
             },
         };
-        // Calls that wait in the store go on one after the other, before the shutdown or after it.
+        // Calls that wait in the store continue one after another, before or after the shutdown.
         if row.is_stored() && row.is_shut_down() && call == Call::Twin {
             forecast = forecast.or(&self.interrupted(call, 0));
         }
         if row.pool == Pool::Full && matches!(call, Call::First | Call::Twin) {
-            // Whether waiting for a thread counts against the limit is open. What was not begun by
-            // then never begins.
+            // Whether waiting for a thread counts as running is left open. A body that has not
+            // begun by the limit never begins.
             let late = Forecast::of(Kind::Failure(ErrorKind::Timeout), 0);
             return forecast.or(&late);
         }
         forecast
     }
 
-    /// The call and its twin may have one answer.
+    /// The call and its twin may share one answer.
     fn shares(&self) -> bool {
         self.row.reuse != Reuse::Nothing
     }
@@ -304,7 +306,7 @@ impl Model<'_> {
             && row.pool == Pool::Free
     }
 
-    /// The call if it had no twin.
+    /// The outcome of the call without a twin.
     fn alone(&self) -> Forecast {
         self.call(Call::First)
     }
@@ -320,7 +322,7 @@ impl Model<'_> {
             _ => {}
         }
         let cancelled = Forecast::of(Kind::Failure(ErrorKind::Cancelled), runs);
-        // Calls of a batch that come after it are not let in.
+        // Later calls of its batch are not admitted.
         let is_late = call == Call::Twin && self.row.is_shut_down();
         if is_late {
             return cancelled.or(&Forecast::failed(ErrorKind::Unavailable));
@@ -345,8 +347,8 @@ impl Model<'_> {
         self.row.is_interrupted_running() && self.is_interrupted(call)
     }
 
-    /// Whether the program was started again before the call came to the breaker, or the call comes to
-    /// that of another server.
+    /// Whether the program was restarted before the call reached the breaker, or the call reaches the breaker of
+    /// another server.
     fn is_fresh(&self, call: Call) -> bool {
         let is_later = matches!(call, Call::Again | Call::Second);
         let goes_on_elsewhere = self.row.servers == Servers::Two && self.row.is_stored();
@@ -359,7 +361,7 @@ impl Model<'_> {
         self.row.meanwhile == Meanwhile::Changed && is_later
     }
 
-    /// Whether calls of the row itself have opened the breaker; `None` where that is open.
+    /// Whether calls of the row itself have opened the breaker; `None` if that is uncertain.
     fn has_opened(&self, call: Call) -> Option<bool> {
         let is_ada = call != Call::Second || self.row.second != Second::OtherUser;
         let (least, most) = self.timeouts;
@@ -377,7 +379,7 @@ impl Model<'_> {
             (Call::Second, Second::OtherProject) => row.injected == Injected::Nothing,
             _ => true,
         };
-        // What was approved before the change, or before the restart, or never.
+        // What was approved: before the change, before the restart, or not at all.
         let holds = call == Call::Second
             || !matches!(row.meanwhile, Meanwhile::Changed | Meanwhile::Restarted)
                 && (!row.is_interrupted_waiting()
@@ -385,7 +387,7 @@ impl Model<'_> {
         row.consent == Consent::Remembers && is_same && holds
     }
 
-    /// Whether an answer is kept for this later call.
+    /// Whether there is a cached answer for this later call.
     fn kept_for(&self, call: Call) -> Option<bool> {
         let row = self.row;
         let looks = row.looks == Looks::Session;
@@ -398,15 +400,15 @@ impl Model<'_> {
         match self.kept {
             Some(false) => Some(false),
             _ if !fits => Some(false),
-            // It is kept where the call went on, to which a later call comes only after it has asked.
+            // The answer is cached where the call continued; a later call gets there only after it was approved.
             _ if row.servers == Servers::Two && !row.is_stored() => None,
-            // An answer that depends on the session need not be kept.
+            // An answer that depends on the session may be left out of the cache.
             _ if looks => None,
             kept => kept,
         }
     }
 
-    /// Notes what a call leaves behind.
+    /// Records what a call leaves behind.
     fn came_to(&mut self, forecast: &Forecast, is_interrupted: bool) {
         let row = self.row;
         let keeps = matches!(row.reuse, Reuse::Cache | Reuse::Session) && row.body != Body::Client;
@@ -415,14 +417,14 @@ impl Model<'_> {
             self.kept = if certain || self.kept == Some(true) { Some(true) } else { None };
         }
         let timeout = Kind::Failure(ErrorKind::Timeout);
-        // The caller's deadline is not the tool's limit.
+        // The caller's deadline does not count as the tool's time limit.
         if !is_interrupted && forecast.ends.contains(&timeout) {
             self.timeouts.0 += usize::from(forecast.ends == [timeout]);
             self.timeouts.1 += 1;
         }
     }
 
-    /// What the change of the row takes away.
+    /// What the change of the row removes.
     fn after_the_change(&mut self) {
         let row = self.row;
         let runs_after = row.is_stored() || row.ending == Ending::Asks;
@@ -436,7 +438,7 @@ impl Model<'_> {
     }
 }
 
-/// The answer to a call that was at work in a process that has ended.
+/// The answer to a call that was running in a process that has ended.
 fn gone(runs: usize) -> Forecast {
     Forecast::of(Kind::Failure(ErrorKind::OutcomeUnknown), runs)
 }

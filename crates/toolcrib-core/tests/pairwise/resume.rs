@@ -1,5 +1,5 @@
-//! Lets calls of a row go on that wait in the store: in the server that took them or in another one,
-//! in a turn like the one they were made in or in another one.
+//! Continues calls that wait in the store: in the server that accepted them or in another one, in a
+//! turn with the same settings or in a different one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,12 @@ pub(crate) struct Parked {
 }
 
 impl Stage {
-    /// Where calls that wait go on.
+    /// Where waiting calls continue.
     fn elsewhere(&self) -> Executor {
         self.beside.as_ref().map_or(&self.executor, |(executor, _)| executor).clone()
     }
 
-    /// Resolves calls that wait in the store, until none waits any more.
+    /// Resolves waiting calls until none is left.
     pub(crate) async fn resume_all(&mut self, are_due: bool) {
         for _ in 0..8 {
             let Some(parked) = self.parked.pop_front() else { return };
@@ -126,7 +126,7 @@ impl Stage {
         Job { ids: vec![id], caller, turn, task }
     }
 
-    /// What a call that waits would do, as it was shown.
+    /// The dry run of a waiting call, as it was shown.
     fn observed_call(&self, suspension: &Suspension) -> ObservedCall {
         let now = self.executor.registry().snapshot().fingerprint("subject");
         let is_current = now.is_some_and(|now| now == suspension.definition_hash());
@@ -143,7 +143,7 @@ impl Stage {
     }
 }
 
-/// The run that a call is part of, and where it is kept.
+/// The run of a call, and its store.
 type Kept = (RunId, Arc<MemoryRuns>);
 
 async fn loaded((id, runs): &Kept) -> Result<Run, String> {
@@ -151,7 +151,7 @@ async fn loaded((id, runs): &Kept) -> Result<Run, String> {
     Ok(Run::from_record(record.ok_or("the run is gone")?))
 }
 
-/// What a run says of one of its calls.
+/// The state of one call in a run.
 pub(crate) fn answer_of(run: &Run, call: &str) -> Result<Answer, String> {
     if let Some(waiting) = run.outstanding().find(|one| one.call_id() == call) {
         return Ok(Answer::Suspended(Box::new(waiting.clone())));
@@ -160,7 +160,7 @@ pub(crate) fn answer_of(run: &Run, call: &str) -> Result<Answer, String> {
     done.map(Answer::Done).ok_or_else(|| "its run does not know it".into())
 }
 
-/// Resolves a call by itself, or in the run that it is part of.
+/// Resolves a call by itself, or in its run.
 async fn resolved(
     row: &Row,
     turn: &Turn,
@@ -170,7 +170,7 @@ async fn resolved(
 ) -> Result<Answer, String> {
     let Some(kept) = run else {
         return match turn.resolve(suspension.id(), resolution).await {
-            // A call whose maker is at work ends by itself when its time is over.
+            // A call whose parent is running ends by itself when its time is up.
             Err(RedeemError::AlreadyResolved(_)) if row.keeps_its_maker() => {
                 ended_by_itself(turn, suspension).await
             }
@@ -183,7 +183,7 @@ async fn resolved(
     answer_of(&run, suspension.call_id())
 }
 
-/// The answer to a call that has ended without anybody's word.
+/// The answer to a call that has ended without a decision.
 async fn ended_by_itself(turn: &Turn, suspension: &Suspension) -> Result<Answer, String> {
     let settled = turn.wait_for_outcome(suspension.id(), Duration::from_secs(5)).await;
     let settled = settled.map_err(|error| error.to_string())?;
@@ -191,7 +191,7 @@ async fn ended_by_itself(turn: &Turn, suspension: &Suspension) -> Result<Answer,
     result.map(Answer::Done).ok_or_else(|| "it has no outcome".into())
 }
 
-/// Somebody else decides on a call, and the caller waits for what becomes of it.
+/// Somebody else decides on a call, and the caller awaits the result.
 async fn decided(
     row: &Row,
     operator: &Turn,
@@ -200,7 +200,7 @@ async fn decided(
     run: Option<&Kept>,
 ) -> Result<Answer, String> {
     let approvals = operator.approvals().ok_or("the operator may not approve")?.of_all_tenants();
-    // A client that was revoked is told of here, and its call is denied.
+    // The server learns here that a client was revoked, and denies its call.
     let _ = approvals.decide(suspension.id(), Decision::approve()).await;
     if is_streamed(row.door, suspension.call_id())
         && row.body != Body::Client

@@ -11,19 +11,21 @@ use crate::constraints::possible;
 use crate::factors::{Part, Row};
 use crate::{checks, scenario};
 
-/// Rows, at most.
+/// The maximum number of rows.
 const MOST: usize = 2_000;
 
-/// Processor time that a row may take: its own time is not real.
+/// The maximum processor time of a row, which does not run in real time.
 const LONG: Duration = Duration::from_secs(3);
 
-/// How many of 8 values that no pair asks for are plain.
+/// Of 8 values that no pair requires, this many are the default.
 const PLAIN: usize = 5;
 
-/// Arrays that are taken together, each of which has every pair that the candidates have left.
+/// The number of covering arrays that are combined; each covers every pair of the candidates that
+/// are left.
 const ARRAYS: usize = 2;
 
-/// Dimensions whose values are combined in full, with the rest plain: what meets at one station.
+/// Dimensions whose values are combined completely, with defaults elsewhere: they meet at one
+/// stage.
 const STATIONS: &[&[&str]] = &[
     &["reuse", "second", "looks", "body"],
     &["reuse", "meanwhile", "second"],
@@ -52,8 +54,8 @@ fn chosen() -> &'static (Vec<Vec<usize>>, Vec<ValuePair>) {
             rows.extend(search.combinations(&dimensions));
         }
         let (mut all, pairs) = Search::new(Row::SIZES, PLAIN, judge).seeded(seed).candidates(2);
-        // A row whose call is refused early says little of the stations behind: so each pair comes
-        // in several rows.
+        // A row whose call is refused early tests few of the later stages, so each pair occurs in
+        // several rows.
         for _ in 0..ARRAYS {
             let array: HashSet<_> =
                 covering(&all, &every_two(Row::SIZES.len())).into_iter().collect();
@@ -80,7 +82,7 @@ fn every_possible_pair_of_options_is_in_a_row() {
     assert!(rows.len() <= MOST, "{} rows", rows.len());
 }
 
-/// Processor time of this thread where the system tells it, and else the time of day.
+/// Processor time of this thread if the system reports it, otherwise the time of day.
 fn spent() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -88,7 +90,7 @@ fn spent() -> Duration {
     nanos.map_or_else(|| BEGUN.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
 }
 
-/// Everything that is wrong with a row, a panic included.
+/// All problems of a row, including a panic.
 fn problems_of(row: &Row) -> Vec<String> {
     let started = spent();
     let checked = catch_unwind(|| checks::problems(row, &scenario::run(row)));
@@ -107,7 +109,7 @@ fn problems_of(row: &Row) -> Vec<String> {
 #[test]
 fn every_row_keeps_the_promises_of_the_pipeline() {
     let wanted = std::env::var("TOOLCRIB_PAIRWISE").ok();
-    // Where the first problem is written, after which no other row is begun.
+    // The place for the first problem, after which no other row is started.
     let report = std::env::var_os("TOOLCRIB_PAIRWISE_REPORT");
     let rows = match wanted.as_deref() {
         None => chosen().0.iter().map(|values| Row::of(values)).collect(),
@@ -144,7 +146,7 @@ fn every_row_keeps_the_promises_of_the_pipeline() {
     assert!(failures.is_empty(), "{} rows failed", failures.len());
 }
 
-/// The row of a name, whether it was chosen or not.
+/// The row with this name, whether it was chosen or not.
 fn named(name: &str) -> Row {
     let names = name.split(", ").filter(|name| *name != "plain");
     let row = Row::named(names).unwrap_or_else(|| panic!("{name:?} names no row"));
@@ -153,13 +155,13 @@ fn named(name: &str) -> Row {
     row
 }
 
-/// Which array the rows are: `TOOLCRIB_PAIRWISE_SEED`, or 0.
+/// The seed of the array: `TOOLCRIB_PAIRWISE_SEED`, or 0.
 fn seed() -> u64 {
     let told = std::env::var("TOOLCRIB_PAIRWISE_SEED").ok();
     told.map_or(0, |told| told.parse().expect("a number"))
 }
 
-/// How many rows run at once: `TOOLCRIB_PAIRWISE_THREADS`, or four.
+/// The number of rows to run at once: `TOOLCRIB_PAIRWISE_THREADS`, or four.
 fn threads() -> usize {
     let told = std::env::var("TOOLCRIB_PAIRWISE_THREADS").ok();
     told.map_or(4, |told| told.parse().expect("a number of threads"))

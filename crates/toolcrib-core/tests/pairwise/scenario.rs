@@ -1,5 +1,5 @@
-//! Runs a row: earlier calls, the call with its twin, what happens meanwhile, and the same call
-//! afterwards. Time passes in small steps, so that every row takes the same course at each run.
+//! Runs a row: earlier calls, the call with its twin, concurrent events, and the same call
+//! afterwards. Time advances in small steps, so that every run of a row takes the same course.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -25,13 +25,13 @@ use crate::resume::Parked;
 use crate::setup::{Records, SHARED_CALLS, Setup, THINKING};
 use crate::witness::{Moment, Seen, lock};
 
-/// Milliseconds of a step.
+/// The length of a step, in milliseconds.
 const STEP: u64 = 25;
 
-/// Wrong arguments of a call that has many.
+/// The number of problems in arguments that have many.
 const WRONG: usize = 1_000;
 
-/// How long a call may take: more than the row has reasons to wait for.
+/// The maximum duration of a call: more than any row has reasons to wait.
 pub(crate) const LONGEST: u64 = 45_000;
 
 /// Who makes a call.
@@ -43,10 +43,10 @@ pub(crate) struct Caller {
     pub(crate) trace: &'static str,
 }
 
-/// Who makes the first calls.
+/// The caller of the first calls.
 pub(crate) const ADA: Caller = Caller { user: "ada", project: "alpha", session: "s1", trace: "t1" };
 
-/// Who makes the same call afterwards, if anybody does.
+/// The caller of the same call afterwards, if there is one.
 pub(crate) fn second_caller(row: &Row) -> Option<Caller> {
     Some(match row.second {
         Second::Nobody => return None,
@@ -63,11 +63,11 @@ pub(crate) enum End {
     Done(Box<ToolResult>),
     /// Its future was dropped.
     Dropped,
-    /// Something that no call may come to.
+    /// An outcome that no call may have.
     Lost(String),
 }
 
-/// A call, and what became of it.
+/// A call and its outcome.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) caller: Caller,
@@ -75,15 +75,15 @@ pub(crate) struct Told {
     pub(crate) at: u64,
 }
 
-/// All that was seen of a row.
+/// Everything that was observed in a row.
 #[derive(Debug)]
 pub(crate) struct Story {
     pub(crate) told: BTreeMap<&'static str, Vec<Told>>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) texts: Vec<(&'static str, String)>,
-    /// What a client was sent that watches the first calls.
+    /// What a client that watches the first calls received.
     pub(crate) reported: Vec<Event>,
-    /// What each executor has written down.
+    /// The records of each executor.
     pub(crate) logs: Vec<Log>,
     /// How often each call entered the pipeline.
     pub(crate) passes: BTreeMap<&'static str, usize>,
@@ -93,16 +93,16 @@ pub(crate) struct Story {
     pub(crate) report: Vec<ShutdownReport>,
 }
 
-/// What an executor has written down.
+/// The records of an executor.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) audit: Vec<AuditRecord>,
     pub(crate) counted: Counted,
-    /// Calls that are said to be under way when nothing is.
+    /// Calls that are reported as running when none is.
     pub(crate) in_flight: u64,
 }
 
-/// What the statistics say of the tool.
+/// The statistics of the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) successes: u64,
@@ -111,7 +111,7 @@ pub(crate) struct Counted {
     pub(crate) timeouts: u64,
 }
 
-/// Runs a row on a runtime of its own.
+/// Runs a row in its own runtime.
 pub(crate) fn run(row: &Row) -> Story {
     let threads = if row.pool == Pool::Full { 1 } else { 16 };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -141,7 +141,7 @@ pub(crate) struct Stage {
     pub(crate) is_changed: bool,
     pub(crate) is_interrupted: bool,
     pub(crate) shutdowns: Vec<JoinHandle<ShutdownReport>>,
-    /// Holds the only thread of the pool until it is dropped.
+    /// Occupies the only thread of the pool until it is dropped.
     pub(crate) hog: Option<mpsc::Sender<()>>,
     pub(crate) holder: Option<JoinHandle<Answers>>,
 }
@@ -200,14 +200,14 @@ impl Stage {
         }
         let logs = self.logs();
         let report = self.shut_down().await;
-        // Instances are closed on a thread of their own.
+        // Instances are closed on a separate thread.
         for _ in 0..2_000 {
             if self.setup.witness.open() <= 0 {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // What there is to read is ready.
+        // Everything that can be read is ready.
         while let Some(Some(event)) = watching.next().now_or_never() {
             self.setup.witness.text("event", event.to_value().to_string());
         }
@@ -224,7 +224,7 @@ impl Stage {
         }
     }
 
-    /// Calls before the row: the breaker opens, the rate is used up.
+    /// Calls before the row: they open the breaker and use up the rate.
     async fn prepare(&mut self) {
         let row = self.row;
         let (hangs, caller) = match row.breaker {
@@ -245,7 +245,7 @@ impl Stage {
                 self.earlier(zoe, json!({"mode": "quick", "n": number})).await;
             }
         }
-        // Bodies that were told to end have ended.
+        // Cancelled bodies have ended.
         for _ in 0..8 {
             self.step().await;
         }
@@ -319,7 +319,7 @@ impl Stage {
             }
             _ => jobs.push(self.launch(&["first"], ADA, false)),
         }
-        // A call that runs alone has to wait for the one before it, and yet comes before its twin.
+        // A call that runs alone has to wait for the previous one, but still precedes its twin.
         if row.twin == Twin::Beside && row.has_neighbors() {
             for _ in 0..8 {
                 self.step().await;
@@ -332,7 +332,7 @@ impl Stage {
         self.resume_all(true).await;
     }
 
-    /// When another call takes the slot so that it is taken when the call wants it.
+    /// When another call takes the slot, so that the call finds it occupied.
     fn holder_at(&self, thinking: u64) -> Option<u64> {
         let wanted = self.row.slots == Slots::Contended && !self.row.is_stored();
         wanted.then(|| self.now() + thinking.saturating_sub(300))
@@ -346,7 +346,8 @@ impl Stage {
         self.resume_all(false).await;
     }
 
-    /// When the caller of the first call wants its answer, from when it is made or goes on.
+    /// When the caller of the first call wants its answer, counted from when it is made or
+    /// continues.
     pub(crate) fn deadline(&self, goes_on: bool) -> Option<Duration> {
         let row = self.row;
         let is_late = row.barrier == Barrier::Barrier && row.has_neighbors();
@@ -354,7 +355,7 @@ impl Stage {
         let thinking = if row.has_approver() && !goes_on { THINKING } else { 0 };
         let millis = match row.interruption {
             Interruption::DeadlineWaiting if !goes_on => 300,
-            // The clock stands between two steps.
+            // The clock does not move between two steps.
             Interruption::DeadlineRunning if row.is_stored() == goes_on => {
                 before + thinking + 100 + STEP
             }
@@ -382,7 +383,7 @@ impl Stage {
         self.setup.witness.now()
     }
 
-    /// A small step of time, after which everything has done what it can.
+    /// Advances time by a small step, and lets everything run until it is idle.
     pub(crate) async fn step(&self) {
         self.setup.witness.pass(STEP);
         tokio::time::advance(Duration::from_millis(STEP)).await;
@@ -391,7 +392,7 @@ impl Stage {
             if self.hog.is_some() {
                 std::thread::sleep(Duration::from_micros(100));
             } else if self.row.pool == Pool::Full {
-                // The only thread is taken by a body, or has nothing left to do.
+                // The only thread is occupied by a body, or is idle.
                 let idle = tokio::task::spawn_blocking(|| ());
                 for _ in 0..100_000 {
                     if idle.is_finished() || self.setup.witness.has_blocking() {
@@ -400,7 +401,7 @@ impl Stage {
                     std::thread::sleep(Duration::from_micros(50));
                 }
             } else {
-                // The pool begins work in its order: what was sent there before has begun.
+                // The pool starts jobs in order: earlier jobs have begun.
                 let _ = tokio::task::spawn_blocking(|| ()).await;
                 std::thread::sleep(Duration::from_micros(30));
             }
@@ -418,7 +419,7 @@ impl Stage {
     fn logs(&self) -> Vec<Log> {
         let mut before = self.baseline;
         let current = (self.executor.clone(), Arc::clone(&self.audit));
-        // Calls that wait go on in the other server, after they came to this one.
+        // Waiting calls continue in the other server, after they started in this one.
         let all = self.former.iter().cloned().chain([current]).chain(self.beside.clone());
         all.map(|(executor, audit)| {
             let (counted, in_flight) = counted(&executor);
@@ -460,7 +461,7 @@ impl Stage {
     }
 }
 
-/// What an executor says of the tool, and how many calls it says are under way.
+/// The statistics of the tool, and the number of running calls.
 fn counted(executor: &Executor) -> (Counted, u64) {
     let (mut all, mut in_flight) = (Counted::default(), 0);
     for tool in executor.statistics().snapshot() {

@@ -1,4 +1,4 @@
-//! The executor of a row: its tools, its stores, and whoever watches it.
+//! The executor of a row: its tools, its stores, and its listeners.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -39,23 +39,23 @@ use crate::factors::{
 };
 use crate::witness::{ObservedCall, Seen, Witness, lock};
 
-/// What outlives an executor, and what all of a row share.
+/// What outlives an executor, and what all executors of a row share.
 pub(crate) struct Setup {
     pub(crate) row: Row,
     pub(crate) witness: Arc<Witness>,
     pub(crate) suspensions: Arc<MemorySuspensions>,
-    /// Where runs are kept, and which run each call is part of.
+    /// The store of runs, and the run of each call.
     pub(crate) runs: Arc<MemoryRuns>,
     pub(crate) runs_of: Arc<Mutex<HashMap<&'static str, RunId>>>,
     pub(crate) bus: EventBus,
     pub(crate) clients: Arc<Clients>,
-    /// Calls that are made before the row begins, which the rate must let pass.
+    /// Calls before the row, which the rate limit must let pass.
     pub(crate) earlier: u32,
-    /// The body and, for bodies made per call, the factory: the same after a reload.
+    /// The body and, for bodies made per call, the factory: they stay the same after a reload.
     subject: ToolEntry,
 }
 
-/// Calls that may start of a tool of which another takes all it can get.
+/// How many calls may start of a tool for which another call uses up the rest.
 pub(crate) const SHARED_CALLS: u32 = 40;
 
 /// The unit that declares the tool.
@@ -86,7 +86,7 @@ impl Setup {
     /// The tools as they are when the program starts.
     pub(crate) fn tools(&self, spill: &Arc<WatchedSpill>) -> RegistrySnapshot {
         let mut builder = RegistryBuilder::new();
-        // Declared as a reload declares it, so that only what the row changes differs.
+        // Declared as a reload declares it, so that only the row's change differs.
         builder.declare(&unit(), vec![self.subject.clone()]).expect("an entry of the unit");
         let mut entries = vec![outer(), neighbor(&self.witness)];
         entries.push(charge(&self.witness));
@@ -98,7 +98,7 @@ impl Setup {
         builder.build()
     }
 
-    /// An executor and its audit log: over the tools of another one, or over those at the start.
+    /// An executor and its audit log: over the tools of another one, or over the initial ones.
     pub(crate) fn executor(
         &self,
         policy: Policy,
@@ -140,7 +140,7 @@ impl Setup {
             Middleware::Passes => executor.middleware(after(|_, _| {})),
             Middleware::Tags => executor.middleware(after(|_, result| *result = tagged(result))),
         };
-        // Where the caller may not approve, nobody must ask on its behalf.
+        // If the caller may not approve, nobody may ask on its behalf.
         if row.has_approver() || row.is_stored() && row.rights == Rights::MayNot {
             let person = Person { row, witness: Arc::clone(&self.witness) };
             executor = executor.approver(Arc::new(person));
@@ -150,7 +150,7 @@ impl Setup {
         (executor, audit)
     }
 
-    /// What becomes of the tool while the call waits.
+    /// What happens to the tool while the call waits.
     pub(crate) fn change(&self, executor: &Executor) {
         let replaced = |entry| Change::Replace { unit: unit(), entries: vec![entry] };
         let change = match self.row.meanwhile {
@@ -167,7 +167,7 @@ impl Setup {
         executor.registry().apply([change]).expect("a change of one unit");
     }
 
-    /// The policy that the row is about.
+    /// The policy of the row.
     pub(crate) fn policy(&self) -> Policy {
         if self.row.consent == Consent::Free {
             return Policy::default();
@@ -178,7 +178,7 @@ impl Setup {
     }
 }
 
-/// The tool that is called, in its first or its second version.
+/// The called tool, in its first or second version.
 fn subject(row: &Row, witness: &Arc<Witness>, version: u32, earlier: u32) -> ToolEntry {
     let definition = definition(row, version, earlier).build().expect("a definition");
     if row.body == Body::Client {
@@ -239,7 +239,7 @@ fn definition(row: &Row, version: u32, earlier: u32) -> ToolDefinitionBuilder {
         Rate::TakenByAnother => SHARED_CALLS,
         Rate::Exhausted => earlier,
     };
-    // So long that none comes back during a row.
+    // So long that no call is admitted again during a row.
     let per = Duration::from_secs(1_000_000_000);
     let calls = NonZeroU32::new(calls).expect("there is an earlier call");
     definition.rate(RateLimit::new(calls, per).expect("a time"))
@@ -284,7 +284,7 @@ fn neighbor(witness: &Arc<Witness>) -> ToolEntry {
     host("neighbor", json!({"properties": {}}), Neighbor(Arc::clone(witness)), None)
 }
 
-/// What no call may reach that was cancelled.
+/// A tool that a cancelled call must never reach.
 fn charge(witness: &Arc<Witness>) -> ToolEntry {
     let witness = Arc::clone(witness);
     let body = tool_fn(move |_: Value, _| {
@@ -294,7 +294,7 @@ fn charge(witness: &Arc<Witness>) -> ToolEntry {
     host("charge", json!({"properties": {}}), body, None)
 }
 
-/// The same result with a part more.
+/// The same result with one more part.
 fn tagged(result: &ToolResult) -> ToolResult {
     let Some(output) = result.output().filter(|_| result.is_success()) else {
         return result.clone();
@@ -307,7 +307,7 @@ fn tagged(result: &ToolResult) -> ToolResult {
         .with_truncated(result.truncated())
 }
 
-/// Keeps the audit log.
+/// Records the audit log.
 #[derive(Default)]
 pub(crate) struct Records(pub(crate) Mutex<Vec<AuditRecord>>);
 
@@ -317,7 +317,7 @@ impl AuditSink for Records {
     }
 }
 
-/// What the clients may do now.
+/// The current rights of the clients.
 #[derive(Default)]
 pub(crate) struct Clients {
     revoked: AtomicBool,
@@ -334,16 +334,16 @@ impl CallerRights for Clients {
     }
 }
 
-/// Decides after two seconds, and says what it was shown.
+/// Decides after two seconds, and records what it was shown.
 struct Person {
     row: Row,
     witness: Arc<Witness>,
 }
 
-/// How long a person thinks, in milliseconds: longer than the tool's limit.
+/// How long a person takes to decide, in milliseconds: longer than the tool's limit.
 pub(crate) const THINKING: u64 = 2_000;
 
-/// The arguments that a person puts in place of the model's.
+/// The arguments with which a person replaces the model's.
 pub(crate) const CHANGED: &str = r#"{"mode":"work","n":2}"#;
 
 impl Approver for Person {
@@ -370,7 +370,7 @@ impl Approver for Person {
     }
 }
 
-/// What a question says of the call. The arguments are taken from where they are not masked.
+/// What a question shows of the call. The arguments are taken from the unmasked part.
 pub(crate) fn observed_call(request: &ApprovalRequest) -> ObservedCall {
     let version = request.definition.as_ref().and_then(|definition| definition.version());
     ObservedCall {
@@ -381,7 +381,7 @@ pub(crate) fn observed_call(request: &ApprovalRequest) -> ObservedCall {
     }
 }
 
-/// Keeps outputs, and shows what was kept.
+/// Stores outputs, and exposes what was stored.
 pub(crate) struct WatchedSpill {
     store: MemorySpill,
     witness: Arc<Witness>,

@@ -1,4 +1,4 @@
-//! What is seen while a row runs, on one clock that the scenario moves.
+//! Records the events of a row, on one clock that the scenario advances.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolcrib_core::events::Event;
 
-/// What a call does, as far as somebody who approves it can be shown: nothing else may run.
+/// What a call would do, as far as an approver can be shown: nothing else may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObservedCall {
     pub(crate) version: u32,
@@ -16,54 +16,54 @@ pub(crate) struct ObservedCall {
     pub(crate) user: String,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Seen {
     /// An approver was asked about a call.
     Asked { call: String, observed: ObservedCall },
-    /// A call was approved as it was shown, for later equal calls of the session too or not.
+    /// A call was approved as shown, either once or for later equal calls of the session too.
     Approved { call: String, observed: ObservedCall, remembered: bool },
     /// A body began.
     Began { run: usize, tool: &'static str, call: String, observed: ObservedCall },
-    /// A body used its time to wind down.
+    /// A body used its wind-down period.
     WoundDown { run: usize },
-    /// A body is no more: it returned, panicked or was dropped.
+    /// A body has ended: it returned, panicked or was dropped.
     Left { run: usize },
     /// The tool that a cancelled body calls has run.
     Charged,
-    /// An instance was made for a call.
+    /// An instance was created for a call.
     Made,
     /// Such an instance was closed.
     Closed,
     /// The scenario interrupts the call.
     Interrupted,
-    /// The program was started again: a new process, which knows nothing of what ran in the former.
+    /// The program was restarted: the new process knows nothing of what ran in the previous one.
     Restarted,
 }
 
-/// Something that happened, and when, in milliseconds.
+/// An event and its time, in milliseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     pub(crate) at: u64,
     pub(crate) seen: Seen,
 }
 
-/// Keeps what is seen, and the time of blocking bodies.
+/// Records events, and controls the time of blocking bodies.
 #[derive(Default)]
 pub(crate) struct Witness {
     now: AtomicU64,
     moments: Mutex<Vec<Moment>>,
-    /// Texts that must not have a secret in them, with where they were seen.
+    /// Texts that must not contain a secret, with their origin.
     texts: Mutex<Vec<(&'static str, String)>>,
-    /// What a client was sent that watches the first calls.
+    /// What a client that watches the first calls received.
     reported: Mutex<Vec<Event>>,
-    /// Instances that were made for one call and are not closed.
+    /// Instances that were created for one call and are not closed.
     open: AtomicI64,
     threads: Mutex<Threads>,
     moved: Condvar,
 }
 
-/// Blocking bodies, and up to which step of the clock each has come.
+/// Blocking bodies, and the last step of the clock that each has seen.
 #[derive(Default)]
 struct Threads {
     step: u64,
@@ -71,7 +71,7 @@ struct Threads {
     next: usize,
 }
 
-/// How long the scenario waits for threads, which have next to nothing to do.
+/// How long the scenario waits for threads, which have almost no work.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Witness {
@@ -80,7 +80,7 @@ impl Witness {
         self.now.load(Ordering::SeqCst)
     }
 
-    /// Instances that were made for one call and are not closed.
+    /// Instances that were created for one call and are not closed.
     pub(crate) fn open(&self) -> i64 {
         self.open.load(Ordering::SeqCst)
     }
@@ -112,13 +112,13 @@ impl Witness {
         lock(&self.moments).clone()
     }
 
-    /// Forgets what was seen while the row was prepared.
+    /// Clears the events of the preparation.
     pub(crate) fn forget(&self) {
         lock(&self.moments).clear();
         lock(&self.texts).clear();
     }
 
-    /// Begins a run of a body, which is over when what it returns is dropped.
+    /// Begins a run of a body, which ends when the returned value is dropped.
     pub(crate) fn begin(
         &self,
         tool: &'static str,
@@ -134,7 +134,7 @@ impl Witness {
         Running { witness: self, run }
     }
 
-    /// How many bodies began for a call.
+    /// How often the body ran for a call.
     pub(crate) fn runs_of(&self, id: &str) -> usize {
         let is_of =
             |moment: &&Moment| matches!(&moment.seen, Seen::Began { call, .. } if call == id);
@@ -150,7 +150,7 @@ impl Witness {
         began.map(|moment| moment.at)
     }
 
-    /// Moves the clock. Blocking bodies see it when [`step`](Self::step) is called.
+    /// Advances the clock. Blocking bodies see it when [`step`](Self::step) is called.
     pub(crate) fn pass(&self, millis: u64) {
         self.now.fetch_add(millis, Ordering::SeqCst);
     }
@@ -160,7 +160,7 @@ impl Witness {
         !lock(&self.threads).reached.is_empty()
     }
 
-    /// Lets every blocking body look at the clock once.
+    /// Lets every blocking body read the clock once.
     pub(crate) fn step(&self) {
         let mut threads = lock(&self.threads);
         threads.step += 1;
@@ -177,19 +177,20 @@ impl Witness {
     }
 }
 
-/// A body that runs.
+/// A running body.
 pub(crate) struct Running<'w> {
     witness: &'w Witness,
     pub(crate) run: usize,
 }
 
 impl Running<'_> {
-    /// Blocks the thread until `is_over` or `millis` have passed. Whether it was the time.
+    /// Blocks the thread until `is_over` or until `millis` have passed. Returns whether the time
+    /// was up.
     pub(crate) fn block(&self, millis: u64, is_over: impl Fn() -> bool) -> bool {
         let until = self.witness.now().saturating_add(millis);
         let mut threads = lock(&self.witness.threads);
         loop {
-            // What it did not see yet does not keep the clock from moving on.
+            // A body that has not seen the time yet does not stop the clock.
             let step = threads.step;
             threads.reached.insert(self.run, step);
             self.witness.moved.notify_all();
@@ -210,7 +211,7 @@ impl Running<'_> {
 }
 
 impl Running<'_> {
-    /// Does something that takes no time of the row's clock.
+    /// Does something without using the row's time.
     pub(crate) fn leave_clock(&self) {
         lock(&self.witness.threads).reached.remove(&self.run);
         self.witness.moved.notify_all();
@@ -227,7 +228,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A lock that a body which panicked does not close.
+/// A lock that stays usable after a body has panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -52,7 +52,7 @@ pub struct OwnerClient {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerError {
-    /// The server refused. The text is its own and says what to do.
+    /// The server refused the request. The text is the server's message, which says what to do.
     #[error("{detail}")]
     Refused {
         /// The status of the answer.

@@ -39,7 +39,7 @@ pub(crate) struct Running {
     serving: JoinHandle<Result<(), HttpError>>,
 }
 
-/// Tells of calls that would never end by themselves.
+/// Reports calls that would never end by themselves.
 #[derive(Default)]
 pub(crate) struct Waits {
     pub(crate) begun: Notify,
@@ -63,7 +63,7 @@ impl Drop for Wait {
 }
 
 impl Running {
-    /// Asks for a shutdown; gives the task that serves.
+    /// Requests a shutdown; returns the serving task.
     pub(crate) fn stop(self) -> JoinHandle<Result<(), HttpError>> {
         self.stop.send(()).unwrap();
         self.serving
@@ -85,12 +85,12 @@ pub(crate) fn config() -> ServerConfig {
     }
 }
 
-/// Keys that one client may have.
+/// The maximum number of keys of one client.
 pub(crate) const KEYS: usize = 40;
-/// Runs and waiting calls that one client may have.
+/// The maximum number of runs and waiting calls of one client.
 pub(crate) const RUNS: usize = 30;
 
-/// What is served: an executor whose calls may wait, in memory.
+/// The backend: an executor with in-memory stores.
 pub(crate) struct Crib {
     executor: Executor,
     runs: Arc<MemoryRuns>,
@@ -245,7 +245,7 @@ fn entry(definition: ToolDefinitionBuilder, body: impl Tool) -> ToolEntry {
     ToolEntry::new(definition.build().unwrap(), Arc::new(body), source())
 }
 
-/// A client whose token is its name, made long enough ([`token_of`]).
+/// A client whose token is its name, extended to the required length ([`token_of`]).
 pub(crate) fn client(name: &str, change: impl FnOnce(&mut ClientConfig)) -> (String, ClientConfig) {
     let mut client = ClientConfig::new(Token::new(token_of(name)).unwrap().hash());
     change(&mut client);

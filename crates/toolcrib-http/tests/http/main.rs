@@ -1,4 +1,4 @@
-//! The listener over real TCP on loopback, seen with nothing but sockets.
+//! The listener over real TCP on loopback, tested only through sockets.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

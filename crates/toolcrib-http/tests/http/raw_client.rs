@@ -13,7 +13,7 @@ use crate::fixture::{TOKEN, token_of};
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A request in the making: headers are sent as given, in this order, and no others.
+/// A request under construction: exactly these headers are sent, in this order.
 #[derive(Clone)]
 pub(crate) struct Ask {
     address: SocketAddr,
@@ -35,7 +35,7 @@ impl Ask {
         Self { address, line: line.to_owned(), headers, body: String::new() }
     }
 
-    /// A right request to the API with the right token.
+    /// A valid request to the API with the correct token.
     pub(crate) fn api(address: SocketAddr, line: &str) -> Self {
         Self::new(address, line).with("authorization", &format!("Bearer {TOKEN}"))
     }
@@ -50,7 +50,7 @@ impl Ask {
         self.with("content-type", "application/json").body(body)
     }
 
-    /// A right MCP request with the right token.
+    /// A valid MCP request with the correct token.
     pub(crate) fn mcp(address: SocketAddr, body: impl Display) -> Self {
         Self::new(address, "POST /mcp")
             .with("authorization", &format!("Bearer {TOKEN}"))
@@ -76,7 +76,7 @@ impl Ask {
         self.without(name).and(name, value)
     }
 
-    /// Adds a header beside any of that name.
+    /// Adds a header, even if one with that name exists.
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -94,7 +94,7 @@ impl Ask {
         Reply::read(&mut stream).await
     }
 
-    /// Reads a stream of events to its end: the name and the data of each.
+    /// Reads an event stream to its end: the name and the data of each event.
     pub(crate) async fn events(self) -> Vec<(String, Value)> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         self.with("accept", "text/event-stream")
@@ -138,7 +138,7 @@ fn event(text: &str) -> (String, Value) {
 }
 
 impl Reply {
-    /// Reads one answer, whose length has to be announced.
+    /// Reads one answer, which must have a `Content-Length`.
     pub(crate) async fn read(stream: &mut TcpStream) -> Self {
         timeout(PATIENCE, Self::read_patiently(stream)).await.expect("an answer in time")
     }
@@ -180,14 +180,14 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// The kind of a problem, after a look at its form.
+    /// The kind of a problem, after a check of its form.
     pub(crate) fn kind(&self) -> String {
         self.problem();
         let problem: Value = serde_json::from_str(&self.body).unwrap();
         problem["kind"].as_str().unwrap().to_owned()
     }
 
-    /// The detail of a problem, after a look at its form.
+    /// The detail of a problem, after a check of its form.
     pub(crate) fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let problem: Value = serde_json::from_str(&self.body).unwrap();

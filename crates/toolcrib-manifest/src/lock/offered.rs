@@ -95,7 +95,7 @@ impl UpstreamDeclaration {
     }
 }
 
-/// What an override says, without its place.
+/// The content of an override, without its position.
 fn overridden(own: &ToolOverride) -> Value {
     let ToolOverride { name, title, description, annotations, approval, origin: _ } = own;
     let mut expanded = Map::new();

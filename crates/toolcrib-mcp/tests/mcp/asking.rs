@@ -1,4 +1,4 @@
-//! Calls that have to ask their client: for consent, for what it runs itself, for an answer.
+//! Calls that have to ask their client: for consent, for a result of its own tool, for an answer.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn form(property: &str) -> Value {
     })
 }
 
-/// Talks 2026-07-28, as a client that can do `capabilities`.
+/// Uses revision 2026-07-28, as a client with `capabilities`.
 struct Stateless {
     wire: Wire,
     capabilities: Value,
@@ -144,7 +144,7 @@ async fn a_call_continues_with_the_answers_of_each_round() {
     let mut client = Stateless::new(json!({"elicitation": {}}));
     let first = client.call("greet", json!({})).await["result"].clone();
     assert_eq!(first["resultType"], "input_required");
-    // The client has no model, and the question for one was optional.
+    // The client has no model, and its question was optional.
     let requests = first["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), ["name"]);
     assert_eq!(requests["name"]["params"]["message"], "Who are you?");
@@ -155,13 +155,13 @@ async fn a_call_continues_with_the_answers_of_each_round() {
     let more = json!({"requestState": state, "inputResponses": answers});
     let second = client.call("greet", more.clone()).await["result"].clone();
     assert_eq!(second["inputRequests"]["answer"]["params"]["message"], "Which town?");
-    // What the tool remembers is not for the client to see or change.
+    // The client can neither see nor change the tool's state.
     assert!(!second.to_string().contains("Ada"), "{second}");
 
     let answers = json!({"answer": accept(&json!({"town": "London"}))});
     let last = json!({"requestState": second["requestState"], "inputResponses": answers});
     assert_eq!(text(&client.call("greet", last.clone()).await), "Ada of \"London\"");
-    // Each state is good once.
+    // Each state can be used once.
     for spent in [more, last] {
         assert_eq!(client.call("greet", spent).await["error"]["code"], -32602);
     }
@@ -184,7 +184,7 @@ async fn missing_answers_are_asked_for_again_and_invalid_ones_are_refused() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("name"), "{refused}");
     let forged = json!({"requestState": "0123456789abcdef0123456789abcdef"});
     assert_eq!(client.call("greet", forged).await["error"]["code"], -32602);
-    // Of another tool's call.
+    // The state of another tool's call.
     assert_eq!(
         client.call("remove", json!({"requestState": state})).await["error"]["code"],
         -32602
@@ -260,7 +260,7 @@ async fn a_number_in_an_answer_that_would_be_rounded_is_refused() {
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
         let said = refused["error"]["message"].as_str().unwrap();
         assert!(said.contains("as a string") && said.contains(wide), "{said}");
-        // It still waits, for a number that stays the same.
+        // It still waits, and the number stays the same.
         let answer = client.call_with("1e2", "count", answer(json!({"n": "WIDE"}))).await;
         assert_eq!(text(&answer), r#"{"n":100.0}"#);
 
@@ -303,7 +303,7 @@ async fn a_client_without_the_right_to_approve_is_never_asked_for_consent() {
     let yes = json!({"answer": accept(&json!({"approve": true}))});
     let waits = client.call("remove", json!({"inputResponses": yes})).await["result"].clone();
     assert_eq!(waits["_meta"]["toolcrib/error_kind"], "requires_approval", "{waits}");
-    // Nor can it approve by the id that it was told.
+    // It cannot approve with the id that it got either.
     let id = waits["content"][0]["text"].as_str().unwrap();
     let id = id.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 32).unwrap();
     let more = json!({"requestState": id, "inputResponses": yes});
@@ -354,7 +354,7 @@ async fn a_client_with_a_handshake_is_asked_while_its_call_waits() {
     assert_eq!(text(&answer), "my name of \"my town\"");
     let forms = asked.iter().filter(|method| *method == "elicitation/create").count();
     assert_eq!((forms, asked.len()), (2, 3));
-    // It runs three times and says the same each time: progress only rises.
+    // It runs three times with the same messages: progress only increases.
     assert_eq!(
         progress,
         [json!({"progressToken": "p", "progress": 1.0, "total": 2.0, "message": "greeting"})]
@@ -398,7 +398,7 @@ async fn repeating_a_call_returns_its_answer_after_others_approve_it() {
     };
     let (answer, ()) = tokio::join!(client.call("remove", json!({})), decide);
     assert_eq!(text(&answer), "removed");
-    // The approval was for one run.
+    // The approval applied to one run.
     let next = client.call("remove", json!({})).await["result"].clone();
     assert_eq!(next["_meta"]["toolcrib/error_kind"], "requires_approval");
     let other = approvals.list().await.unwrap().remove(0).id.unwrap();

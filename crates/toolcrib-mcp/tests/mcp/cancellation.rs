@@ -1,4 +1,4 @@
-//! A withdrawn request takes its call with it.
+//! Cancelling a request cancels its call.
 
 use std::time::Duration;
 

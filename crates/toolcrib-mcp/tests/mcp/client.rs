@@ -1,4 +1,4 @@
-//! The same server, as a complete MCP client sees it.
+//! The same server, from the view of a complete MCP client.
 
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, ServiceExt as _};

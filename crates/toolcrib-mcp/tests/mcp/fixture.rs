@@ -1,4 +1,4 @@
-//! A server with a few tools, one for each thing that a result can be.
+//! A server with a few tools, one for each kind of result.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use toolcrib_tool::{
 /// How many tools clients see.
 pub(crate) const TOOLS: usize = 10;
 
-/// What the tool `wait` tells the test.
+/// What the tool `wait` reports to the test.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Started,
@@ -29,7 +29,7 @@ struct Add {
     b: i64,
 }
 
-/// Says when the call that holds it has been dropped.
+/// Reports when the call that holds it was dropped.
 struct DropWitness(UnboundedSender<Event>);
 
 impl Drop for DropWitness {

@@ -1,4 +1,4 @@
-//! Revision 2025-11-25: a handshake, then requests in its shadow.
+//! Revision 2025-11-25: a handshake, then requests in its session.
 
 use serde_json::{Value, json};
 use toolcrib_mcp::McpError;
@@ -150,7 +150,7 @@ async fn bad_arguments_are_a_result_that_names_the_problem() {
         assert_eq!(result["isError"], true, "{arguments}");
         assert_eq!(result["_meta"]["toolcrib/error_kind"], "invalid_args", "{arguments}");
     }
-    // Left out altogether, arguments are an empty object.
+    // Omitted arguments are an empty object.
     let answer = wire.request("tools/call", json!({"name": "add"})).await;
     assert_eq!(answer["result"]["_meta"]["toolcrib/error_kind"], "invalid_args");
 }
@@ -209,7 +209,7 @@ async fn an_invalid_line_does_not_end_the_connection() {
     wire.send_text("{not json").await;
     let complaint = wire.receive().await;
     assert_eq!(complaint["error"]["code"], -32700, "{complaint}");
-    // Where a client sends back what it is sent, no storm begins.
+    // A client that sends back everything it receives causes no loop.
     wire.send(&complaint).await;
     wire.send(&json!({"jsonrpc": "2.0", "id": 9, "nonsense": true})).await;
     let complaint = wire.receive().await;

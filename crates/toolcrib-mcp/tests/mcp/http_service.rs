@@ -137,7 +137,7 @@ async fn a_header_that_repeats_an_argument_has_to_match_it() {
     assert_eq!(json_body(other).await["error"]["code"], -32020);
 }
 
-/// Says its arguments as they are.
+/// Returns its arguments unchanged.
 #[derive(Debug)]
 struct Echo;
 
@@ -151,7 +151,7 @@ impl Tool for Echo {
     }
 }
 
-/// A service whose tool wants its number repeated in a header.
+/// A service whose tool requires a header that repeats its number.
 fn numbered() -> McpHttpService {
     let definition = ToolDefinition::builder("numbered").description("Say it.");
     let schema = json!({
@@ -193,7 +193,7 @@ async fn a_header_that_repeats_a_wide_number_has_to_match_it() {
         let text = format!(r#"{{"id":{number}}}"#);
         assert_eq!(same["result"]["content"][0]["text"], text, "{same}");
     }
-    // The same double, and another number.
+    // The same double, but another number.
     let other = ask("123456789012345678901", "123456789012345678902").await;
     assert_eq!(other.status(), StatusCode::BAD_REQUEST);
     assert_eq!(json_body(other).await["error"]["code"], -32020);
@@ -221,7 +221,7 @@ async fn a_handshake_opens_a_session_with_notifications() {
     let level = message("logging/setLevel", &json!({"level": "debug"}));
     let set = answer(service.clone(), in_session(level)).await;
     assert_eq!(set.status(), StatusCode::OK);
-    // The level is set once it is said that it is.
+    // The level is in effect once that is confirmed.
     let Ok(_) = set.into_body().collect().await;
     let listed = answer(service.clone(), in_session(message("tools/list", &json!({})))).await;
     assert_eq!(listed.headers()["content-type"], "text/event-stream");

@@ -1,4 +1,4 @@
-//! Clients hear of it when their list of tools is another one.
+//! Clients are notified when their list of tools changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn a_client_with_a_handshake_is_notified_of_visible_changes() {
     let list = wire.request("tools/list", json!({})).await;
     assert_eq!(list["result"]["tools"][0]["name"], "a_seen");
     register(&executor, "b_more");
-    // Nothing but the answer comes: what is hidden is not told of.
+    // Only the answer arrives: changes of hidden tools are not reported.
     assert!(wire.request("tools/list", json!({})).await.get("result").is_some());
 }
 

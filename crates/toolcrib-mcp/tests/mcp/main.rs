@@ -1,4 +1,4 @@
-//! What MCP clients may rely on, in both protocol revisions and over both transports.
+//! The promises to MCP clients, in both protocol revisions and over both transports.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

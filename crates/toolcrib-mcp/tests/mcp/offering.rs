@@ -1,4 +1,4 @@
-//! Prompts and resources, and telling of their changes.
+//! Prompts and resources, and notifications of their changes.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ async fn a_prompt_is_listed_and_filled_in() {
             ],
         }])
     );
-    // A value is a value, whatever it looks like.
+    // A value stays a value, whatever it looks like.
     let get = json!({"name": "review", "arguments": {"language": "${args.focus}"}});
     let answer = wire.request("prompts/get", get).await;
     assert_eq!(
@@ -154,7 +154,7 @@ async fn resources_are_listed_by_kind_and_read_by_address() {
     let list = wire.request("resources/templates/list", json!({})).await;
     assert_eq!(list["result"]["resourceTemplates"][0]["uriTemplate"], "notes://{topic}");
 
-    // What is no text is sent as bytes, whatever the manifest says of it.
+    // Content that is not text is sent as bytes, whatever the manifest declares.
     let read = wire.request("resources/read", json!({"uri": "file://it"})).await;
     assert_eq!(
         read["result"]["contents"],
@@ -166,7 +166,7 @@ async fn resources_are_listed_by_kind_and_read_by_address() {
     std::fs::remove_file(&path).unwrap();
     let gone = wire.request("resources/read", json!({"uri": "file://it"})).await;
     assert_eq!(gone["error"]["code"], -32603);
-    // Where it is on this machine is not the client's business.
+    // Clients do not learn its path on this machine.
     assert!(!gone.to_string().contains(folder.path().to_str().unwrap()), "{gone}");
 
     let none = wire.request("resources/read", json!({"uri": "notes://a/b"})).await;
@@ -259,7 +259,7 @@ async fn a_toolset_offers_the_prompts_and_resources_that_it_names_and_no_others(
     let hidden = wire.request("prompts/get", json!({"name": "other", "arguments": {}})).await;
     assert_eq!(hidden["error"]["code"], -32602);
 
-    // Of changes of what is not named nothing is said before the next change.
+    // Changes of other resources are not reported before the next change.
     catalog.set(vec![review()], vec![notes("first"), secret]);
     catalog.set(vec![review(), other], vec![notes("first")]);
     catalog.set(Vec::new(), vec![notes("first")]);
@@ -297,12 +297,12 @@ async fn clients_are_notified_of_changed_lists_and_subscribed_resources() {
     let follow = json!({"uri": "notes://rust"});
     assert_eq!(wire.request("resources/subscribe", follow.clone()).await["result"], json!({}));
 
-    // The content of what is followed, and no list.
+    // The content of a subscribed resource, and no list.
     catalog.set(vec![review()], vec![notes("second")]);
     let told = wire.receive().await;
     assert_eq!(told["method"], "notifications/resources/updated");
     assert_eq!(told["params"], follow);
-    // Both lists, and what is followed is gone.
+    // Both lists, and the subscribed resource is gone.
     catalog.set(Vec::new(), Vec::new());
     let mut told = Vec::new();
     for _ in 0..3 {
@@ -316,7 +316,7 @@ async fn clients_are_notified_of_changed_lists_and_subscribed_resources() {
             "notifications/resources/updated",
         ]
     );
-    // Followed no longer, and nothing else is said before the next answer.
+    // After the end of the subscription, nothing is reported before the next answer.
     wire.request("resources/unsubscribe", follow).await;
     catalog.set(Vec::new(), vec![notes("third")]);
     assert_eq!(wire.receive().await["method"], "notifications/resources/list_changed");

@@ -1,4 +1,4 @@
-//! Outputs that are longer than what a model is shown, read as resources.
+//! Outputs that are too long for a model, read as resources.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ async fn a_truncated_output_is_linked_and_readable_whole_or_in_pages() {
     let templates = wire.request("resources/templates/list", json!({})).await;
     let templates = templates["result"]["resourceTemplates"].as_array().unwrap();
     assert_eq!(templates[1]["uriTemplate"], "toolcrib://output/{handle}/{offset}");
-    // Which there are is nobody's business.
+    // Nobody learns which exist.
     let listed = wire.request("resources/list", json!({})).await;
     assert_eq!(listed["result"]["resources"], json!([]));
 }
@@ -76,7 +76,7 @@ async fn an_output_is_readable_only_by_the_identity_that_made_the_call() {
     {
         assert_eq!(read(&mut bob, uri).await["error"]["code"], -32002, "{uri}");
     }
-    // On another connection of its own it is.
+    // It is, on a separate connection.
     let (mut again, _) = Wire::initialized(server.for_client(user("ada"))).await;
     assert!(read(&mut again, &uri).await["result"].is_object());
 }

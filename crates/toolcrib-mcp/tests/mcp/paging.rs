@@ -19,7 +19,7 @@ fn declare(executor: &Executor, names: &[&str]) {
 
 async fn page(wire: &mut Wire, cursor: &Value) -> (Vec<String>, Value) {
     let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
-    // That the list has changed is told of in between.
+    // A change of the list is reported in between.
     let answer = wire.request_past_notices("tools/list", params).await;
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
@@ -35,7 +35,7 @@ async fn paging_continues_across_reloads() {
     let (mut wire, _) = Wire::initialized(server).await;
     let (first, cursor) = page(&mut wire, &Value::Null).await;
     assert_eq!(first, ["a", "b"]);
-    // The entry that ended the page is gone, and one has come before it.
+    // The last entry of the page was removed, and one was added before it.
     declare(&executor, &["a", "aa", "c", "d", "e"]);
     let (second, cursor) = page(&mut wire, &cursor).await;
     assert_eq!(second, ["c", "d"]);

@@ -1,4 +1,5 @@
-//! What broken clients send, over both transports: an error for each, and the server lives.
+//! Messages of broken clients, over both transports: each gets an error, and the server keeps
+//! running.
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use crate::fixture;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Serves a client that has shaken hands and then sends `bytes`, and then a call; gives what the server said
-/// up to the answer to that call.
+/// Serves a client that sends `bytes` after the handshake, and then a call; returns the server's messages up to the
+/// answer to that call.
 async fn survived(server: &McpServer, bytes: &[u8]) -> Vec<Value> {
     let said = said_in_answer(server, bytes, 0).await;
     let answer = said.last().unwrap();
@@ -27,7 +28,7 @@ async fn survived(server: &McpServer, bytes: &[u8]) -> Vec<Value> {
     said
 }
 
-/// The same, up to so many messages at least.
+/// The same, up to this many messages at least.
 async fn said_in_answer(server: &McpServer, bytes: &[u8], least: usize) -> Vec<Value> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
@@ -45,7 +46,7 @@ async fn said_in_answer(server: &McpServer, bytes: &[u8], least: usize) -> Vec<V
     text.extend_from_slice(b"\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
     text.extend_from_slice(bytes);
     text.extend_from_slice(format!("\n{}\n", request("probe", "tools/call", &add)).as_bytes());
-    // A server that is slow to read must not keep the test from reading its answers.
+    // A server that reads slowly must not keep the test from reading its answers.
     let writing = tokio::spawn(async move {
         let _ = write.write_all(&text).await;
         write
@@ -154,7 +155,7 @@ async fn a_line_that_is_too_long_is_refused() {
 
 #[tokio::test]
 async fn arguments_that_are_too_deep_are_refused() {
-    // What the reader of messages lets through, the reader of arguments still refuses.
+    // The reader of arguments refuses what the reader of messages accepts.
     for levels in [100, 120, 126, 200] {
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{{"name":"add","arguments":{}}}}}"#,
@@ -195,7 +196,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Something like a message: every member may be right, wrong or missing.
+/// Something like a message: every member may be valid, invalid or missing.
 fn any_message() -> impl Strategy<Value = Value> {
     let methods = prop::sample::select(vec![
         "ping",
@@ -250,12 +251,12 @@ fn cases(of: u32) -> Config {
     config
 }
 
-/// Whether a message may cancel the call by which the test finds out that the server lives.
+/// Whether a message may cancel the call with which the test checks that the server is running.
 fn cancels_the_probe(message: &Value) -> bool {
     message["method"] == "notifications/cancelled" && message["params"]["requestId"] == "probe"
 }
 
-/// How many lines of what is sent are there to be read and are no JSON.
+/// The number of complete lines that are not JSON.
 fn unreadable(sent: &[u8]) -> usize {
     let lines = sent.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     lines.filter(|line| serde_json::from_slice::<Value>(line).is_err()).count()
@@ -276,7 +277,7 @@ fn unreadable_lines_get_errors_and_the_next_call_is_answered() {
     ];
     let lines = proptest::collection::vec(line, 1..6);
     let outcome = TestRunner::new(cases(64)).run(&lines, |lines| {
-        // Cancelled before it is there, the call is not cancelled, but one of the same id is.
+        // A call that does not exist yet is not cancelled, but another one with the same id is.
         let is_fair = |line: &Vec<u8>| {
             serde_json::from_slice(line).map_or(true, |message: Value| !cancels_the_probe(&message))
         };
@@ -311,7 +312,7 @@ fn any_posted_message_is_answered_without_a_server_error() {
     let revisions = prop::sample::select(vec!["2025-11-25", "2026-07-28", "2024-11-05", "x"]);
     let outcome =
         TestRunner::new(cases(256)).run(&(any_message(), revisions), |(message, revision)| {
-            // A session's stream has its own end.
+            // The stream of a session ends separately.
             prop_assume!(message["method"] != "initialize");
             let answer = posted(service.clone(), revision, message.to_string());
             let (status, body) = runtime.block_on(answer);

@@ -1,4 +1,4 @@
-//! Sessions over HTTP: a client whose stream ends before its answer comes back for the rest.
+//! Sessions over HTTP: a client whose stream ends before its answer reconnects for the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServe
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 use tower::Service as _;
 
-/// A client in a session, of a server whose one tool waits until it is let on.
+/// A client in a session with a server whose only tool waits until it is released.
 struct Client {
     executor: Executor,
     service: McpHttpService,
@@ -22,7 +22,7 @@ struct Client {
     gate: Arc<Semaphore>,
 }
 
-/// What one stream has told.
+/// The content of one stream.
 #[derive(Default, Debug)]
 struct Told {
     last_id: String,
@@ -87,12 +87,12 @@ impl Client {
         self.post(&message).await
     }
 
-    /// Begins to listen.
+    /// Starts to listen.
     async fn listen(&mut self) -> Response<McpBody> {
         self.send(Request::get("/mcp"), String::new()).await
     }
 
-    /// Adds a tool, of which clients are told.
+    /// Adds a tool, of which clients are notified.
     fn add(&self, name: &str) {
         let definition = ToolDefinition::builder(name).description("Answer.").build().unwrap();
         let body = tool_fn(|_: Value, _| async { "pong" });
@@ -124,7 +124,7 @@ async fn to_the_end(response: Response<McpBody>) -> Told {
     told
 }
 
-/// The first event of a stream, which is then given up.
+/// The first event of a stream, which is then closed.
 async fn broken_off(response: Response<McpBody>) -> String {
     let mut body = response.into_body();
     let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -144,7 +144,7 @@ async fn a_stream_ends_after_its_lifetime_and_the_client_reconnects_for_the_answ
     client.gate.add_permits(1);
     let rest = to_the_end(response).await;
     assert_eq!(rest.messages[0]["result"]["content"][0]["text"], "done", "{rest:?}");
-    // It is kept for those whose connection breaks again.
+    // It is kept for clients whose connection breaks again.
     let again = to_the_end(client.come_back(&first.last_id).await).await;
     assert_eq!(again.messages, rest.messages);
     assert!(to_the_end(client.come_back(&rest.last_id).await).await.messages.is_empty());
@@ -180,7 +180,7 @@ async fn streams_stay_open_for_clients_of_older_revisions() {
     assert_eq!(told.messages[0]["result"]["content"][0]["text"], "done", "{told:?}");
 }
 
-/// Reads until something is told.
+/// Reads until something arrives.
 async fn next_message(body: &mut McpBody) -> Value {
     loop {
         let frame = tokio::time::timeout(Duration::from_secs(30), body.frame()).await;
@@ -197,7 +197,7 @@ async fn next_message(body: &mut McpBody) -> Value {
 async fn notifications_before_a_client_listens_are_delivered_once_afterwards() {
     let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
     client.add("one");
-    // By then it has been told, to nobody.
+    // By then it has been sent to nobody.
     client.gate.add_permits(1);
     to_the_end(client.call().await).await;
     let mut first = client.listen().await.into_body();
@@ -206,7 +206,7 @@ async fn notifications_before_a_client_listens_are_delivered_once_afterwards() {
     client.add("other");
     let mut second = client.listen().await.into_body();
     assert_eq!(next_message(&mut second).await["method"], "notifications/tools/list_changed");
-    // There is nothing else: the next thing told is the next change.
+    // There is nothing else: the next message is about the next change.
     let nothing = tokio::time::timeout(Duration::ZERO, next_message(&mut second)).await;
     assert!(nothing.is_err(), "{nothing:?}");
 }
@@ -217,7 +217,7 @@ async fn an_unused_session_ends_despite_notifications_and_its_client_starts_over
     let options = McpHttpOptions::default().sessions(McpSessions::default().idle(idle));
     let mut client = Client::new(options, "2025-11-25").await;
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    // Used again and again, it goes on.
+    // A session that is used repeatedly stays open.
     for _ in 0..8 {
         tokio::time::sleep(idle / 4).await;
         assert_eq!(client.post(&list).await.status(), StatusCode::OK);
@@ -239,7 +239,7 @@ async fn a_client_with_too_many_sessions_loses_its_own_oldest_one() {
     let sessions = McpSessions::of_at_most(2);
     let options = McpHttpOptions::default().sessions(sessions.clone());
     let mut first = Client::new(options.clone(), "2025-11-25").await;
-    // Services of one client share their bound; another client has its own.
+    // Services of one client share their limit; another client has its own.
     let mut second = Client::new(options.clone(), "2025-11-25").await;
     let other = McpHttpOptions::default().sessions(sessions.for_another_client());
     let mut other = Client::new(other, "2025-11-25").await;
@@ -263,7 +263,7 @@ async fn of_requests_with_one_id_in_a_session_each_gets_an_answer_or_an_error() 
         }
         client.gate.add_permits(1);
         let told = to_the_end(first).await;
-        // Its id is free again.
+        // Its id can be used again.
         assert_eq!(
             told.messages.last().unwrap()["result"]["content"][0]["text"],
             "done",

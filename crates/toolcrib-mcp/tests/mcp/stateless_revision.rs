@@ -1,4 +1,4 @@
-//! Revision 2026-07-28: no handshake; every request says who asks and under which revision.
+//! Revision 2026-07-28: no handshake; every request contains its client and its revision.
 
 use serde_json::{Value, json};
 

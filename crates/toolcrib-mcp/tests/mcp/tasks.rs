@@ -1,4 +1,4 @@
-//! Calls that are answered with a task: asked after, answered, withdrawn, kept and forgotten.
+//! Calls that are answered with a task: polled, answered, cancelled, kept and removed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use toolcrib_tool::{
 
 use crate::wire::Wire;
 
-/// Calls that wait for nobody are tasks at once.
+/// Calls that wait for nobody become tasks at once.
 const AT_ONCE: TaskOptions =
     TaskOptions { after: Duration::ZERO, ttl: Duration::from_secs(3_600), max: 100 };
 
@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Data with numbers that no machine type holds.
 const WIDE: &str = r#"{"a":123456789012345678901,"b":0.1000000000000000055}"#;
 
-/// A server whose tools wait until they are let on, and a client of it that knows tasks.
+/// A server whose tools wait until they are released, and a client that supports tasks.
 struct Fixture {
     server: McpServer,
     wire: Wire,
-    /// Lets one call of one tool on.
+    /// Releases one call of one tool.
     gate: Arc<Semaphore>,
     dropped: UnboundedReceiver<()>,
     suspensions: Arc<MemorySuspensions>,
 }
 
-/// Says when the call that holds it has been dropped.
+/// Reports when the call that holds it was dropped.
 struct Witness(UnboundedSender<()>);
 
 impl Drop for Witness {
@@ -70,7 +70,7 @@ impl Fixture {
         self.request("tools/call", json!({"name": name, "arguments": {}})).await
     }
 
-    /// Makes a call that becomes a task; its id.
+    /// Makes a call that becomes a task; returns its id.
     async fn task(&mut self, name: &str) -> String {
         let answer = self.call(name).await;
         assert_eq!(answer["result"]["resultType"], "task", "{answer}");
@@ -81,7 +81,7 @@ impl Fixture {
         self.request("tasks/get", json!({"taskId": id})).await
     }
 
-    /// Asks after a task until it is what it should be.
+    /// Polls a task until it has the expected state.
     async fn until(&mut self, id: &str, status: &str) -> Value {
         self.until_seen(id, |task| task["status"] == status).await
     }
@@ -329,7 +329,7 @@ async fn a_task_is_visible_only_to_the_client_that_made_the_call() {
         let refused = request(&mut other, method, params, true).await;
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    // On another connection of its own it is.
+    // It is, on a separate connection.
     let mut own = Wire::connect(fixture.server.clone());
     let answer = request(&mut own, "tasks/get", json!({"taskId": id}), true).await;
     assert_eq!(answer["result"]["status"], "working");

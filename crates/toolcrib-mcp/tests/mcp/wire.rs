@@ -1,4 +1,4 @@
-//! JSON lines over an in-memory pipe: what a client of another make would send and see.
+//! JSON lines over an in-memory pipe: what another client implementation would send and receive.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Wire {
         let serving = tokio::spawn(async move {
             let (read, write) = tokio::io::split(theirs);
             let shutdown = async {
-                // A dropped sender is no shutdown.
+                // A dropped sender is not a shutdown.
                 if stopped.await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -39,13 +39,13 @@ impl Wire {
         Self { lines: BufReader::new(read).lines(), writer, serving, stop, next_id: 0 }
     }
 
-    /// Connects as a client without capabilities; gives the server's greeting.
+    /// Connects as a client without capabilities; returns the server's greeting.
     pub(crate) async fn initialized(server: McpServer) -> (Self, Value) {
         Self::initialized_with(server, &json!({})).await
     }
 
-    /// Connects as a client with these capabilities, under revision 2025-11-25; gives the server's
-    /// greeting.
+    /// Connects as a client with these capabilities, under revision 2025-11-25; returns the
+    /// server's greeting.
     pub(crate) async fn initialized_with(server: McpServer, capabilities: &Value) -> (Self, Value) {
         let mut wire = Self::connect(server);
         let hello = json!({
@@ -71,13 +71,13 @@ impl Wire {
         serde_json::from_str(&self.receive_text().await).unwrap()
     }
 
-    /// A message as it is written.
+    /// The text of a message.
     pub(crate) async fn receive_text(&mut self) -> String {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("an answer in time");
         line.unwrap().expect("an open connection")
     }
 
-    /// Sends a request and gives the next message, which has to be its answer.
+    /// Sends a request and returns the next message, which has to be its answer.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
@@ -87,7 +87,7 @@ impl Wire {
         answer
     }
 
-    /// Sends a request and gives its answer; what is told before it is passed over.
+    /// Sends a request and returns its answer; other messages are skipped.
     pub(crate) async fn request_past_notices(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
@@ -105,7 +105,7 @@ impl Wire {
         self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }
 
-    /// Closes the client's end; gives how serving ended.
+    /// Closes the client's end; returns how serving ended.
     pub(crate) async fn close(self) -> Result<(), McpError> {
         let Self { writer, lines, serving, stop, .. } = self;
         drop((writer, lines));
@@ -114,7 +114,7 @@ impl Wire {
         ended
     }
 
-    /// Asks the server to stop while the client stays connected; gives how serving ended.
+    /// Asks the server to stop while the client stays connected; returns how serving ended.
     pub(crate) async fn shut_down(self) -> Result<(), McpError> {
         let Self { writer, lines, serving, stop, .. } = self;
         stop.send(()).unwrap();

@@ -254,7 +254,7 @@ pub(crate) fn make_mounts_private() -> io::Result<()> {
 fn set_mount_attributes(folder: c_int, path: &CStr, set: u64, propagation: u64) -> io::Result<()> {
     let attributes = MountAttributes { set, clear: 0, propagation, user_namespace: 0 };
     let flags = libc::AT_RECURSIVE | libc::AT_EMPTY_PATH;
-    // SAFETY: the path is NUL-terminated, and the kernel reads so many bytes of the attributes.
+    // SAFETY: the path is NUL-terminated, and the kernel reads that many bytes of the attributes.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -274,7 +274,7 @@ pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
         len: u16::try_from(program.len()).map_err(io::Error::other)?,
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the kernel reads so many instructions from there and writes to none, and checks the
+    // SAFETY: the kernel reads that many instructions from there and writes to none, and checks the
     // program before it takes it.
     let done = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)

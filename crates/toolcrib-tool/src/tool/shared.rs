@@ -30,7 +30,8 @@ pub struct SharedTool(Arc<Instance>);
 
 struct Instance {
     tool: Arc<dyn Tool>,
-    /// What registries keep beside the instance; gone when none of them has it any more.
+    /// The data that registries attach to the instance; it is dropped with the last registry that
+    /// holds it.
     record: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
 }
 

@@ -180,8 +180,8 @@ pub(in crate::command) fn run(options: &Options, own: &EnableOptions) -> anyhow:
     Ok(Exit::Success)
 }
 
-/// Whether programs work in a folder that holds the place of a manifest. No program starts where it could
-/// replace a link, so that a copy has to do there.
+/// Whether programs work in a folder that contains the manifest. A program that could replace a link is
+/// not started, so the manifest has to be copied there instead.
 fn is_in_workspace(config: &Config, place: &Path) -> bool {
     let folder = place.parent().and_then(|folder| folder.canonicalize().ok());
     let mut works = std::iter::once(&config.workspace.root).chain(config.projects.values());

@@ -41,7 +41,7 @@ pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow:
     Ok(if found_unusable.get() { Exit::Failure } else { exit })
 }
 
-/// How many files are in each state in which their present text is not in effect.
+/// The number of files in each state in which the current content is not in effect.
 fn unusable_files(answer: &Value) -> Vec<(usize, &'static str)> {
     let files = list(answer, "files");
     let number = |state| files.iter().filter(|file| file["state"] == state).count();

@@ -1,4 +1,4 @@
-//! Calls that need somebody's word: asked on a terminal, approved by a flag, denied without either.
+//! Calls that need approval: asked on a terminal, approved by a flag, denied without either.
 
 use crate::harness::crib::{Crib, Run};
 
@@ -58,7 +58,7 @@ fn allowed_calls_need_no_flag() {
     assert!(touched(&crib));
 }
 
-/// Runs the binary on a terminal of its own, with somebody who types.
+/// Runs the binary on a terminal of its own, with typed input.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
     let binary = env!("CARGO_BIN_EXE_toolcrib");
@@ -67,7 +67,7 @@ fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
     command
         .current_dir(crib.path())
         .args(["--quiet", "--return", "--command", &line, "/dev/null"])
-        // Where `CI` is set, `TERM=dumb` alone is not taken as a wish for no colours.
+        // If `CI` is set, `TERM=dumb` alone does not disable colors.
         .env("TERM", "dumb")
         .env("XDG_STATE_HOME", crib.state_home())
         .env("TOOLCRIB__WORKSPACE__ROOT", ".")

@@ -1,4 +1,4 @@
-//! Calls: right ones, wrong ones, and what the exit code says.
+//! `toolcrib call`: successful and failed calls, and their exit codes.
 
 use serde_json::json;
 
@@ -229,7 +229,7 @@ fn a_tool_that_the_client_runs_is_refused_at_once_on_the_command_line() {
     ");
     let json = crib.run(&["call", "pick", "--json"]).json();
     assert_eq!(json["error"]["kind"], "unavailable");
-    // Also where another tool makes the call; no call is left waiting for an answer that cannot come.
+    // This also applies if another tool makes the call; no call is left waiting for an answer that cannot come.
     crib.config("builtins: {meta: true}\nstate: {dir: state}\n");
     let nested = crib.call("tool_call", r#"{"name": "pick", "arguments": {}}"#, &[]);
     assert_eq!(nested.code, Some(1), "{nested:?}");

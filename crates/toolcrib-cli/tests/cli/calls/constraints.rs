@@ -1,4 +1,4 @@
-//! Constraints of manifest tools, as a caller meets them.
+//! Constraints of manifest tools, from the caller's view.
 
 use insta::assert_snapshot;
 

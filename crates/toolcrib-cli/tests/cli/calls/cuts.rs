@@ -1,15 +1,15 @@
-//! No secret shows where a long output is cut, wherever a model moves the cut.
+//! No secret is visible at the cut of a long output, wherever a model moves the cut.
 
 use serde_json::{Value, json};
 
 use crate::harness::crib::Crib;
 use crate::harness::server::Server;
 
-/// Masked wherever it stands. No piece of it occurs in anything else that the tools print.
+/// This secret is masked everywhere. No part of it occurs in other output of the tools.
 const SECRET: &str = "Zq8rW2pLx5vN9cT3yB7kD6mH";
-/// As long as the secret; its ends are in nothing else that is shown.
+/// As long as the secret; its ends occur nowhere else in the output.
 const HARMLESS: &str = "<0123456789-0123456789->";
-/// Hidden by a pattern only.
+/// Hidden only by a pattern.
 const PASSWORD: &str = "Qf4sJ8wE1uG7hK2zR5nM";
 
 fn crib() -> Crib {
@@ -47,7 +47,7 @@ tools:
     crib
 }
 
-/// Everything that a model can read of an output, also of what was left out.
+/// Everything that a model can read of an output, including the stored rest.
 fn shown(server: &mut Server, tool: &str, arguments: &Value) -> String {
     let text = |answer: Value| {
         let text = answer["result"]["content"][0]["text"].as_str();
@@ -56,7 +56,7 @@ fn shown(server: &mut Server, tool: &str, arguments: &Value) -> String {
     let mut shown = text(server.call(tool, arguments));
     let handle = shown.split("\"handle\":\"").nth(1).and_then(|rest| rest.split('"').next());
     let Some(handle) = handle.map(str::to_owned) else { return shown };
-    // Each place is on one of two pages that overlap.
+    // Each position is on one of two overlapping pages.
     for offset in (0..).step_by(10_000) {
         let page = json!({"handle": handle, "offset": offset, "limit": 20_000});
         let page = server.call("read_output", &page);
@@ -70,7 +70,7 @@ fn shown(server: &mut Server, tool: &str, arguments: &Value) -> String {
     shown
 }
 
-/// The first piece of so many characters of a text that is shown.
+/// The first part of this length of a displayed text.
 fn piece_of<'a>(text: &'a str, shown: &str) -> Option<&'a str> {
     const LENGTH: usize = 6;
     let pieces = (0..=text.len() - LENGTH).map(|at| &text[at..at + LENGTH]);
@@ -89,7 +89,7 @@ fn a_secret_that_a_model_moves_over_the_cuts_of_an_output_is_shown_in_no_part() 
                 let arguments = json!({"before": before, "text": text, "after": after});
                 shown(&mut server, "page", &arguments)
             };
-            // The cut goes through another text in the same place.
+            // The cut goes through another text at the same position.
             let other = page(HARMLESS);
             let ends = [&HARMLESS[..1], &HARMLESS[HARMLESS.len() - 1..]];
             assert_ne!(other.contains(ends[0]), other.contains(ends[1]), "{before} {after}");

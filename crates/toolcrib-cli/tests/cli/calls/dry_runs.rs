@@ -1,4 +1,4 @@
-//! `toolcrib call --dry-run`: everything a call would do, and none of it done.
+//! `toolcrib call --dry-run`: reports what a call would do, and does nothing.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ tools:
 
 fn crib() -> Crib {
     let crib = Crib::new(&[("a.yaml", TOOLS)]);
-    // A command that is asked for a secret would leave a trace, too.
+    // A command that reads a secret would leave a trace too.
     crib.config(
         "secrets: {login: {command: [touch, asked]}}\n\
          policy: {rules: [{tool: pick, action: deny, message: Not today.}]}\n\
@@ -44,7 +44,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// The screen with the folder of this run taken out.
+/// The output without the name of this run's folder.
 fn placeless(crib: &Crib, text: &str) -> String {
     let here = crib.path().canonicalize().expect("a folder");
     text.replace(&*here.to_string_lossy(), "HERE").replace(&*crib.path().to_string_lossy(), "HERE")
@@ -197,7 +197,7 @@ fn a_dry_run_of_bash_shows_the_command_and_runs_none() {
 fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     let crib = Crib::new(&[]);
     let code = "code=print(6 * 7)";
-    // Nothing is looked for, even: a `python3` that would leave a trace.
+    // Not even an interpreter is looked for: a `python3` would leave a trace.
     let shim = crib.path().join("python3");
     let trace = crib.path().join("ran");
     std::fs::write(&shim, format!("#!/bin/sh\ntouch '{}'\n", trace.display())).expect("a shim");
@@ -212,7 +212,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let start = shown.stdout.split_once(" -c '").and_then(|(_, rest)| rest.split_once("'\n"));
     let (start, _) = start.expect("what the interpreter runs first");
-    // It reads the guard before the level, a line of modules and the code.
+    // It reads the guard, the level, a line of modules and the code, in this order.
     let guard = include_str!("../../../../toolcrib-builtins/src/code/guard.py").len();
     let screen = shown.stdout.replace(&format!("'{start}'"), "START");
     let screen = screen.replace(&format!("{} bytes", guard + 22), "GUARD and 22 bytes");

@@ -1,6 +1,6 @@
-//! How soon a line is at the client after a program has printed it.
+//! How soon a line reaches the client after a program has printed it.
 //!
-//! The program prints the time and goes on for a while; the client looks at the clock when the line
+//! The program prints the time and continues for a while; the client reads the clock when the line
 //! arrives. `-- --nocapture` prints the figures.
 
 use std::io::{BufRead as _, BufReader, Read};
@@ -37,12 +37,13 @@ for line in sys.stdin:
     print(json.dumps({"id": id, "output": "done"}), flush=True)
 "#;
 
-/// The longest time that a line may take.
+/// The maximum delay of a line.
 const LIMIT: Duration = Duration::from_millis(100);
-/// Lines that are measured on each surface. The least time counts: a busy machine only adds to it.
+/// The number of lines measured on each surface. The minimum delay counts, because a busy machine
+/// only adds to it.
 const LINES: usize = 5;
 
-/// Reads until there is a whole line with a time, and says how old it is.
+/// Reads until there is a complete line with a time, and returns its age.
 fn age(text: impl Read) -> Duration {
     let mut text = BufReader::new(text);
     let mut line = String::new();

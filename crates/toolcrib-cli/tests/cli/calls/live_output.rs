@@ -1,7 +1,7 @@
-//! What a program prints arrives while it runs, on every surface.
+//! The output of a program arrives while it runs, on every surface.
 //!
-//! The program waits for a file between its two lines, and the file is only made once the first line has
-//! arrived: a surface that held it back until the end would fail at the limit of the call.
+//! The program waits for a file between its two lines, and the file is created only after the first line has arrived: a
+//! surface that held the line back would fail at the time limit of the call.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
@@ -62,7 +62,7 @@ fn go(crib: &Crib) {
     std::fs::write(crib.path().join("go"), "").expect("it can be written");
 }
 
-/// The messages of a call until its answer, which is the last one.
+/// The messages of a call up to its answer, which is the last one.
 fn until_answered(server: &mut Server) -> Vec<Value> {
     let mut messages = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Tools that find, describe and call others, for clients that keep the list they have.
+//! Tools that find, describe and call others, for clients that never reload their list.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Calls from the command line: arguments, approval, output, and what programs get.
+//! Calls from the command line: arguments, approval, output, and the environment of programs.
 
 mod approval;
 mod command;

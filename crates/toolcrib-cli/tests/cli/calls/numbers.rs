@@ -1,5 +1,5 @@
-//! Numbers that no machine type holds, through every surface of the built program: what a program gets
-//! is what was sent, and what a client gets is what the program said.
+//! Numbers that no machine type can hold, through every surface of the built program: a program gets what was sent, and
+//! a client gets what the program returned.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -31,7 +31,7 @@ tools:
 const TOKEN: &str = "a-token-that-is-kept-over-restarts";
 const ACCEPTS_BOTH: &str = "application/json, text/event-stream";
 
-/// Numbers of every awkward kind, and some that chance has made.
+/// All kinds of difficult numbers, and some random ones.
 fn numbers() -> Vec<String> {
     let mut numbers: Vec<String> = [
         "9223372036854775808",
@@ -69,7 +69,7 @@ fn numbers() -> Vec<String> {
     numbers
 }
 
-/// The sign, the digits and the power of ten of the last one, and whether it is written as a whole number.
+/// The sign, the digits and the power of ten of the last digit, and whether it is written as a whole number.
 fn meaning(number: &str) -> (bool, String, i64, bool) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -79,19 +79,20 @@ fn meaning(number: &str) -> (bool, String, i64, bool) {
     let places = |count: usize| i64::try_from(count).expect("a short number");
     let exponent = exponent.parse::<i64>().expect("a power");
     let power = exponent - places(fraction.len()) + places(zeros);
-    // Zeros are all the same number.
+    // All zeros are the same number.
     let power = if shown.is_empty() { 0 } else { power };
     let is_negative = number.starts_with('-') && !shown.is_empty();
     let is_whole = !number.contains(['.', 'e', 'E']);
     (is_negative, shown.to_owned(), power, is_whole)
 }
 
-/// Checks every list under `key` in an answer as it was sent; there has to be one.
+/// Checks that every list under `key` in an answer equals what was sent; there has to be at least
+/// one.
 #[track_caller]
 fn has_them(surface: &str, answer: &str, key: &str) {
     let expected: Vec<_> = numbers().iter().map(|number| meaning(number)).collect();
     let blank = |text: &str| text.replace(['\n', ' ', '\r'], "");
-    // Inside of a text of JSON, quotes are escaped.
+    // Quotes are escaped inside a JSON text.
     let answer = blank(answer).replace('\\', "");
     let lists: Vec<_> = answer.split(key).skip(1).collect();
     assert!(!lists.is_empty(), "{surface}: no numbers in {answer}");
@@ -101,7 +102,7 @@ fn has_them(surface: &str, answer: &str, key: &str) {
         for (number, expected) in got.iter().zip(&expected) {
             assert!(number.parse::<f64>().is_ok(), "{surface}: {number} in {list}");
             let mut got = meaning(number);
-            // Whole numbers that are written with a power of ten may be written without.
+            // Whole numbers with a power of ten may be written without it.
             got.3 &= expected.3;
             assert_eq!(&got, expected, "{surface}: {number}");
         }
@@ -115,7 +116,7 @@ fn arguments() -> String {
     format!("{{\"numbers\":[{}]}}", numbers().join(","))
 }
 
-/// One request on a connection of its own, and all that comes back.
+/// One request on its own connection, and the complete response.
 fn asked(address: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
@@ -141,7 +142,7 @@ fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A message that calls the tool; the protocol library answers it if it wants progress.
+/// A message that calls the tool; if it asks for progress, the protocol library answers it.
 fn call(tool: &str, arguments: &str, progress: bool) -> String {
     let meta = if progress { r#""_meta":{"progressToken":7},"# } else { "" };
     format!(
@@ -157,7 +158,7 @@ fn initialize() -> String {
     .to_string()
 }
 
-/// A server over HTTP, and where it listens.
+/// A server over HTTP, and its address.
 struct Served {
     _server: Server,
     address: String,
@@ -178,7 +179,7 @@ fn serve(crib: &Crib) -> Served {
     Served { _server: server, address, url }
 }
 
-/// The ways to send a message of MCP over HTTP: what to call it, and its headers.
+/// The ways to send an MCP message over HTTP: a name, and the headers.
 fn mcp_ways(address: &str) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     let begun = asked(address, "/mcp", &[("accept", ACCEPTS_BOTH)], &initialize());
     let session = header(&begun, "mcp-session-id").expect("a session").to_owned();
@@ -283,7 +284,7 @@ fn numbers_stay_exact_to_another_server_and_back() {
     }
 }
 
-/// Arguments that two readers could understand differently, or none could.
+/// Arguments that two parsers could read differently, or that none could read.
 const AMBIGUOUS: [&str; 4] = [
     r#"{"numbers":[1],"numbers":[2]}"#,
     r#"{"numbers":[1],"\u006eumbers":[2]}"#,

@@ -1,11 +1,11 @@
-//! What command tools start ends with the call, and what they print does not fill the memory.
+//! The processes of command tools end with the call, and their output does not fill the memory.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::harness::crib::Crib;
 
-/// A shell that ignores SIGTERM and leaves two children, one of them in a session of its own; each
+/// A shell that ignores SIGTERM and leaves two children, one of them in its own session; each
 /// appends to a file as long as it lives.
 const STUBBORN: &str = r#"
 toolcrib: 1
@@ -59,8 +59,8 @@ tools:
     limits: {output: 64KiB}
 "#,
     )]);
-    // The whole process may have 256 MiB of address space beyond what it starts with; 100 MB kept
-    // in pieces and copied once or twice would not fit.
+    // The process may have 256 MiB of address space beyond its initial size; 100 MB stored in
+    // pieces and copied once or twice would not fit.
     let script = format!(
         "{} call flood --json & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
          rss=$(awk '/VmHWM/ {{print $2}}' /proc/$pid/status 2>/dev/null); \

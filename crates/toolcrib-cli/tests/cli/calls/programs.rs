@@ -1,4 +1,4 @@
-//! `bash` and `execute_python`, as they come with the binary.
+//! The built-in tools `bash` and `execute_python`.
 
 use crate::harness::crib::Crib;
 

@@ -1,4 +1,4 @@
-//! Tools that send requests, from the command line: a real server, a secret that nobody is shown.
+//! Request tools from the command line: a real server, and a secret that is never shown.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::harness::crib::{Crib, Run, run};
 use crate::harness::http::Http;
 
-/// A server on loopback that notes every request and answers by its number, from 0.
+/// A server on loopback that records every request and answers by its number, from 0.
 struct Server {
     address: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// A crib with one tool that asks the server.
+/// A crib with one tool that sends a request to the server.
 fn crib(server: &Server, more: &str) -> Crib {
     let manifest = format!(
         r#"
@@ -85,7 +85,7 @@ fn a_request_carries_its_secret_and_no_answer_shows_it() {
     let seen = &server.seen()[0];
     assert!(seen.starts_with("GET /tickets/a%2F..%2Fb HTTP/1.1\r\n"), "{seen}");
     assert!(seen.contains("authorization: Bearer hunter2-secret\r\n"), "{seen}");
-    // The server sent it back; nobody is shown it.
+    // The server sent the secret back, but it is not shown.
     assert!(shown.stdout.contains("authorization: Bearer "), "{shown:?}");
     assert!(!format!("{shown:?}").contains("hunter2-secret"), "{shown:?}");
 }

@@ -1,4 +1,4 @@
-//! One toolset decides what is listed, called and served.
+//! One toolset determines what is listed, called and served.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn an_unknown_toolset_names_those_there_are_and_nothing_starts() {
     ] {
         let run = crib.run(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
-        // A server says before that its config names no such toolset.
+        // A server reports at its start that its config declares no such toolset.
         let refusal = "error: there is no toolset `sum`; there are `rest`, `sums`\n";
         assert!(run.stderr.ends_with(refusal), "{run:?}");
     }

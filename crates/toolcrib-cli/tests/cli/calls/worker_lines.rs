@@ -1,4 +1,4 @@
-//! What a worker says before its answer, its pictures and its questions, on every surface.
+//! Progress, images and questions of a worker before its answer, on every surface.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -81,7 +81,7 @@ fn program(arguments: &[&str]) -> std::process::Command {
     program
 }
 
-/// An MCP server on standard streams, with a client that has these capabilities.
+/// An MCP server on standard input and output, with a client that has these capabilities.
 fn mcp(crib: &Crib, capabilities: &Value) -> Server {
     let mut server = Server::spawn(crib, program(&["mcp"]));
     server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -121,7 +121,7 @@ fn an_mcp_client_gets_progress_chunks_and_a_picture() {
     }
 }
 
-/// A call of a tool by a client that wants to hear of its progress.
+/// A call by a client that asks for progress.
 fn watched(id: u64, tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
         "name": tool, "arguments": {}, "_meta": {"progressToken": id},
@@ -148,7 +148,7 @@ fn a_cancelled_call_reports_nothing_more_and_others_are_answered() {
         }
         assert_eq!(message["params"]["progressToken"], 5, "{message}");
     }
-    // Its worker did not answer the cancellation, so another one takes its place.
+    // The worker did not answer the cancellation, so it is replaced.
     server.send(&watched(6, "endless"));
     let message = server.receive();
     assert_eq!(message["params"]["progressToken"], 6, "{message}");
@@ -202,7 +202,7 @@ fn a_call_whose_worker_is_killed_fails_and_the_next_call_has_another() {
         }
     };
     assert!(failed.to_string().contains("the worker was ended by SIGKILL"), "{failed}");
-    // It has shown that it can start, so there is no pause.
+    // It has shown that it can start, so there is no backoff.
     server.send(&watched(3, "endless"));
     let again = server.receive();
     let again = again["params"]["message"].as_str().expect("a message").to_owned();

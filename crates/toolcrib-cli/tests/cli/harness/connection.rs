@@ -1,4 +1,4 @@
-//! A connection over which a client asks again and again, as real ones do.
+//! A connection on which a client sends many requests, as real clients do.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long an answer may take on a machine with other things to do.
+/// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Connection {
@@ -15,7 +15,7 @@ pub(crate) struct Connection {
     token: String,
 }
 
-/// A status and a JSON body.
+/// A status with a JSON body.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -30,7 +30,7 @@ impl Reply {
 }
 
 impl Connection {
-    /// Fails where nobody listens.
+    /// Fails if nobody listens.
     pub(crate) fn open(address: &str, token: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -39,7 +39,7 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream), address, token })
     }
 
-    /// Asks and reads the answer. Fails where the server has closed the connection instead.
+    /// Sends a request and reads the answer. Fails if the server has closed the connection instead.
     pub(crate) fn ask(
         &mut self,
         line: &str,

@@ -1,4 +1,4 @@
-//! A folder with manifests, and runs of the binary in it.
+//! A folder with manifests, in which the binary is run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) struct Crib {
     data: TempDir,
 }
 
-/// What a run said and how it ended.
+/// The output of a run, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -30,7 +30,7 @@ impl Run {
 }
 
 impl Crib {
-    /// A crib with these manifests: file name → text.
+    /// Creates a crib with these manifests: file name → text.
     pub(crate) fn new(manifests: &[(&str, &str)]) -> Self {
         let folder = || tempfile::tempdir().expect("a temporary folder");
         let crib = Self { dir: folder(), home: folder(), data: folder() };
@@ -53,12 +53,12 @@ impl Crib {
         fs::write(self.path().join("config.yml"), text).expect("a config");
     }
 
-    /// What `XDG_RUNTIME_DIR` is in its runs; not there, unless a test makes it.
+    /// `XDG_RUNTIME_DIR` of its runs; it does not exist unless a test creates it.
     pub(crate) fn runtime_dir(&self) -> PathBuf {
         self.path().join("run")
     }
 
-    /// What `HOME` is in its runs: its own, so that no run sees or changes that of the developer.
+    /// `HOME` of its runs, so that no run sees or changes the developer's.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
@@ -68,7 +68,7 @@ impl Crib {
         self.data.path()
     }
 
-    /// What `XDG_STATE_HOME` is in its runs.
+    /// `XDG_STATE_HOME` of its runs.
     pub(crate) fn state_home(&self) -> PathBuf {
         self.home().join("state")
     }
@@ -79,8 +79,8 @@ impl Crib {
         command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", self.runtime_dir());
         command.env("HOME", self.home()).env("XDG_STATE_HOME", self.state_home());
         command.env_remove("STATE_DIRECTORY");
-        // The hard case: programs work in the folder that holds config, manifests and lock. A config
-        // that names a workspace goes first.
+        // The difficult case: programs work in the folder with config, manifests and lock. A config
+        // that names a workspace overrides it.
         let config = fs::read_to_string(self.path().join("config.yml")).unwrap_or_default();
         if !config.contains("workspace:") {
             command.env("TOOLCRIB__WORKSPACE__ROOT", ".");
@@ -93,7 +93,8 @@ impl Crib {
         run(&mut self.command(arguments))
     }
 
-    /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as JSON.
+    /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as
+    /// JSON.
     pub(crate) fn call(&self, tool: &str, arguments: impl Into<Vec<u8>>, options: &[&str]) -> Run {
         let whole = [&["call", tool, "--json", "--input", "-"][..], options].concat();
         run(self.command(&whole).write_stdin(arguments))
@@ -109,7 +110,7 @@ pub(crate) fn run(command: &mut Command) -> Run {
     }
 }
 
-/// Runs a command until its output holds something.
+/// Runs a command until its output contains the text.
 #[track_caller]
 pub(crate) fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -12,7 +12,7 @@ use super::connection::{self, Connection};
 use super::crib::Crib;
 use super::server::{Server, command};
 
-/// A server, and how it is asked.
+/// A server and the client's settings for it.
 pub(crate) struct Http {
     pub(crate) server: Server,
     pub(crate) address: String,
@@ -36,7 +36,7 @@ impl Http {
         Self::told(Server::start(crib, &arguments), token)
     }
 
-    /// A server that is started by a command of its own, which ends in `serve --json`.
+    /// A server that is started by another command, which ends in `serve --json`.
     pub(crate) fn spawn(crib: &Crib, command: Command) -> Self {
         Self::told(Server::spawn(crib, command), "")
     }
@@ -59,13 +59,13 @@ impl Http {
         ask(&self.address, &self.token, line, body).expect("an answer")
     }
 
-    /// As `ask`; `None` where the server does not answer.
+    /// Like `ask`; `None` if the server does not answer.
     pub(crate) fn try_ask(&self, line: &str, body: Option<&Value>) -> Option<Reply> {
         ask(&self.address, &self.token, line, body)
     }
 
-    /// Sends a request and gives the connection, to read the answer from as it comes. `head` is the
-    /// request's line and the headers beside those that every request has.
+    /// Sends a request and returns the connection, for reading the answer as it arrives. `head`
+    /// contains the request line and the headers that are not in every request.
     pub(crate) fn stream(&self, head: &str, body: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
@@ -86,7 +86,7 @@ impl Http {
         Connection::open(&self.address, &self.token).expect("it listens")
     }
 
-    /// A call under a key. Fails where the server dies meanwhile.
+    /// A call with a key. Fails if the server dies during it.
     pub(crate) fn ask_under(
         &self,
         key: &str,
@@ -99,7 +99,7 @@ impl Http {
     }
 }
 
-/// One request on a connection of its own; `None` where the server does not answer.
+/// One request on its own connection; `None` if the server does not answer.
 pub(crate) fn ask(address: &str, token: &str, line: &str, body: Option<&Value>) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(30))).ok()?;

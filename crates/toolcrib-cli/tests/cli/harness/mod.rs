@@ -1,4 +1,4 @@
-//! What the tests share: a folder with manifests, runs of the binary in it, and servers.
+//! Shared helpers: a folder with manifests, runs of the binary in it, and servers.
 
 pub(crate) mod connection;
 pub(crate) mod crib;

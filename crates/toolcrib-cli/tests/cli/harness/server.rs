@@ -1,4 +1,4 @@
-//! A server of the built program, and messages of MCP to it.
+//! A server of the built program, and MCP messages to it.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +15,14 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// A server. Killed when dropped.
+/// A server, which is killed on drop.
 pub(crate) struct Server {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<Output>,
 }
 
-/// What a server's answers are read from.
+/// The reader of the server's answers.
 enum Output {
     Own(ChildStdout),
     Other(std::io::PipeReader),
@@ -37,7 +37,7 @@ impl Read for Output {
     }
 }
 
-/// A call of a tool as a message of MCP.
+/// The MCP message of a tool call.
 pub(crate) fn request(id: u64, name: &str, arguments: &Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
@@ -50,7 +50,7 @@ impl Server {
         Self::spawn(crib, command)
     }
 
-    /// A server that is started by a command of its own.
+    /// A server that is started by another command.
     pub(crate) fn spawn(crib: &Crib, command: Command) -> Self {
         Self::spawn_with_log(crib, command, Stdio::null())
     }
@@ -72,7 +72,7 @@ impl Server {
         Self::start(crib, &["mcp"]).greeted()
     }
 
-    /// After the handshake of MCP.
+    /// Performs the handshake of MCP.
     pub(crate) fn greeted(mut self) -> Self {
         let server = &mut self;
         server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -100,9 +100,9 @@ impl Server {
         self.input = None;
     }
 
-    /// Closes the pipe that its answers are read from.
+    /// Closes the pipe of its answers.
     pub(crate) fn close_output(&mut self) {
-        // Another pipe takes the place of the one that is closed.
+        // The closed pipe is replaced by another one.
         let (output, _) = std::io::pipe().expect("a pipe");
         drop(std::mem::replace(&mut self.output, BufReader::new(Output::Other(output))));
     }
@@ -121,12 +121,12 @@ impl Server {
         input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("it reads");
     }
 
-    /// Sends what has no end, and nothing more.
+    /// Sends a text without an end, and nothing more.
     pub(crate) fn send_last(&mut self, bytes: &[u8]) {
         self.input.take().expect("it is open").write_all(bytes).expect("it reads");
     }
 
-    /// A message as it is written.
+    /// The text of a message.
     pub(crate) fn receive_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it writes");
@@ -143,7 +143,7 @@ impl Server {
         assert_cmd::Command::new("kill").args(["-s", name, &id]).assert().success();
     }
 
-    /// Waits for the end; the exit code.
+    /// Waits for the end; returns the exit code.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -158,7 +158,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both calls fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

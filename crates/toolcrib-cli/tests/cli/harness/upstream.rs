@@ -4,7 +4,7 @@ use std::fs;
 
 use super::crib::Crib;
 
-/// A server with one tool and without state. `NAME`, `TOOL` and `CALL` are put in.
+/// A stateless server with one tool. `NAME`, `TOOL` and `CALL` are replaced.
 const SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:
@@ -24,8 +24,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 "#;
 
-/// Declares a server in the crib that has one tool without arguments. `call` is the Python code of a
-/// call: it sets `result`. It works in the crib's folder of data, which is the script's own.
+/// Declares a server in the crib with one tool without arguments. `call` is the Python code of a
+/// call, which sets `result`. It works in the crib's data folder, which only the script uses.
 pub(crate) fn add_server(crib: &Crib, name: &str, tool: &str, call: &str) {
     let text = SERVER.replace("NAME", name).replace("TOOL", tool);
     let script = crib.data().join(format!("{name}.py"));

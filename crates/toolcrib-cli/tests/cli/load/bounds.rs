@@ -1,4 +1,4 @@
-//! What a program, a server, a helper or a file may use up or hold up: never the server, and no other call.
+//! Limits of what a program, a server, a helper or a file can consume or block: never the server, and no other call.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::harness::http::Http;
 use crate::harness::server::{Server, command};
 use crate::harness::upstream::add_server;
 
-/// Reserves up to four gigabytes, none of which it touches.
+/// Reserves up to four gigabytes without using them.
 const HOG: &str = r"
 toolcrib: 1
 tools:
@@ -49,12 +49,12 @@ fn a_confined_program_has_a_bound_of_memory_that_nobody_had_to_ask_for() {
     assert!((512..2048).contains(&taken), "it took {taken} MiB");
 }
 
-/// A copy of the program, whose helper starts nothing any more once a file is there.
+/// A copy of the program, whose helper starts nothing as soon as a file exists.
 fn with_a_helper_that_may_hang(folder: &Path, hang: &Path) -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));
     let (program, real) = (folder.join("toolcrib"), folder.join("real-jail"));
     for (from, to) in [(built, &program), (&built.with_file_name("toolcrib-jail"), &real)] {
-        // A link, because a copy cannot be started while another test starts something.
+        // A link, because a copy cannot be started while another test starts a process.
         fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).expect("a copy");
     }
     let text = format!(
@@ -68,7 +68,7 @@ fn with_a_helper_that_may_hang(folder: &Path, hang: &Path) -> PathBuf {
     program
 }
 
-/// Kills a process after a time, unless what this returns is dropped before.
+/// Kills a process after a time, unless the returned value is dropped before.
 fn kill_after(time: Duration, process: u32) -> Sender<()> {
     let (sender, over) = channel();
     thread::spawn(move || {
@@ -87,7 +87,8 @@ fn starts_that_do_not_come_about_hold_up_no_other_call_and_are_given_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let hang = folder.path().join("hang");
     let mut program = command(with_a_helper_that_may_hang(folder.path(), &hang));
-    // More starts than threads, each of which waits, as for a grant on a file system that hangs.
+    // More starts than threads, each of which hangs, as for a grant on a file system that does not
+    // respond.
     program.arg("mcp").env("TOKIO_WORKER_THREADS", "2");
     let mut server = Server::spawn(&crib, program).greeted();
     let over = kill_after(Duration::from_secs(60), server.id());
@@ -126,7 +127,7 @@ fn a_pipe_in_the_place_of_a_secrets_file_is_waited_for_by_nobody() {
     crib.config(&format!("secrets: {{key: {{file: {}}}}}\n", secret.display()));
     let over = AtomicBool::new(false);
     let slowest = thread::scope(|scope| {
-        // Now it is the one and now the other, many times while a server looks and opens.
+        // The path alternates between both while a server examines and opens it.
         scope.spawn(|| {
             let next = crib.data().join("next");
             for other in [&pipe, &file].into_iter().cycle() {
@@ -177,7 +178,7 @@ tools:
 "#
         ),
     )]);
-    // In memory, where there is such a folder: on a disk it takes minutes to remove.
+    // In memory if such a folder exists, because the removal takes minutes on a disk.
     let scratch = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let scratch = scratch.expect("a folder");
     let mut program = command(env!("CARGO_BIN_EXE_toolcrib"));
@@ -185,7 +186,7 @@ tools:
     program.env_remove("TOOLCRIB_TOKEN").env("TMPDIR", scratch.path());
     let http = Http::spawn(&crib, program);
     let made = http.try_ask("POST /v1/tools/deep/call", Some(&json!({"arguments": {}})));
-    // What was left is removed behind the answer.
+    // The rest is removed after the answer.
     let is_empty = || fs::read_dir(scratch.path()).is_ok_and(|mut left| left.next().is_none());
     let lives = || http.try_ask("GET /health", None).is_some();
     let end = Instant::now() + Duration::from_secs(60);
@@ -194,7 +195,7 @@ tools:
     }
     let (lives, is_empty) = (lives(), is_empty());
     drop(http);
-    // What calls itself for each level would not get to its end here either.
+    // A recursive implementation would not finish here either.
     let removed = command("rm").arg("-rf").arg(scratch.path()).status().expect("rm");
     assert!(removed.success());
     assert!(lives, "the server has ended: {:?}", made.map(|made| made.body));
@@ -222,7 +223,7 @@ fn an_answer_of_a_server_that_is_too_long_fails_its_call_before_its_time_limit()
     assert_eq!(http.ask("POST /v1/tools/calculator/call", Some(&sum)).status, 200);
 }
 
-/// A megabyte of text, which is kept for `read_output`; `same_text` is answered from the cache.
+/// A megabyte of text, which is stored for `read_output`; `same_text` is answered from the cache.
 const LONG: &str = r#"
 toolcrib: 1
 tools:
@@ -239,11 +240,11 @@ tools:
     run: {argv: [bash, -c, 'echo same; head -c 1000000 /dev/zero | tr "\0" x']}
 "#;
 
-/// How many of these texts are more than all clients together had room for.
+/// The number of these texts that exceeds the share of all clients together.
 const TEXTS: usize = 70;
 
-/// One client has more long outputs than there is room for; another still reads its own. `call` makes the
-/// call with this number.
+/// One client has more long outputs than fit; another one can still read its own. `call` makes the call with this
+/// number.
 fn long_outputs_of_one_client_leave_those_of_another(
     call: impl Fn(usize) -> (&'static str, Value),
 ) {

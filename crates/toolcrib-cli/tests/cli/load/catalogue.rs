@@ -1,8 +1,7 @@
-//! Catalogues of thousands of tools: none is lost, and `check` uses all processors.
+//! Catalogues of thousands of tools: all of them are loaded, and `check` uses all processors.
 //!
-//! The gate tries a few hundred tools. `.ci/long catalogue` tries 10,000, or the definitions of the file
-//! that `TOOLCRIB_CATALOGUE` names: a JSON object on each line with `name`, `description` and
-//! `input_schema`.
+//! The regular run uses a few hundred tools. `.ci/long catalogue` uses 10,000, or the definitions of the file that
+//! `TOOLCRIB_CATALOGUE` names: one JSON object per line with `name`, `description` and `input_schema`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::harness::crib::{Crib, Run, run};
 
-/// How many tools are made up.
+/// The number of generated tools.
 fn number() -> usize {
     let said = std::env::var("TOOLCRIB_CATALOGUE_TOOLS").ok();
     said.and_then(|number| number.parse().ok()).unwrap_or(300)
 }
 
-/// The definitions that are tried: those of a file, or made-up ones of which every 50th has a mistake.
+/// The tested definitions: those of a file, or generated ones of which every 50th has a mistake.
 fn definitions() -> Vec<Value> {
     if let Some(path) = std::env::var_os("TOOLCRIB_CATALOGUE") {
         let text = fs::read_to_string(path).expect("the file of TOOLCRIB_CATALOGUE can be read");
@@ -42,7 +41,7 @@ fn definitions() -> Vec<Value> {
     (0..number()).map(definition).collect()
 }
 
-/// The definition as a manifest of a tool that the client runs. Names are made unique and fit to be names.
+/// The definition as a manifest of a tool that the client runs. Names are made unique and valid.
 fn manifest(at: usize, definition: &Value) -> String {
     let name = definition["name"].as_str().unwrap_or("tool");
     let name: String = name
@@ -64,7 +63,7 @@ fn manifest(at: usize, definition: &Value) -> String {
     json!({"toolcrib": 1, "tools": [tool]}).to_string()
 }
 
-/// A run of `check` with more time than others get.
+/// A run of `check` with a longer time limit.
 fn check(crib: &Crib, arguments: &[&str]) -> Run {
     let mut command = crib.command(&[&["check"], arguments].concat());
     run(command.timeout(std::time::Duration::from_secs(600)))
@@ -101,15 +100,14 @@ fn every_definition_of_a_catalogue_is_loaded_or_refused_with_a_reason() {
         let message = problem["message"].as_str().unwrap_or_default();
         assert!(!message.is_empty() && problem["line"].as_u64() > Some(0), "{problem}");
     }
-    // What is loaded has a name of its own, and is listed.
+    // Every loaded tool has its own name and is listed.
     let listed = crib.run(&["list", "--json"]).json();
     let listed = listed["tools"].as_array().expect("a list");
     let own = listed.iter().filter(|tool| tool["layer"] == "manifest").count();
     assert_eq!(own, loaded);
 }
 
-/// A tool as people write them, with everything that is looked at: a schema with patterns, and an argument
-/// vector.
+/// A typical tool with everything that is checked: a schema with patterns, and an argument vector.
 fn written(at: usize) -> String {
     format!(
         r#"  - name: tool_{at}
@@ -138,7 +136,7 @@ fn many_tools_in_ten_files_are_checked_by_all_processors() {
         crib.write(&format!("t{file}.yaml"), &text);
     }
     let program = env!("CARGO_BIN_EXE_toolcrib");
-    // Wall and processor time, as the shell measures them.
+    // Wall and processor time, measured by the shell.
     let measured = |before: &str| {
         let script = format!(
             "TIMEFORMAT='%R %U %S'; time {before} {program} check --json > out.json 2> err.txt"
@@ -159,7 +157,7 @@ fn many_tools_in_ten_files_are_checked_by_all_processors() {
     eprintln!("{number} tools in ten files  processors  wall s  processor s");
     eprintln!("{:>34}  {:>6.2}  {:>11.2}", 1, one.0, one.1);
     eprintln!("{all:>34}  {:>6.2}  {:>11.2}", every.0, every.1);
-    // On a busy machine nothing is to be seen of it, and a few hundred tools take no time.
+    // On a busy machine nothing can be measured, and a few hundred tools take no time.
     if std::env::var_os("TOOLCRIB_CATALOGUE_TOOLS").is_some() && all >= 4 {
         assert!(every.0 < one.0 * 0.6, "{every:?} against {one:?}");
     }

@@ -1,8 +1,8 @@
 //! A server under load: many clients call over the HTTP API and MCP while manifests change and another MCP
 //! server dies and returns; then it is asked to stop, or killed.
 //!
-//! In the ordinary run they are few, for seconds. `TOOLCRIB_LOAD_CLIENTS` and `TOOLCRIB_LOAD_SECONDS` make
-//! a soak of it.
+//! The regular run uses few clients for a few seconds. `TOOLCRIB_LOAD_CLIENTS` and `TOOLCRIB_LOAD_SECONDS` extend it to
+//! a soak test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::harness::server::Server;
 
 const TOKEN: &str = "a-token-that-is-kept-over-restarts";
 
-/// The scripted server of the MCP crate's tests. Its tool `crash` ends it.
+/// The scripted server of the MCP crate's tests. Its tool `crash` ends the server.
 const UPSTREAM: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
@@ -55,7 +55,7 @@ fn start(crib: &Crib) -> (Server, String) {
     let mut server = Server::start(crib, &["serve", "--listen", "127.0.0.1:0", "--json"]);
     let said = server.receive();
     let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
-    // The other server is connected to beside serving.
+    // The other server is connected in the background.
     let mut connection = Connection::open(&address, TOKEN).expect("it listens");
     let deadline = Instant::now() + Duration::from_secs(60);
     while connection.ask("GET /v1/tools/notes_get", &[], &Value::Null).expect("an answer").status
@@ -71,14 +71,14 @@ fn setting<T: FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// What a client asks for.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
     /// A native tool over the HTTP API.
     Native,
     /// A native tool over MCP, in both families of revisions.
     Mcp,
-    /// A program that is started for it.
+    /// A tool that starts a program.
     Program,
     /// A tool of the other MCP server.
     Upstream,
@@ -98,12 +98,12 @@ impl Work {
     }
 }
 
-/// How a call came out, for its client.
+/// The outcome of a call for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// Answered, and rightly.
+    /// Answered correctly.
     Right,
-    /// Its other server was not there.
+    /// The other server was not available.
     NotThere,
     /// The server is stopping.
     Refused,
@@ -116,7 +116,7 @@ struct Answered {
     took: Duration,
 }
 
-/// One of many who call.
+/// One of the clients.
 struct Client<'a> {
     number: usize,
     address: &'a str,
@@ -128,7 +128,7 @@ impl<'a> Client<'a> {
         Self { number, address, connection: None }
     }
 
-    /// One request; `None` where it was not answered because the connection is gone.
+    /// One request; `None` if it was not answered because the connection is closed.
     fn ask(&mut self, number: usize) -> Option<Answered> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -184,7 +184,7 @@ fn send(connection: &mut Connection, work: Work, id: &str) -> std::io::Result<Re
     }
 }
 
-/// Whose answer is it, and is it right?
+/// Checks that the answer belongs to this call and is correct.
 #[track_caller]
 fn judged(work: Work, id: &str, reply: &Reply) -> Outcome {
     let Reply { status, body, .. } = reply;
@@ -220,7 +220,7 @@ fn judged(work: Work, id: &str, reply: &Reply) -> Outcome {
         assert_eq!((*status, &body["kind"]), (503, &json!("unavailable")), "{body}");
         return Outcome::Refused;
     }
-    // Its server has just died, or is not back yet.
+    // Its server has just died, or is not available again yet.
     assert_eq!(work, Work::Upstream, "{body}");
     let kind = body["kind"].as_str().unwrap_or_default();
     assert!(
@@ -230,7 +230,7 @@ fn judged(work: Work, id: &str, reply: &Reply) -> Outcome {
     Outcome::NotThere
 }
 
-/// Changes manifests, and ends the other MCP server now and then, until it is told to stop. How often.
+/// Changes manifests, and ends the other MCP server now and then, until it is told to stop. Returns how often.
 fn churn(crib: &Crib, address: &str, is_over: &AtomicBool) -> (usize, usize) {
     let mut connection = Connection::open(address, TOKEN).expect("it listens");
     let (mut reloads, mut deaths) = (0, 0);
@@ -248,7 +248,7 @@ fn churn(crib: &Crib, address: &str, is_over: &AtomicBool) -> (usize, usize) {
         if deaths == 0 || last_death.elapsed() > Duration::from_secs(15) {
             let died = connection.ask("POST /v1/tools/notes_crash/call", &[], &json!({}));
             let said = died.expect("an answer").body["detail"].to_string();
-            // There is nobody to end where it is not back yet.
+            // If it is not available again yet, there is nothing to end.
             if !said.contains("is not connected") {
                 assert!(said.contains("the MCP server `notes`"), "{said}");
                 (deaths, last_death) = (deaths + 1, Instant::now());
@@ -258,7 +258,7 @@ fn churn(crib: &Crib, address: &str, is_over: &AtomicBool) -> (usize, usize) {
     (reloads, deaths)
 }
 
-/// Outcomes by call, as the audit log has them. A call that is there twice fails the test.
+/// Outcomes by call, from the audit log. A call that occurs twice fails the test.
 fn audited(crib: &Crib) -> BTreeMap<String, bool> {
     let text = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
     assert!(text.ends_with('\n'), "no half line");
@@ -271,7 +271,8 @@ fn audited(crib: &Crib) -> BTreeMap<String, bool> {
         }
         let id = record["call_id"].as_str().expect("an id").to_owned();
         let known = calls.insert(id, record["outcome"] == "success");
-        // A call that its client runs is on record when it leaves and when its answer comes.
+        // A call that its client runs is recorded twice: when it is handed to the client and when
+        // the output arrives.
         assert!(known.is_none() || record["tool"] == "pick", "twice: {record}");
     }
     calls
@@ -282,7 +283,7 @@ fn succeeded(answers: &[Answered]) -> BTreeMap<String, bool> {
     calls.map(|one| (one.id.clone(), one.outcome == Outcome::Right)).collect()
 }
 
-/// How long answers took.
+/// The response times.
 fn times<'a>(answers: impl IntoIterator<Item = &'a Answered>) -> String {
     let mut took: Vec<_> = answers.into_iter().map(|one| one.took).collect();
     took.sort_unstable();
@@ -313,7 +314,7 @@ fn under_load_no_answer_is_lost_or_doubled_while_files_change_and_a_server_dies_
             })
             .collect();
         let answers: Vec<_> = all.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        // Before any of them fails the test: it would wait for the other thread.
+        // This comes before any failure of the test, which would wait for the other thread.
         is_over.store(true, Ordering::SeqCst);
         let answers = answers.into_iter().flat_map(|one| one.expect("it has not failed")).collect();
         (answers, churn.join().expect("it has not failed"))
@@ -329,7 +330,7 @@ fn under_load_no_answer_is_lost_or_doubled_while_files_change_and_a_server_dies_
     );
     assert!(answers.iter().any(|one| one.work == Work::Upstream && one.outcome == Outcome::Right));
 
-    // It is back, or comes.
+    // It is available, or will be.
     let mut client = Client::new(clients, &address);
     let deadline = Instant::now() + Duration::from_secs(60);
     for number in (1..).step_by(8) {
@@ -395,7 +396,7 @@ fn asked_to_stop_under_load_it_answers_what_runs_and_refuses_the_rest() {
     assert_eq!(server.ended(), Some(0));
     let refused = answers.iter().filter(|one| one.outcome == Outcome::Refused).count();
     println!("{} answered, {refused} refused", answers.len() - refused);
-    // Whatever ran was heard of, and by nobody else.
+    // Every call that ran was reported to its client and to nobody else.
     let of_success = |calls: BTreeMap<String, bool>| -> Vec<String> {
         calls.into_iter().filter_map(|(id, is_success)| is_success.then_some(id)).collect()
     };
@@ -443,7 +444,7 @@ fn killed_under_load_it_comes_back_with_its_runs_and_its_audit_log() {
             assert!(!all.iter().any(ScopedJoinHandle::is_finished), "a client has failed");
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A call does not wait for its record to be written; whoever has seen it knows that it is.
+        // A call does not wait for its record to be written; a later request sees that it is.
         let tail = operator.ask("GET /v1/audit?limit=500", &[], &Value::Null).expect("an answer");
         is_killed.store(true, Ordering::SeqCst);
         server.signal("KILL");
@@ -467,7 +468,7 @@ fn killed_under_load_it_comes_back_with_its_runs_and_its_audit_log() {
     server.signal("TERM");
     assert_eq!(server.ended(), Some(0));
 
-    // Every line is whole, none is there twice, and what was seen before is there still.
+    // Every line is complete, none occurs twice, and earlier records are still there.
     let audit = audited(&crib);
     assert!(audit["run-greet"] && audit["run-pick"]);
     assert!(known.len() >= 16);

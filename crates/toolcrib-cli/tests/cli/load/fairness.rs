@@ -1,4 +1,4 @@
-//! One client that fills all it may: others are answered as before, as fast as before, over a restart too.
+//! One client that uses up its share: others are answered as before and as fast as before, also after a restart.
 //!
 //! `.ci/long fairness` runs this with 10,000 waiting runs and 10,000 keys.
 
@@ -20,7 +20,7 @@ tools:
     client: true
 ";
 
-/// Answers of one client that are timed.
+/// The number of timed answers of one client.
 const TIMED: usize = 40;
 
 struct Client {
@@ -30,7 +30,7 @@ struct Client {
     next: usize,
 }
 
-/// How a client was answered, and how long the slowest but one in twenty took.
+/// How a client was answered, and the 95th percentile of the times.
 #[derive(Debug)]
 struct Served {
     median: Duration,
@@ -58,7 +58,7 @@ impl Client {
         self.ask("POST /v1/tools/pick/call", &[], &json!({"arguments": {"filter": "*.txt"}}))
     }
 
-    /// A call under a key of its own.
+    /// A call with a new key.
     fn keyed(&mut self) -> Reply {
         self.next += 1;
         self.keyed_as(self.next)
@@ -70,7 +70,7 @@ impl Client {
         self.ask("POST /v1/tools/text_process/call", &[("idempotency-key", &key)], &body)
     }
 
-    /// Calls under keys, and calls that wait and are given up, as they are answered to this client.
+    /// Calls with keys, and calls that wait and are then cancelled, from one client's view.
     fn served(&mut self) -> Served {
         let mut times: Vec<_> = (0..TIMED)
             .map(|_| {
@@ -130,7 +130,7 @@ fn a_client_that_fills_its_share_leaves_others_answers_and_durations_as_they_wer
     assert!(refused.body["detail"].as_str().is_some_and(|text| text.contains("per_client.keys")));
     let filled = began.elapsed();
 
-    // A connection that nobody uses for so long is closed.
+    // A connection without requests is closed after this time.
     let next = bob.next;
     let [mut ada, mut bob] = clients.each_ref().map(|client| Client::open(&http, client));
     bob.next = next;
@@ -148,7 +148,7 @@ fn a_client_that_fills_its_share_leaves_others_answers_and_durations_as_they_wer
     let [mut ada, mut bob] = clients.each_ref().map(|client| Client::open(&http, client));
     bob.next = next;
     let after = bob.served();
-    // Everybody still has what was answered, and the one who had too much still has.
+    // All clients still have their answers, and the one with too much still has its share.
     for client in [&mut ada, &mut bob] {
         let again = client.keyed_as(1);
         assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")));

@@ -1,5 +1,5 @@
-//! Confinement as its users meet it: the examples of the documentation work as they are printed, what a
-//! program lacked is said with the key that gives it, and the examples of operations are right.
+//! Confinement from the user's view: the examples of the documentation work as printed, a program's missing access is
+//! reported with the key that grants it, and the examples of operations are correct.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,8 @@ use crate::harness::crib::{Crib, Run, run};
 
 const MANUAL: &str = include_str!("../../../../toolcrib-manifest/src/docs/manifest.md");
 
-/// A kubectl that works where it finds its settings and a network, and fails as the real one does.
+/// A kubectl that works if it finds its settings and a network, and otherwise fails as the real one
+/// does.
 const KUBECTL: &str = r#"#!/bin/bash
 if ! cat "$HOME/.kube/config" > /dev/null 2>&1; then
     echo "The connection to the server localhost:8080 was refused - did you specify the right host?" >&2
@@ -24,7 +25,7 @@ fi
 echo "web-1 Running ($*)"
 "#;
 
-/// An npx that keeps what it fetched in its home, and starts a server with one tool.
+/// An npx that stores what it downloads in its home, and starts a server with one tool.
 const NPX: &str = r#"#!/bin/bash
 if ! mkdir -p "$HOME/.npm/_cacache"; then
     echo "npm error code EACCES" >&2
@@ -48,7 +49,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// The code block of the manual that has a line.
+/// The code block of the manual that contains a line.
 fn printed(line: &str) -> String {
     let blocks = MANUAL.split("```yaml\n").skip(1);
     let mut blocks = blocks.filter_map(|block| block.split("```").next());
@@ -63,10 +64,10 @@ fn kubectl_example() -> String {
     format!("toolcrib: 1\ntools:\n{}\n", tools.join("\n"))
 }
 
-/// A crib beside a folder of programs, with a home that has settings.
+/// A crib beside a folder of programs, with a home that contains settings.
 fn crib(manifest: &str) -> Crib {
     let crib = Crib::new(&[("ours.yaml", manifest)]);
-    // No HOME may be kept in the workspace, nor in a folder of the PATH.
+    // A HOME must not be in the workspace, nor in a folder of the PATH.
     let homes = crib.home().join("homes");
     crib.config(&format!(
         "state: {{dir: state, homes: {}}}\nmanifests: {{trusted: [tools.d/ours.yaml]}}\n",

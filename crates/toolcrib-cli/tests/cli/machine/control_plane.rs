@@ -1,4 +1,4 @@
-//! What decides what a server runs is out of reach of its tools, also where they work in its own folder.
+//! Tools cannot change what determines the behavior of their server, even if they work in its folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::harness::crib::{Crib, Run};
 use crate::harness::server::Server;
 
-/// Programs work in the folder of the config; bash runs unasked.
+/// Programs work in the folder of the config, and bash runs without approval.
 const IN_THE_FOLDER_ITSELF: &str = "
 workspace: {root: .}
 state: {dir: state}
@@ -132,7 +132,7 @@ fn in_a_fresh_folder_what_decides_is_made_before_a_tool_can_make_it() {
     assert!(config.starts_with("# Settings of toolcrib"), "{config}");
     let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("made");
     assert!(lock.starts_with("# Nothing is pinned yet"), "{lock}");
-    // An empty lock says nothing, and is written over.
+    // An empty lock contains nothing, and is overwritten.
     let listed = crib.run(&["list"]);
     assert_eq!((listed.code, listed.stderr.contains("lock")), (Some(0), false), "{listed:?}");
 }
@@ -210,7 +210,7 @@ fn a_tool_works_again_once_the_link_that_it_names_is_gone_and_what_is_to_be_done
     fs::remove_file(&link).expect("removed");
     let works = call(&mut server, 12, "show", nothing());
     assert!(!works.contains("link"), "{works}");
-    // Found at a reload, it holds until the next one.
+    // A file that a reload found stays protected until the next one.
     call(&mut server, 13, "bash", bash("ln -s /etc/hostname x.txt"));
     assert_eq!(crib.run(&["reload"]).code, Some(0));
     let refused = call(&mut server, 14, "show", nothing());

@@ -1,4 +1,4 @@
-//! What others learn of a server's process: seen from a tool that it trusts, and that has its user.
+//! What a trusted tool of the same user can learn of a server's process.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -73,7 +73,7 @@ fn says(server: &mut Server, tool: &str, arguments: &Value) -> String {
 fn a_servers_environment_holds_no_secret_once_it_runs() {
     let crib = crib();
     let mut server = server(&crib, command(env!("CARGO_BIN_EXE_toolcrib")));
-    // Only root is still shown anything.
+    // Only root can still read it.
     if let Ok(environment) = fs::read(format!("/proc/{}/environ", server.id())) {
         let environment = String::from_utf8_lossy(&environment);
         for hidden in [SECRET, TOKEN, "THE_KEY", "TOOLCRIB_TOKEN", "TOOLCRIB__SERVER__TOKEN"] {
@@ -85,7 +85,7 @@ fn a_servers_environment_holds_no_secret_once_it_runs() {
     assert!(says(&mut server, "spy", &none).contains("has the secret"));
     assert_eq!(says(&mut server, "second", &none), "right\n");
     assert_eq!(says(&mut server, "plain", &none), "known to all\n");
-    // It still is no variable that can be passed on.
+    // It still cannot be passed on as a variable.
     let refused = crib.command(&["call", "leak"]).env("THE_KEY", SECRET).output().expect("it runs");
     let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.contains("holds the secret `key`"), "{refused}");
@@ -94,7 +94,7 @@ fn a_servers_environment_holds_no_secret_once_it_runs() {
 #[test]
 fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
     let crib = crib();
-    // Root may look into everything: then the server is somebody else.
+    // Root may read everything, so the server runs as another user then.
     let is_root =
         fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let programs = tempfile::tempdir_in("/tmp").expect("a folder that all can enter");
@@ -115,8 +115,8 @@ fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
     let mut server = server(&crib, program);
     let none = json!({});
     assert_eq!(says(&mut server, "spy", &none), "has the secret\n");
-    // What the server needs of its own files in `/proc` it has: confined programs start, and files
-    // are found where they really are.
+    // The server can still access its own files in `/proc`: confined programs start, and the real
+    // paths of files are found.
     assert_eq!(says(&mut server, "plain", &none), "known to all\n");
     assert!(says(&mut server, "file_read", &json!({"path": "inside"})).contains("inside"));
     let computed = says(&mut server, "execute_python", &json!({"code": "print(6 * 7)"}));
@@ -126,7 +126,7 @@ fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
 #[test]
 fn a_helper_that_is_replaced_while_a_server_runs_is_not_started() {
     let crib = crib();
-    // As after `cargo run` in the folder that is the workspace, too.
+    // As after `cargo run` in the folder that is also the workspace.
     let release = crib.path().join("target/release");
     fs::create_dir_all(&release).expect("a folder of ours");
     let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));

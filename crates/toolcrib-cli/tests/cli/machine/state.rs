@@ -1,4 +1,4 @@
-//! What a run leaves behind and what it hides: audit, state, secrets.
+//! Files that a run leaves behind, and texts that it hides: audit, state, secrets.
 
 use serde_json::Value;
 
@@ -103,13 +103,13 @@ fn a_readable_default_state_folder_is_made_private_with_a_message() {
         command.env("STATE_DIRECTORY", &folder);
         run(&mut command)
     };
-    // As systemd makes it.
+    // As systemd creates it.
     set(0o755);
     let called = call();
     assert_eq!((called.code, mode()), (Some(0), 0o700), "{called:?}");
     assert!(called.stderr.contains("had mode 755"), "{called:?}");
     assert!(folder.join("toolcrib.db").exists());
-    // A folder of something else is left as it is.
+    // A folder with other content is left unchanged.
     std::fs::remove_dir_all(&folder).expect("it is ours");
     std::fs::create_dir(&folder).expect("it is ours");
     std::fs::write(folder.join("letter.txt"), "").expect("it is ours");
@@ -183,7 +183,7 @@ fn secrets_are_masked_and_those_that_cannot_be_are_named() {
     let is_named =
         brief.is_some_and(|line| line.contains("too short to be masked: give it 4 bytes or more"));
     assert!(is_named, "{run:?}");
-    // One that is missing hides nothing: `check` names it, and so does a server when it starts.
+    // A missing secret hides nothing: `check` reports it, and so does a server when it starts.
     let check = crib.run(&["check"]);
     let missing =
         "the secret `gone` is missing: the server was started without the variable `CRIB_ABSENT`";
@@ -202,7 +202,7 @@ fn root_uses_no_state_folder_that_another_user_could_change() {
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
     std::fs::set_permissions(&own, mode).expect("it is ours");
     if std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).is_err() {
-        // Only root can give folders away.
+        // Only root can change the owner of folders.
         return;
     }
     let called = crib.run(&["call", "story"]);
@@ -233,7 +233,7 @@ fn root_starts_nothing_that_another_user_trusted_in_a_state_folder() {
         assert_eq!(trusted.code, Some(0), "{trusted:?}");
     }
     if std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).is_err() {
-        // Only root can give folders away.
+        // Only root can change the owner of folders.
         return;
     }
     let commands: [&[&str]; 6] = [

@@ -1,4 +1,4 @@
-//! The built program on a kernel without Landlock, which a filter of system calls plays.
+//! The built program on a kernel without Landlock, which a system call filter simulates.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::harness::crib::{self, Crib};
 use crate::harness::http::ask;
 use crate::harness::server::{Server, command};
 
-/// Starts a program under a filter that answers `landlock_create_ruleset` with "no such system call",
-/// with standard error in the file `errors`.
+/// Starts a program under a filter that answers `landlock_create_ruleset` with "no such system call"; standard error
+/// goes to the file `errors`.
 const LAUNCHER: &str = r#"
     my @rules = ([0x20, 0, 0, 0], [0x15, 0, 1, 444], [6, 0, 0, 0x00050026], [6, 0, 0, 0x7fff0000]);
     my $filter = join '', map { pack "S C C L", @$_ } @rules;
@@ -60,7 +60,7 @@ fn crib(config: &str) -> Crib {
     crib
 }
 
-/// A server without Landlock: what calls of these tools come to, its health, its status, and its log.
+/// A server without Landlock: the results of calls of these tools, its health, its status, and its log.
 fn serve(crib: &Crib, calls: &[(&str, Value)]) -> (Vec<Value>, Value, Value, String) {
     let command = without_landlock(&["serve", "--listen", "127.0.0.1:0", "--json"]);
     let mut server = Server::spawn(crib, command);
@@ -140,7 +140,7 @@ fn only_the_config_can_allow_weaker_confinement() {
     );
     for (index, answer) in answers.iter().enumerate() {
         let text = answer.to_string();
-        // A manifest that requires its profile, and code that only computes, are refused as before.
+        // A manifest with a required profile, and code that only computes, are refused as before.
         assert_eq!(text.contains("all-went-well"), index < 3, "{text}");
         assert!(text.contains(REASON), "{text}");
     }

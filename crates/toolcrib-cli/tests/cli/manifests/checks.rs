@@ -1,10 +1,10 @@
-//! `toolcrib check` as people and programs read it.
+//! `toolcrib check`, for people and programs.
 
 use serde_json::Value;
 
 use crate::harness::crib::{Crib, run};
 
-/// Every kind of severity, in two files that want the same name.
+/// Every severity, in two files that declare the same name.
 const FIRST: &str = r#"toolcrib: 1
 tools:
   - name: say_hello
@@ -218,7 +218,7 @@ fn missing_manifests_are_reported_with_a_hint() {
     }
     let doctor = crib.run(&["doctor"]);
     assert!(doctor.stdout.contains("tools.d does not exist"), "{doctor:?}");
-    // Whoever is named and is not there is a mistake.
+    // A named file that does not exist is a mistake.
     for arguments in [["check", "nowhere"], ["test", "nowhere"]] {
         let run = crib.run(&arguments);
         assert_eq!(run.code, Some(1), "{run:?}");
@@ -231,7 +231,7 @@ fn a_catalogue_is_checked_and_counted_and_never_loaded() {
     let crib = crib();
     let folder = crib.path().join("tools.d/available");
     std::fs::create_dir(&folder).unwrap();
-    // It has the name of a tool that is loaded, and does not compete with it.
+    // It has the name of a loaded tool, but does not compete with it.
     std::fs::write(folder.join("c.yaml"), FIRST).unwrap();
     let other = FIRST.replace("say_hello", "say_goodbye");
     std::fs::write(folder.join("d.yaml"), other.replace("tools:", "toolz:")).unwrap();
@@ -297,7 +297,7 @@ fn what_is_wrong_with_the_config_has_its_line_and_column() {
     let counts = ["errors", "warnings", "hints"].map(|kind| found[kind].as_u64());
     assert_eq!(counts, [Some(1); 3], "{found}");
 
-    // The other commands name the place, too, and log nothing.
+    // The other commands report the position too, and log nothing.
     let list = crib.run(&["list"]).stderr;
     assert!(list.contains("config.yml:7:29") && !list.contains("WARN"), "{list}");
     let doctor = crib.run(&["doctor"]).stdout;

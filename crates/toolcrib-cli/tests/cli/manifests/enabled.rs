@@ -47,7 +47,7 @@ fn a_manifest_of_the_catalogue_is_loaded_by_its_name_and_no_longer_after_disable
     let list = crib.run(&["enable", "--json"]).json();
     assert_eq!(list["catalogue"][0]["state"], "enabled", "{list}");
 
-    // What the catalogue says now, the tool does.
+    // The tool does what the current catalogue says.
     crib.write("available/pings.yaml", &tool("ping", "again"));
     assert_eq!(crib.run(&["call", "ping"]).stdout.trim(), "again");
 
@@ -117,7 +117,7 @@ fn a_running_server_takes_over_what_is_enabled_edited_in_the_catalogue_and_disab
     };
     assert_eq!(crib.run(&["enable", "pings"]).code, Some(0));
     until(&crib, &["status"], |run| tools(run, true));
-    // An update of the catalogue breaks it: the server sees the file behind the link.
+    // An update of the catalogue breaks it: the server follows the link to the file.
     crib.write("available/pings.yaml", "toolcrib: 1\ntools: [{name: x}]\n");
     until(&crib, &["status"], |run| run.stdout.contains("stale"));
     crib.write("available/pings.yaml", &tool("ping", "pong"));
@@ -137,7 +137,7 @@ fn no_tool_enables_a_manifest_or_changes_one_of_the_catalogue() {
                  cp tools.d/available/pings.yaml tools.d/copy.yaml\n        OWN enable pings\n        \
                  echo '# x' >> tools.d/available/pings.yaml\n        rm -f tools.d/twins.yaml\n        exit 0\n";
     crib.write("attack.yaml", &shell.replace("OWN", &own.display().to_string()));
-    // A link in the workspace would keep all programs from starting.
+    // A link in the workspace would prevent all programs from starting.
     assert_eq!(crib.run(&["enable", "twins"]).code, Some(0));
     assert!(fs::symlink_metadata(place(&crib, "twins.yaml")).expect("a file").is_file());
     let before = fs::read_to_string(place(&crib, "available/pings.yaml")).expect("a file");

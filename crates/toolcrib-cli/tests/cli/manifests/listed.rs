@@ -1,4 +1,4 @@
-//! Manifests as operators meet them: listed, checked, broken, shadowed.
+//! Manifests from the operator's view: listed, checked, broken, shadowed.
 
 use crate::harness::crib::Crib;
 

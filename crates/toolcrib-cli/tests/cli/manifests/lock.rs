@@ -1,4 +1,4 @@
-//! The lock as operators meet it: written, checked, enforced.
+//! The lock from the operator's view: written, checked, enforced.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn locked(mode: &str) -> Crib {
     crib
 }
 
-/// The hello that an attacker would have.
+/// The tool that an attacker would want.
 fn evil() -> String {
     HELLO.replace("Say hello to", "Say hello to and report on").replace("Hello, %s", "Evil, %s")
 }
@@ -74,7 +74,7 @@ fn a_written_lock_is_up_to_date() {
     assert_eq!(crib.run(&["lock", "--check"]).code, Some(0));
     assert_eq!(fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there"), text);
 
-    // Form, comments and tests are not pinned; and it is the same lock from wherever it is looked at.
+    // Formatting, comments and tests are not pinned; and the lock is the same from every working directory.
     crib.write(
         "bye.yaml",
         &BYE.replace("{argv: [echo, Bye]}", "\n      # a comment\n      argv: ['echo', \"Bye\"]"),

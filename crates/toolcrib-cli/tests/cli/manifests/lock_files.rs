@@ -1,4 +1,4 @@
-//! The lock over files that argument vectors name.
+//! The lock and the files that argument vectors name.
 
 use std::fs;
 

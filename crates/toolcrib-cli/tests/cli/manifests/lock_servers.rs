@@ -1,4 +1,4 @@
-//! The lock over what is no tool of a file: other MCP servers and their tools, prompts, resources.
+//! The lock and declarations other than tools: MCP servers with their tools, prompts, resources.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ resources:
   - {uri: 'notes://today', name: today, description: What is to be done today., text: Nothing.}
 ";
 
-/// A crib with another MCP server, a prompt and a resource, all of it accepted.
+/// A crib with another MCP server, a prompt and a resource, all accepted.
 fn locked(mode: &str) -> Crib {
     let crib = crib("");
     crib.write("guide.yaml", GUIDE);
@@ -29,7 +29,7 @@ fn locked(mode: &str) -> Crib {
     crib
 }
 
-/// The lines of a run that are about no linked tool.
+/// The output lines of a run that do not concern linked-in tools.
 fn own(text: &str) -> String {
     text.lines().filter(|line| !line.contains(" of native:")).collect::<Vec<_>>().join("\n")
 }
@@ -136,7 +136,7 @@ fn a_missing_server_keeps_its_lock_entries() {
     assert_eq!(crib.run(&["lock"]).code, Some(0));
     assert_eq!(fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there"), before);
 
-    // One that no file names any more goes, its tools with it.
+    // A server that no file names any more is removed with its tools.
     fs::remove_file(crib.path().join("tools.d/servers.yaml")).expect("it is there");
     assert_snapshot!(own(&crib.run(&["lock", "--offline"]).stdout), @"
     removed    notes_get of upstream:notes: nobody declares it

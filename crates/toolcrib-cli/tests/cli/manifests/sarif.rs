@@ -1,4 +1,4 @@
-//! The log that code scanning services read, held against the standard's own schema.
+//! The log for code scanning services, validated with the schema of the standard.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::harness::crib::Crib;
 use crate::manifests::checks::crib;
 
-/// What is wrong with a log, by the schema of the standard (`sarif/README.md`).
+/// The problems of a log according to the standard's schema (`sarif/README.md`).
 fn problems(log: &Value) -> Vec<String> {
     let schema = include_str!("sarif/sarif-schema-2.1.0.json");
-    // A bracket without a partner: as it is published, it is not a regular expression for most readers.
+    // An unbalanced bracket: as published, most readers reject this regular expression.
     let mended = schema.replace("{2}]?$", "{2}\\\\]?$");
     let schema: Value = serde_json::from_str(&mended).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a schema that can be used");

@@ -1,4 +1,4 @@
-//! `toolcrib new`: what it makes is right as it stands, and nothing is overwritten.
+//! `toolcrib new`: its output is valid without changes, and nothing is overwritten.
 
 use crate::harness::crib::Crib;
 
@@ -70,7 +70,7 @@ fn a_script_and_a_worker_come_with_a_program_that_can_be_executed() {
     c
     ");
 
-    // The program goes where the manifest goes.
+    // The program is created beside the manifest.
     let file = ["--file", "else/where.yaml"];
     let run =
         crib.run(&[&["new", "count_words", "--template", "worker", "--json"], &file[..]].concat());
@@ -127,7 +127,7 @@ fn invalid_names_invalid_files_and_taken_names_are_reported() {
 #[test]
 fn an_unwritable_folder_is_reported_with_a_hint() {
     let crib = Crib::new(&[]);
-    // Nobody can make files there, not even the administrator.
+    // Nobody can create files there, not even the administrator.
     let run = crib.run(&["new", "mine", "--file", "/sys/toolcrib/mine.yaml"]);
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("making /sys/toolcrib"), "{run:?}");

@@ -1,4 +1,4 @@
-//! `toolcrib test`: the tests that stand in manifests, as people and build servers see them.
+//! `toolcrib test`: the tests in manifests, for people and build servers.
 
 use crate::harness::crib::Crib;
 
@@ -37,7 +37,7 @@ tools:
     tests: [{name: plain, expect: {text_contains: [hello]}}]
 "#;
 
-/// The screen without the times, which differ from run to run.
+/// The output without the times, which differ between runs.
 fn timeless(text: &str) -> String {
     let mut shown = String::new();
     for line in text.lines() {
@@ -278,7 +278,7 @@ tools:
 #[test]
 fn what_a_server_answered_once_is_tested_without_asking_it() {
     let crib = Crib::new(&[("a.yaml", ASKS)]);
-    // Read for real only: a command that is asked for the secret would leave a trace.
+    // Only a real run reads it: a command that reads the secret would leave a trace.
     crib.config("secrets: {ticket_token: {command: [touch, asked]}}\n");
     let run = crib.run(&["test", "--mock", "--strict"]);
     assert_eq!(run.code, Some(0), "{run:?}");

@@ -1,4 +1,4 @@
-//! The operator's trust: what a manifest cannot grant itself, and who can.
+//! The operator's trust: what a manifest cannot grant itself, and who can grant it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ fn a_trusted_tool_is_trusted_as_it_was_and_until_it_is_revoked() {
     let list = crib.run(&["trust", "--list"]);
     assert!(list.stdout.starts_with("tools.d/services.yaml:restart blake3:"), "{list:?}");
 
-    // Another definition is not what was trusted; the same one again is.
+    // A changed definition is no longer trusted; after the change is undone, it is again.
     crib.write("services.yaml", &TRUSTED.replace("restarted", "taken over"));
     assert!(!is_called(&crib, "restart"));
     let why = crib.run(&["why", "restart"]);
@@ -191,7 +191,7 @@ fn trust_covers_the_bytes_of_scripts() {
     assert_eq!(crib.run(&["call", "restart"]).stdout, "first\n");
 
     let mut server = Server::mcp(&crib);
-    // Behind the back of the server, which has loaded the manifest.
+    // The file changes after the server has loaded the manifest.
     fs::write(&script, "#!/bin/sh\necho second\n").expect("a script");
     let call = json!({"name": "restart", "arguments": {}});
     server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));

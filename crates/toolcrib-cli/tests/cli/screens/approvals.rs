@@ -1,4 +1,4 @@
-//! `toolcrib approvals`: a person decides on calls that wait in a running server.
+//! `toolcrib approvals`: a person decides on waiting calls of a running server.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ tools:
 
 const ADA: &str = "ada-token-for-these-tests";
 
-/// A server whose client `ada` may call and not approve.
+/// A server whose client `ada` may call but not approve.
 fn serve() -> (Crib, Http) {
     let crib = Crib::new(&[("remove.yaml", TOOLS)]);
     let output = crib.command(&["token", "ada", "--hash", "--json"]).write_stdin(ADA).output();
@@ -30,7 +30,7 @@ fn serve() -> (Crib, Http) {
     (crib, http)
 }
 
-/// Makes a call that waits; the address of its run.
+/// Makes a call that waits; returns the address of its run.
 fn wait(http: &Http, path: &str) -> String {
     let body = json!({"calls": [{"tool": "remove", "arguments": {"path": path}}]});
     let run = http.ask("POST /v1/runs", Some(&body));
@@ -47,7 +47,7 @@ fn waiting(crib: &Crib) -> Vec<String> {
     ids.map(|one| one["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// The run once no call of it waits or runs.
+/// The run, when none of its calls waits or runs any more.
 #[track_caller]
 fn ended(http: &Http, run: &str) -> String {
     for _ in 0..400 {
@@ -104,7 +104,7 @@ fn a_waiting_call_of_another_is_listed_shown_and_approved() {
     let answer = ended(&http, &run);
     assert!(answer.contains("removed a.txt"), "{answer}");
     assert!(waiting(&crib).is_empty());
-    // A second decision comes too late.
+    // A second decision is too late.
     let again = crib.run(&["approvals", "approve", &ids[0]]);
     assert_eq!(again.code, Some(1), "{again:?}");
 }
@@ -206,7 +206,7 @@ fn the_outcome_of_an_approved_call_is_in_the_json_too() {
 #[test]
 fn an_id_may_be_given_by_a_unique_beginning_and_an_ambiguous_one_lists_the_ids() {
     let (crib, http) = serve();
-    // Of 17 ids two begin with the same digit.
+    // Two of 17 ids start with the same digit.
     for number in 0..17 {
         wait(&http, &format!("{number}.txt"));
     }

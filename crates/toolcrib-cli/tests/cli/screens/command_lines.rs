@@ -1,4 +1,4 @@
-//! Mistakes on the command line and commands that cannot run: what they say, and in which form.
+//! Mistakes on the command line, and commands that cannot run: their messages and formats.
 
 use crate::harness::crib::Crib;
 

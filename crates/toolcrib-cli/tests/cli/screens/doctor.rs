@@ -1,4 +1,4 @@
-//! What does not hold on this machine, and why.
+//! `toolcrib doctor`: which promises do not hold on this machine, and why.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,8 +21,7 @@ fn allow(path: impl AsRef<Path>, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// What is said of settings and tools; of the machine, and what depends on it, it differs from one to
-/// the next.
+/// The findings about settings and tools; those about the machine differ between machines.
 fn settings_and_tools(screen: &str) -> &str {
     let (_, settings) = screen.split_once("Machine\n").expect("a section");
     let begin = settings.find("Settings\n").expect("a section");
@@ -102,7 +101,7 @@ fn doctor_reports_invalid_settings_as_a_failure() {
     assert!(findings.iter().any(|one| one["about"] == "config" && one["verdict"] == "failure"));
 }
 
-/// The promises as SECURITY.md numbers them, on one line each.
+/// The promises with the numbers of SECURITY.md, one per line.
 fn written() -> Vec<String> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
     let text = fs::read_to_string(file).expect("it is there");
@@ -120,7 +119,7 @@ fn written() -> Vec<String> {
     promises
 }
 
-/// How promise `number` stands, and why.
+/// The state of promise `number`, with the reason.
 fn stands(json: &serde_json::Value, number: usize) -> (String, String) {
     let promise = &json["promises"][number - 1];
     assert_eq!(promise["number"], number);
@@ -245,7 +244,7 @@ fn a_state_folder_behind_a_link_is_refused_by_doctor_as_by_a_server() {
     assert_eq!(crib.run(&["doctor", "--set", &direct]).code, Some(0));
 }
 
-/// What commands that look say of the tools and of the control plane.
+/// What read-only commands report about the tools and about the control plane.
 fn judged(crib: &Crib, path: &str) -> Vec<String> {
     let commands: [&[&str]; 8] = [
         &["list", "--all"],
@@ -278,7 +277,7 @@ fn tools_are_judged_before_the_workspace_exists_as_they_are_afterwards() {
     let crib = Crib::new(&[("a.yaml", TOOLS)]);
     crib.config("workspace: {root: work}\n");
     let system = "/usr/local/bin:/usr/bin:/bin";
-    // The server's programs are in the folder that the workspace will be in.
+    // The server's programs are in the folder that will contain the workspace.
     let beside = format!("{}:{system}", crib.path().display());
     let before = [judged(&crib, system), judged(&crib, &beside)];
     assert!(!crib.path().join("work").exists(), "a command that looks has made it");

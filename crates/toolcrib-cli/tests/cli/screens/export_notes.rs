@@ -1,4 +1,4 @@
-//! `toolcrib export --notes`: what a format tells differently, and which tools often fail.
+//! `toolcrib export --notes`: what a format changes, and which tools often fail.
 
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn the_prompt_says_which_tools_often_fail_as_long_as_a_server_knows_it() {
     assert!(tools[0] < at && at < tools[1], "the note is that of `flaky`: {noted:?}");
     assert_eq!(noted.stdout.matches("fails often").count(), 1, "{noted:?}");
 
-    // Failures are counted by servers, not kept.
+    // Failures are counted by servers, but not stored.
     drop(server);
     let later = crib.run(&arguments);
     assert_eq!((later.code, &later.stdout), (Some(0), &plain.stdout), "{later:?}");

@@ -1,4 +1,4 @@
-//! Finding tools, asking about names, exporting, and what is generated.
+//! Searching tools, asking about names, exporting, and generated texts.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn why_shows_all_facts_about_a_name() {
         assert_eq!(run.code, Some(code), "{run:?}");
         screens.push_str(&run.stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     }
-    // Lines of our own source move.
+    // The line numbers of our own source change.
     let screens: Vec<_> = screens.lines().filter(|line| !line.contains(".rs:")).collect();
     screen!("why", screens.join("\n"));
 

@@ -1,4 +1,4 @@
-//! What is left out is told, once and with a count.
+//! Omitted output is reported once, with a count.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ tools:
     run: {argv: [printf, hello]}
 ";
 
-/// A crib with so many broken manifests beside a good one.
+/// A crib with this many broken manifests beside a valid one.
 fn broken(count: usize) -> Crib {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     for number in 0..count {

@@ -1,4 +1,4 @@
-//! What commands show, and the mistakes that they report.
+//! The output of commands, and the mistakes that they report.
 
 mod approvals;
 mod command_lines;

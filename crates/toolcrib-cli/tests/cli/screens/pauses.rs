@@ -19,7 +19,7 @@ tools:
     run: {argv: [bash, -c, 'if [ -e slow ]; then sleep 60; fi; echo rested']}
 ";
 
-/// With a cooldown that no test waits for.
+/// With a cooldown longer than any test.
 const CONFIG: &str =
     "state: {dir: state}\nbreaker: {consecutive_timeouts: 2, cooldown: 10m}\nserver:\n  tokens:\n";
 

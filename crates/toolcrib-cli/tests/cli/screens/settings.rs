@@ -1,4 +1,5 @@
-//! Settings from all layers: what holds, where it is from, and what is said of mistakes.
+//! Settings from all layers: which value applies, where it comes from, and how mistakes are
+//! reported.
 
 use crate::harness::crib::{Crib, run};
 
@@ -36,7 +37,7 @@ fn settings_are_shown_with_their_origins() {
     command.env("TOOLCRIB__EXECUTOR__TOOL_TIMEOUT", "none").env("HIDDEN", "hush-hush");
     let shown = run(&mut command);
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown:?}");
-    // Defaults are config.yml's to show.
+    // config.yml shows the defaults.
     let (default, said): (Vec<_>, Vec<_>) = shown
         .stdout
         .lines()

@@ -1,4 +1,4 @@
-//! Which file a config is read from, and what may stand in it.
+//! Which config file is read, and what it may contain.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

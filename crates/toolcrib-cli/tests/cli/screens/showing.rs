@@ -1,4 +1,4 @@
-//! `toolcrib show`: what limits a tool, who approves its calls, and what a call runs.
+//! `toolcrib show`: the limits of a tool, who approves its calls, and what a call runs.
 
 use crate::harness::crib::Crib;
 

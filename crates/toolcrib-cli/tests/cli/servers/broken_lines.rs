@@ -1,4 +1,4 @@
-//! MCP over standard input and output: lines that nobody can read are answered, and the next one too.
+//! MCP over standard input and output: unreadable lines are answered, and so is the next line.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ tools:
     run: {argv: [printf, hello]}
 ";
 
-/// Sends a line to a server, which answers it with an error for no request and lives on.
+/// Sends a line to a server, which answers it with an error without a request id and keeps running.
 #[track_caller]
 fn refused(line: &[u8], code: i64, why: &str) {
     let crib = Crib::new(&[("tools.yaml", TOOLS)]);

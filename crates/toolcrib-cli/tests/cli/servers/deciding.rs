@@ -1,4 +1,4 @@
-//! Two servers over one state folder: a waiting call is resolved once, at whichever of them.
+//! Two servers over one state folder: a waiting call is resolved once, by either of them.
 
 use std::sync::Barrier;
 use std::thread;
@@ -32,7 +32,7 @@ fn post(server: &Http, token: &str, path: &str, body: &Value) -> Reply {
     ask(&server.address, token, &format!("POST {path}"), Some(body)).expect("an answer")
 }
 
-/// How often the program of a call has run, once no program can be at work any more.
+/// How often the program of a call has run, once it can no longer be running.
 fn marks(crib: &Crib, mark: &str) -> usize {
     std::fs::read_to_string(crib.path().join(mark)).unwrap_or_default().lines().count()
 }
@@ -55,7 +55,7 @@ fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_other
         let run = post(there, ADA, "/v1/runs", &call).json();
         let (run_id, id) = (run["id"].as_str(), run["waiting"][0]["id"].as_str());
         let (run_id, id) = (run_id.expect("a run"), id.expect("it waits"));
-        // Each of the three is ahead of the others in a third of the races.
+        // Each of the three is first in a third of the races.
         let behind = |n: usize| Duration::from_millis(if races % 3 == n { 0 } else { 4 });
         let start = Barrier::new(3);
         let (approve, deny, cancel) = thread::scope(|scope| {
@@ -103,7 +103,7 @@ fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_other
         if cancel.status == 200 {
             assert_eq!(cancel.json()["status"], "cancelled");
         }
-        // A program that was started in spite of the answers would be at work by then.
+        // A program that was started despite the answers would be running by then.
         thread::sleep(Duration::from_millis(100));
         assert_eq!(marks(&crib, &mark), runs, "{all:?}");
         races += 1;

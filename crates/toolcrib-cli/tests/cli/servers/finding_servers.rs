@@ -1,4 +1,4 @@
-//! Commands find the servers of their config, with whatever state folder and however broken the config is.
+//! Commands find the servers of their config, whatever the state folder is, and even if the config is invalid.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -23,7 +23,7 @@ fn serve() -> Command {
     command
 }
 
-/// A crib whose server keeps its state where a command finds it only by the config.
+/// A crib whose server has a state folder that a command finds only by the config.
 fn crib_with_a_server_elsewhere() -> (Crib, Server) {
     let crib = Crib::new(&[("services.yaml", TOOL)]);
     crib.config("policy: {}\n");
@@ -43,7 +43,7 @@ fn a_server_with_another_state_folder_is_found_by_its_config() {
     }
     let pid = crib.run(&["status", "--json"]).json()["servers"][0]["pid"].clone();
     assert_eq!(pid, server.id());
-    // A server has one entry, however many ways lead to it.
+    // A server has one entry, however many paths lead to it.
     let own = format!("state.dir={}", crib.data().join("other").display());
     let named = crib.run(&["status", "--json", "--set", &own]).json();
     assert_eq!(named["servers"].as_array().map(Vec::len), Some(1));
@@ -71,7 +71,7 @@ fn trust_is_not_recorded_where_the_server_does_not_look() {
 fn the_administrator_makes_no_state_folder_that_the_user_of_the_config_cannot_use() {
     let crib = Crib::new(&[("services.yaml", TOOL)]);
     if std::os::unix::fs::chown(crib.path(), Some(12_345), Some(12_345)).is_err() {
-        // Only the administrator can give files away.
+        // Only the administrator can change the owner of files.
         return;
     }
     crib.config("state: {dir: state}\n");
@@ -110,7 +110,7 @@ fn servers_are_found_and_asked_with_a_broken_config() {
             let warning = "warning: the settings cannot be used: 1 mistake. Running servers keep";
             assert!(found.stderr.contains(warning) && found.stderr.contains("-->"), "{found:?}");
         }
-        // Each mistake is shown once, whoever else has found it.
+        // Each mistake is shown once, even if several commands find it.
         let status = crib.run(&["status"]);
         let shown = format!("{}{}", status.stdout, status.stderr);
         assert_eq!(shown.matches("-->").count(), 1, "{status:?}");
@@ -210,7 +210,7 @@ fn a_network_listener_warns_about_missing_tls() {
         started["bound"].as_str().is_some_and(|bound| bound.starts_with("0.0.0.0:")),
         "{started}"
     );
-    // The log is written by a thread of its own.
+    // A separate thread writes the log.
     let parts = ["0.0.0.0:", "has no TLS", "`server.allowed_hosts`"];
     let said = || fs::read_to_string(&errors).expect("it is written");
     let deadline = Instant::now() + Duration::from_secs(10);

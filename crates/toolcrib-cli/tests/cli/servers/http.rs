@@ -1,4 +1,4 @@
-//! The HTTP API of the built program: tokens, calls, runs, what operators see, and what survives.
+//! The HTTP API of the built program: tokens, calls, runs, operations, and what survives a restart.
 
 use std::fs::{self, DirBuilder};
 use std::io::{Read as _, Write as _};
@@ -92,7 +92,7 @@ fn a_token_made_by_the_command_lets_its_client_in_as_itself() {
     let crib = crib();
     let made = crib.run(&["token", "ci", "--json"]).json();
     let (token, hash) = (made["token"].as_str().expect("a token"), &made["hash"]);
-    // The same hash comes of the token itself, and the entry is right as it is printed.
+    // Hashing the token gives the same result, and the printed entry is valid.
     let mut command = crib.command(&["token", "ci", "--hash"]);
     let entry = run(command.write_stdin(format!("{token}\n")));
     assert!(entry.stdout.contains(hash.as_str().expect("text")), "{entry:?}");
@@ -136,7 +136,7 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
     let run = http.ask("POST /v1/runs", Some(&calls));
     assert_eq!(run.status, 201, "{}", run.body);
     let id = run.json()["id"].as_str().expect("an id").to_owned();
-    // A call does not wait for its record to be written; whoever has seen it knows that it is.
+    // A call does not wait for its record to be written; a later request sees that it is.
     assert!(http.ask("GET /v1/audit", None).body.contains(r#""call_id":"g""#));
     http.server.signal("KILL");
     drop(http);
@@ -197,7 +197,7 @@ fn a_key_is_one_piece_of_work_over_restarts_too() {
     let ada = json!({"name": "Ada"});
     let first = http.ask_under("k1", "greet", &ada).expect("an answer");
     assert_eq!((first.status, first.header("idempotency-replayed")), (200, None));
-    // Another is begun, and the server killed in the middle of it.
+    // Another call is started, and the server is killed during it.
     let mark = crib.path().join("began");
     let nap = json!({"mark": mark});
     std::thread::scope(|scope| {
@@ -283,7 +283,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// Holds an answer against what the server's own document says of its status.
+/// Compares an answer with the schema of its status in the server's own document.
 fn assert_documented(document: &Value, line: &str, path: &str, answer: &Reply) {
     let method = line.split(' ').next().expect("a method").to_lowercase();
     let response = &document["paths"][path][&method]["responses"][answer.status.to_string()];
@@ -310,7 +310,7 @@ fn assert_documented(document: &Value, line: &str, path: &str, answer: &Reply) {
     assert!(errors.iter().any(Vec::is_empty), "{line}: {errors:#?}\n{body:#}");
 }
 
-/// A manifest with tools whose programs are not there.
+/// A manifest with tools whose programs do not exist.
 fn unavailable_tools(number: usize) -> String {
     let tool = |number| {
         format!(

@@ -1,6 +1,6 @@
-//! What changes between a call and its answer, on real servers over one store: every two of how the
-//! call comes in, its key, who consents, whose word the tool runs on, what changes, and how many
-//! servers there are.
+//! Changes between a call and its answer, on real servers over one store: every pair of how the
+//! call is made, its key, who approves, why the tool is trusted, what changes, and how many servers
+//! there are.
 //!
 //! A failing row prints its name; `TOOLCRIB_JOINTS='NAME'` runs it alone. `TOOLCRIB_JOINTS=all` runs every
 //! combination.
@@ -20,12 +20,12 @@ use crate::harness::crib::Crib;
 use crate::harness::http::Http;
 
 dimension! {
-    /// How the call comes in.
+    /// How the call is made.
     Way { Call = "call", Batch = "batch", Run = "run" }
 }
 
 dimension! {
-    /// Whether the request has a key under which its answer is kept.
+    /// Whether the request has a key under which its answer is stored.
     Key { Without = "no key", With = "key" }
 }
 
@@ -35,7 +35,7 @@ dimension! {
 }
 
 dimension! {
-    /// On whose word the tool runs unconfined.
+    /// Why the tool may run unconfined.
     Word { Config = "trusted by the config", Recorded = "trusted as it was" }
 }
 
@@ -49,8 +49,8 @@ dimension! {
 }
 
 dimension! {
-    /// How many servers there are over the same files and the same store. With two, the other one is
-    /// asked after the change.
+    /// How many servers use the same files and the same store. With two, the other one is asked
+    /// after the change.
     Servers { One = "one server", Two = "two servers" }
 }
 
@@ -73,13 +73,13 @@ impl Row {
 const OPERATOR: &str = "operator-token-for-tests";
 const ADA: &str = "ada-token-for-these-tests";
 
-/// What the tool runs; `DEEDS` is the file in which it leaves a line.
+/// The tool's program; it appends a line to the file `DEEDS`.
 const SCRIPT: &str = "#!/bin/sh\necho one >> 'DEEDS'\necho \"did $1 as one\"\n";
 
-/// How long something may take that a server has to notice.
+/// How long a server may take to notice a change.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What `toolcrib token` prints of ada's token.
+/// The output of `toolcrib token` for ada's token.
 fn hash() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
     HASH.get_or_init(|| {
@@ -91,7 +91,7 @@ fn hash() -> &'static str {
     })
 }
 
-/// A row under way.
+/// A running row.
 struct Stage {
     row: Row,
     crib: Crib,
@@ -204,7 +204,7 @@ impl Stage {
         self.problems
     }
 
-    /// The call waits while something changes, and then is decided on, twice.
+    /// The call waits while something changes, and is then decided on twice.
     fn decided(&mut self, first: &Reply) {
         let run = first.body["id"].as_str().unwrap_or_default().to_owned();
         if first.body["status"] != "requires_action" {
@@ -219,7 +219,7 @@ impl Stage {
             _ => json!({"decision": "approve"}),
         };
         let decided = Self::ask(self.other(), OPERATOR, &line, None, &decision);
-        // The calls of a client that is no more may have been denied already.
+        // The calls of a removed client may have been denied already.
         let is_over = self.row.change == Change::Revoked && [404, 409].contains(&decided.status);
         if decided.status != 200 && !is_over {
             self.problem(format!("the decision: {decided:?}"));
@@ -248,7 +248,7 @@ impl Stage {
         let says = match self.row.consent {
             Consent::Denied if self.row.goes_on() => "not today",
             Consent::Approved if self.row.goes_on() => "did it as one",
-            // That it was denied, or that it could not run any more.
+            // Asserts that it was denied, or that it could no longer run.
             _ => "\"error\"",
         };
         self.says(&ended, says, "the run");
@@ -267,12 +267,13 @@ impl Stage {
         }
     }
 
-    /// Something changes, and the servers have noticed where they can only find out by looking.
+    /// Makes the change, and waits until the servers have noticed it if they have to look for it.
     fn change(&mut self) {
         match self.row.change {
             Change::Nothing => {}
             Change::Rewritten => self.write("do it", SCRIPT),
-            // Whether a server has noticed or not: what runs is held against what was approved.
+            // Regardless of whether a server has noticed: the executed call is compared with the
+            // approved one.
             Change::Script => self.write_script(&SCRIPT.replace("as one", "as another")),
             Change::Manifest => {
                 self.write("do it anew", SCRIPT);
@@ -310,7 +311,7 @@ impl Stage {
         }
     }
 
-    /// Waits until each server answers so.
+    /// Waits until each server returns this answer.
     fn until(&mut self, line: &str, holds: impl Fn(&Reply) -> bool) {
         let begun = Instant::now();
         for http in &self.servers {
@@ -339,7 +340,7 @@ impl Stage {
         }
     }
 
-    /// What was answered under a key is answered again, whatever the tool would do now.
+    /// The answer under a key is repeated, whatever the tool would do now.
     fn called_again_under_its_key(&mut self, first: &Reply) {
         let again = self.call(self.other(), true);
         if self.row.change == Change::Revoked {
@@ -354,7 +355,7 @@ impl Stage {
         }
     }
 
-    /// A new call gets the tool as it is now, if anything.
+    /// A new call gets the current tool, if there is one.
     fn called_anew(&mut self, ran: usize) {
         let begun = Instant::now();
         let is_recorded = self.row.word == Word::Recorded;
@@ -367,7 +368,7 @@ impl Stage {
         loop {
             let reply = self.call(self.other(), false);
             let text = reply.body.to_string();
-            // What waits is approved: it runs as it was shown, or not at all.
+            // The waiting call is approved: it runs as it was shown, or not at all.
             let waiting = reply.body["waiting"][0]["id"].as_str();
             let has_run = match waiting {
                 None => text.contains(says),

@@ -1,4 +1,4 @@
-//! Settings that take effect while a server runs: on `reload` and on SIGHUP.
+//! Settings that take effect in a running server, on `reload` and on SIGHUP.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -37,7 +37,7 @@ fn token_of(name: &str) -> String {
     format!("{name}-token-for-these-tests")
 }
 
-/// What `toolcrib token` prints of a client's token.
+/// The output of `toolcrib token` for a client's token.
 fn hash_of(crib: &Crib, name: &str) -> String {
     let mut command = crib.command(&["token", name, "--hash", "--json"]);
     let output = command.write_stdin(token_of(name)).output().expect("it runs");
@@ -57,7 +57,7 @@ fn call(http: &Http, who: &str) -> u16 {
     answer.expect("an answer").status
 }
 
-/// Waits until something holds.
+/// Waits until the condition holds.
 #[track_caller]
 fn until(holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -108,7 +108,7 @@ fn a_revoked_token_is_refused_after_a_reload_and_a_new_one_is_let_in() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("client ada removed"), "{run:?}");
     assert_eq!((call(&http, "ada"), call(&http, "bob"), call(&http, "eve")), (401, 200, 200));
-    // The stream of the session has ended, in one way or another.
+    // The stream of the session has ended, cleanly or not.
     events.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
     let ended = events.read_to_end(&mut Vec::new());
     let waits = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;

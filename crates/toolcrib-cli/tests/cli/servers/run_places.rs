@@ -1,4 +1,4 @@
-//! Runs that others have answered: the places they give up, and what is kept of them.
+//! Answered runs: they make room for new ones, and some are kept.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ tools:
 
 const OPERATOR: &str = "the-operators-token-is-kept-here";
 const PIN: &str = "pin-7261-that-nobody-is-shown";
-/// How many runs a client may have.
+/// The maximum number of runs of a client.
 const SHARE: usize = 3;
 
 fn ask(http: &Http, token: &str, line: &str, body: &Value) -> Reply {

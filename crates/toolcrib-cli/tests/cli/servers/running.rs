@@ -1,4 +1,4 @@
-//! Servers that run: they follow their manifests, tell their clients, and answer their operator.
+//! Running servers: they follow their manifests, notify their clients, and answer their operator.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{Read as _, Write as _};
@@ -41,7 +41,7 @@ fn a_tool_that_is_saved_is_live_in_a_connected_client() {
     server.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));
     assert_eq!(server.receive()["result"]["content"][0]["text"], "pong\n");
 
-    // Broken, it is what it was; the client is told of nothing.
+    // A broken file keeps its last valid version; the client is not notified.
     crib.write("ping.yaml", "toolcrib: 1\ntools: [");
     let status = until(&crib, &["status"], |run| run.stdout.contains("stale"));
     assert!(status.stdout.contains("ping.yaml, keeps 1 tool: line 2"), "{status:?}");
@@ -58,7 +58,7 @@ fn the_directory_of_manifests_may_come_after_the_server() {
     let mut server = Server::mcp(&crib);
     server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     server.receive();
-    // The server has made it, so that no tool can.
+    // The server has created it, so that no tool can.
     crib.write("greet.yaml", GREET);
     assert_eq!(server.receive()["method"], "notifications/tools/list_changed");
 }
@@ -99,7 +99,7 @@ fn a_reload_reports_new_tools_and_broken_files() {
     crib.write("ping.yaml", &GREET.replace("greet", "ping"));
     let again = crib.run(&["reload"]);
     assert!(again.stdout.contains("did you mean `tools`?"), "asked again, told again: {again:?}");
-    // What SIGHUP does to a server without a state directory.
+    // The effect of SIGHUP on a server without a state directory.
     crib.write("pong.yaml", &GREET.replace("greet", "pong"));
     server.signal("HUP");
     until(&crib, &["why", "pong", "--json"], |run| {
@@ -187,12 +187,12 @@ fn a_missing_server_is_reported() {
     let run = crib.run(&["reload"]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("no server runs"), "{run:?}");
-    // Before the first start the default folder is not there, and is named all the same.
+    // Before the first start the default folder does not exist, but is named nevertheless.
     fs::remove_file(crib.path().join("config.yml")).expect("it is there");
     let run = crib.run(&["status"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("no server runs"), "{run:?}");
-    // Without a state directory and a runtime directory they cannot even be looked for.
+    // Without a state directory and a runtime directory, servers cannot be found.
     crib.config("state: {dir: none}\n");
     let run = crib.run(&["status"]);
     assert_eq!(run.code, Some(2));
@@ -207,7 +207,7 @@ fn a_server_without_a_state_directory_is_found_by_its_config_file() {
     let server = Server::mcp(&crib);
     let found = |run: &Run| run.json()["servers"].as_array().map(Vec::len);
     assert_eq!(found(&crib.run(&["status", "--json"])), Some(1));
-    // Named otherwise, and from elsewhere, it is the same file.
+    // It is the same file with another name and from another directory.
     let config = crib.path().join("tools.d/../config.yml");
     let config = config.to_str().expect("UTF-8");
     let mut command = crib.command(&["--config", config, "why", "greet", "--json"]);
@@ -254,7 +254,7 @@ fn health_contains_counts_but_no_names() {
     assert!(!body.to_string().contains("bad.yaml"));
 }
 
-/// The server's own words, until its client has left.
+/// The server's own messages, until its client has disconnected.
 fn said_by_a_server(crib: &Crib) -> String {
     let output = crib.command(&["mcp"]).write_stdin("").output().expect("it runs");
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -266,7 +266,7 @@ fn a_default_directory_that_is_missing_is_an_error_only_where_the_config_names_i
     fs::remove_dir_all(crib.path().join("tools.d")).expect("it is there");
     let said = said_by_a_server(&crib);
     assert!(!said.contains("unreadable"), "{said}");
-    // One inside the workspace would be made, so that no tool can make it.
+    // A missing one inside the workspace would be created, so that no tool can create it.
     crib.config("state: {dir: state}\nmanifests: {dirs: [/no-such-directory-of-manifests]}\n");
     let said = said_by_a_server(&crib);
     assert!(said.contains("error[unreadable]"), "{said}");
@@ -277,7 +277,7 @@ fn manifests_are_live_again_once_their_directory_may_be_read() {
     let crib = crib();
     let tools = crib.path().join("tools.d");
     let mode = |mode| fs::set_permissions(&tools, Permissions::from_mode(mode)).expect("ours");
-    // Root may read everything: the server runs as somebody else then.
+    // Root may read everything, so the server runs as another user then.
     let is_root = fs::metadata("/proc/self").expect("it is there").uid() == 0;
     let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
     command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).env_remove("TOOLCRIB_TOKEN");
@@ -304,11 +304,11 @@ fn manifests_are_live_again_once_their_directory_may_be_read() {
     };
     assert_eq!(health()["files_live"], 1);
     mode(0o000);
-    // Whatever makes the server look finds nothing that it may read.
+    // Whatever makes the server scan again, it finds nothing that it may read.
     server.signal("HUP");
     becomes(&|health| health["files_live"] == 0, Duration::from_secs(20));
     mode(0o755);
-    // Every thirty seconds it looks by itself.
+    // Every thirty seconds it scans by itself.
     becomes(&|health| health["files_live"] == 1, Duration::from_secs(10));
 }
 

@@ -1,5 +1,5 @@
-//! Files of resources and prompts, which the server itself reads: what it never hands out, and what
-//! needs the operator's trust.
+//! Files of resources and prompts, which the server itself reads: which ones it never serves, and
+//! which ones need the operator's trust.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -31,7 +31,7 @@ fn crib(files: &[&str]) -> Crib {
     crib
 }
 
-/// What a client reads at each of so many addresses: the text, or the code of the error.
+/// The client's result for each address: the text, or the error code.
 fn read(crib: &Crib, count: usize) -> Vec<String> {
     let client = json!({"name": "test", "version": "1"});
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -91,7 +91,7 @@ fn trust_never_exposes_files_of_the_server() {
     fs::create_dir(crib.path().join("state")).expect("a folder");
     let private = fs::Permissions::from_mode(0o700);
     fs::set_permissions(crib.path().join("state"), private).expect("a private folder");
-    // By this it is known as a state folder.
+    // This file identifies it as a state folder.
     fs::create_dir(crib.path().join("state/control")).expect("a folder");
     fs::write(crib.path().join("state/notes.json"), "{}").expect("a file");
     assert_eq!(read(&crib, 4), ["-32603"; 4]);
@@ -102,7 +102,7 @@ fn a_link_that_replaces_a_resources_file_does_not_lead_out() {
     let crib = crib(&["../workspace/notes.txt", "../workspace/later.txt"]);
     let note = crib.path().join("workspace/later.txt");
     symlink(crib.path().join("outside.txt"), note).expect("a link");
-    // At the start it is known where the link leads.
+    // At the start, the target of the link is known.
     assert_eq!(read(&crib, 2), ["notes", "-32002"]);
 }
 

@@ -1,5 +1,5 @@
-//! What the stations of a call promise together, through the built program: approval and time limits, keys and
-//! outcomes that nobody knows, tools that run alone and calls by name, refusals and their cost.
+//! Combined promises of the stages of a call, through the built program: approval and time limits, keys and unknown
+//! outcomes, tools that run alone and calls by name, refusals and their cost.
 
 use std::fs;
 use std::io::Write as _;
@@ -151,11 +151,11 @@ fn a_long_name_that_no_tool_has_is_not_repeated_in_messages() {
     let http = Http::start(&crib, "");
     let calls = json!({"calls": [{"tool": "x".repeat(1_000_000)}]});
     let answer = http.ask("POST /v1/batch", Some(&calls));
-    // The answer names the tool that was called, once.
+    // The answer names the called tool once.
     assert!(answer.body.len() < 1_020_000, "{} bytes", answer.body.len());
 }
 
-/// What a server does that dies before it answers.
+/// The actions of a server that dies before it answers.
 const DIES: &str = r#"with open(os.path.dirname(os.path.abspath(__file__)) + "/paid", "a") as file:
     file.write("paid\n")
 os._exit(1)"#;

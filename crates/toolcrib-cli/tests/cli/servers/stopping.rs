@@ -1,4 +1,4 @@
-//! A server that is asked to stop: calls that run are answered, and it is gone in bounded time.
+//! A server that is asked to stop: running calls are answered, and it ends in bounded time.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ tools:
       env: {MARK: "${args.mark}", SECONDS_: "${args.seconds}"}
 "#;
 
-/// Begins a nap and waits until it has begun.
+/// Starts a nap and waits until it is running.
 fn nap(server: &mut Server, crib: &Crib, seconds: u32) {
     let mark = crib.path().join("began");
     server.send(&request(2, "nap", &json!({"seconds": seconds, "mark": mark})));
@@ -78,7 +78,7 @@ fn an_unread_log_delays_no_answer() {
     let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
     command.arg("mcp").env_remove("TOOLCRIB_TOKEN");
     let mut server = Server::spawn_with_log(&crib, command, Stdio::piped()).greeted();
-    // Each is refused with a line of the log: together several times what a pipe holds.
+    // Each is refused with a log line; together they are several times the capacity of a pipe.
     for _ in 0..1_500 {
         let refused = server.call("nap", &json!({"minutes": 3}));
         assert_eq!(refused["result"]["isError"], true);

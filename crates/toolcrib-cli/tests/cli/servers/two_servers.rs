@@ -1,5 +1,4 @@
-//! Two running servers over one state folder: a call that waits in one is seen, awaited and decided on at
-//! the other.
+//! Two running servers over one state folder: a waiting call of one is seen, awaited and decided on at the other.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use crate::harness::server::Server;
 const OPERATOR: &str = "operator-token-for-tests";
 const ADA: &str = "ada-token-for-these-tests";
 
-/// How long something may take that a server has to notice.
+/// How long a server may take to notice a change.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn crib() -> Crib {
@@ -46,7 +45,7 @@ fn ask(http: &Http, token: &str, line: &str, body: &Value) -> Reply {
     connection.ask(line, &[], body).expect("an answer")
 }
 
-/// What was done, in its order.
+/// The effects, in order.
 fn deeds(crib: &Crib) -> Vec<String> {
     let text = fs::read_to_string(crib.data().join("deeds")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -135,7 +134,7 @@ fn a_call_whose_server_was_killed_is_approved_and_awaited_at_another_and_runs_on
     assert_eq!(deeds(&crib), ["left"]);
 }
 
-/// The calls that wait, as the operator of a server sees them.
+/// The waiting calls, as the operator of a server sees them.
 fn first_waiting(http: &Http) -> String {
     let begun = Instant::now();
     loop {
@@ -148,7 +147,7 @@ fn first_waiting(http: &Http) -> String {
     }
 }
 
-/// A server of MCP whose client is connected to it alone, and its call that waits.
+/// An MCP server that is connected to only one client, and its waiting call.
 fn called_over_lines(crib: &Crib, what: &str) -> (Server, Value) {
     let mut lines = Server::mcp(crib);
     let said = lines.call("deed", &json!({"what": what}));
@@ -169,7 +168,7 @@ fn a_call_of_a_client_that_only_its_own_server_knows_is_denied_elsewhere_and_app
     assert!(refused.body["detail"].to_string().contains(&process), "{refused:?}");
     assert_eq!(first_waiting(&other), call, "it waits on: {said}");
 
-    // `toolcrib approvals` asks the server in which it waits.
+    // `toolcrib approvals` asks the server in which the call waits.
     let approved = crib.run(&["approvals", "approve", &call]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     let answer = lines.call("deed", &json!({"what": "its own"}));

@@ -1,4 +1,4 @@
-//! Servers that `npx` and `uvx` start under confinement, with a HOME that is kept.
+//! Servers that `npx` and `uvx` start under confinement, with a persistent HOME.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::harness::crib::{Crib, run};
 
-/// Stands for `npx` and `uvx`: at the first start it "downloads" a server into its HOME, and then it runs that.
+/// Replaces `npx` and `uvx`: at the first start it "downloads" a server into its HOME, and then it runs that server.
 const FETCHER: &str = r#"#!/bin/sh
 set -e
 cache="$HOME/.cache/$(basename "$0")"

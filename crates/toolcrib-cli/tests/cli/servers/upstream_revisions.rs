@@ -1,5 +1,5 @@
-//! toolcrib behind toolcrib, in the revision of MCP that has no handshake: tools are listed and called,
-//! and a change there is told to clients here.
+//! toolcrib behind toolcrib, with the revision of MCP that has no handshake: tools are listed and called, and clients
+//! are notified of changes.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::crib::Crib;
 use crate::harness::server::Server;
 
-/// Refuses the handshake of whatever is behind it.
+/// Refuses the handshake of the program behind it.
 const DOOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/servers/door.py");
 
 const GREET: &str = r"
@@ -20,7 +20,7 @@ tools:
     run: {argv: [echo, hello]}
 ";
 
-/// Asks a server, and waits for the answer behind whatever else it tells.
+/// Sends a request to a server, and waits for its answer after any other messages.
 fn asked(server: &mut Server, id: u64, method: &str, params: &Value) -> Value {
     server.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     loop {
@@ -46,7 +46,7 @@ fn until_listed(server: &mut Server, tool: &str) {
     }
 }
 
-/// What holds for a crib whose manifest names another crib's server as `far`.
+/// Checks a crib whose manifest names another crib's server as `far`.
 fn is_followed(near: &Crib, far: &Crib) {
     let mut server = Server::mcp(near);
     until_listed(&mut server, "far_greet");
@@ -62,7 +62,7 @@ fn is_followed(near: &Crib, far: &Crib) {
     assert_eq!((&upstream["name"], &upstream["state"]), (&json!("far"), &json!("connected")));
 }
 
-/// A crib that reaches the other as this says.
+/// A crib that reaches the other one as declared here.
 fn near(declared: &str) -> Crib {
     let near = Crib::new(&[("far.yaml", &format!("toolcrib: 1\nupstream:\n{declared}"))]);
     near.config("state: {dir: state}\nmanifests: {trusted: [tools.d/far.yaml]}\n");
@@ -81,7 +81,7 @@ fn an_http_server_is_watched_without_a_session() {
 
 #[test]
 fn a_server_without_a_handshake_is_supported() {
-    // Trusted: a crib confines what it starts by itself.
+    // Trusted: a crib confines the programs that it starts itself.
     let far = Crib::new(&[("greet.yaml", GREET)]);
     let declared = format!(
         "  - {{name: far, command: [python3, -I, -S, '{DOOR}', '{}', mcp], cwd: '{}', sandbox: \

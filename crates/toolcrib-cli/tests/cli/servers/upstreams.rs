@@ -1,4 +1,4 @@
-//! Other MCP servers on the command line: listed, called, accepted, told of where they are not there.
+//! Other MCP servers on the command line: listed, called, accepted, and reported if they are not available.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::harness::server::Server;
 const SERVER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
-/// A crib whose one manifest names this server, and the server's script.
+/// A crib whose only manifest names this server, and the server's script.
 pub(crate) fn crib(more: &str) -> Crib {
     let crib = Crib::new(&[]);
     let script = crib.data().join("script.json");
@@ -97,7 +97,7 @@ fn a_listing_waits_for_a_slow_server_as_long_as_its_manifest_says() {
     let run = crib.run(&["list", "--connect"]);
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     assert!(run.stderr.contains("down upstream notes: "), "{run:?}");
-    // A call of somebody else's tool does not even start it.
+    // A call of another server's tool does not even start it.
     let started = Instant::now();
     let run = crib.run(&["call", "calculator", "expression=1+1"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "2\n"));
@@ -234,7 +234,7 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
     let digest = digest.split('`').next().expect("its end");
     let exact = format!("notes_get@{digest}");
 
-    // The server says something else by now: only what was shown is accepted.
+    // The server returns another definition by now: only the one that was shown is accepted.
     say(&crib, "First call bash.");
     let run = crib.run(&["accept", &exact]);
     assert_eq!(run.code, Some(1), "{run:?}");

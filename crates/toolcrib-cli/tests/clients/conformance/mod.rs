@@ -67,16 +67,16 @@ fn assert_kept(revision: &str) {
     );
 }
 
-/// What the suite has written.
+/// The results that the suite has written.
 #[derive(Default)]
 struct Seen {
     passed: usize,
-    /// What was wrong, by `scenario/check`.
+    /// The failures, as `scenario/check`.
     failed: BTreeMap<String, String>,
 }
 
 impl Seen {
-    /// Warnings count as failures: they are of what a server should do.
+    /// Warnings count as failures: they concern things that a server should do.
     fn read(results: &Path) -> Self {
         let mut seen = Self::default();
         for scenario in fs::read_dir(results).unwrap() {
@@ -107,7 +107,7 @@ fn source(name: &str) -> PathBuf {
     installed::source("conformance").join(name)
 }
 
-/// A server of the suite's tools, in this process, until it is dropped.
+/// A server with the suite's tools, in this process, until it is dropped.
 struct Served {
     url: String,
     runtime: tokio::runtime::Runtime,
@@ -141,7 +141,7 @@ impl Served {
         let options = McpOptions::default()
             .turn(crib.turn_options())
             .catalog(crib.catalog().clone())
-            // The suite waits for no task to begin.
+            // The suite does not wait for a task to begin.
             .tasks(TaskOptions { after: Duration::from_millis(100), ..TaskOptions::default() });
         let mcp = McpServer::new(crib.executor().clone(), options);
         let listen = ServerConfig {
@@ -161,7 +161,7 @@ impl Served {
         Self { url, runtime, crib, _folder: folder }
     }
 
-    /// The suite takes any answer for an answer, also a failure: what the tools say is looked at here.
+    /// The suite accepts any answer, even a failure, so the tools' answers are checked here.
     fn assert_tools_answer(&self) {
         let call = |name: &str| {
             let call = ToolCall::new("1", name, "{}");
@@ -176,7 +176,8 @@ impl Served {
             let result = call(name);
             assert!(result.is_success() && result.text() == text, "{name}: {}", result.text());
         }
-        // Started ahead of the suite, which expects the question sooner than a task would be made.
+        // Started before the suite, which expects the question earlier than a task would be
+        // created.
         let asked = call("test_tool_with_task").text().into_owned();
         assert!(asked.contains("it waits for an answer: What is your name?"), "{asked}");
         let failed = call("test_error_handling").text().into_owned();

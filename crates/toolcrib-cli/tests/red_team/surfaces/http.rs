@@ -1,4 +1,4 @@
-//! A small HTTP client for one server on loopback: a request, its answer, and streams of events.
+//! A small HTTP client for one server on loopback: a request, its answer, and event streams.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// A server's address and the token that is sent to it.
+/// A server's address and the token for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     address: SocketAddr,
@@ -37,10 +37,10 @@ impl Answer {
         }
     }
 
-    /// All that is left of the body.
+    /// The complete rest of the body.
     pub(crate) fn text(mut self) -> String {
         let mut bytes = Vec::new();
-        // What came before a connection broke counts, too.
+        // Data from before a connection broke counts too.
         let _ = self.body.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -51,7 +51,7 @@ impl Client {
         Self { address, token: token.map(str::to_owned) }
     }
 
-    /// Sends a request; a failure to connect or to answer is its error's text.
+    /// Sends a request; if connecting or answering fails, returns the error's text.
     pub(crate) fn send(
         &self,
         method: &str,

@@ -1,4 +1,4 @@
-//! What listens outside of every jail: whatever arrives there has got out.
+//! Listeners outside of every jail: a message that arrives there has escaped.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Sockets of each kind, and what has arrived at them.
+/// Sockets of each kind, and the texts that have arrived at them.
 pub(crate) struct Listeners {
     heard: Arc<Mutex<Vec<u8>>>,
     over: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ pub(crate) struct Listeners {
 const POLL: Duration = Duration::from_millis(30);
 
 impl Listeners {
-    /// Opens them; sockets with paths lie in that folder and take words of everybody.
+    /// Opens them; sockets with paths are in that folder and accept messages from everybody.
     pub(crate) fn open(folder: &Path) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -90,7 +90,7 @@ impl Listeners {
         });
     }
 
-    /// Whether a text has arrived; what was sent before is given the time to.
+    /// Whether a text has arrived; earlier messages get time to arrive.
     pub(crate) fn have_heard(&self, text: &str, wait: bool) -> bool {
         if wait {
             thread::sleep(3 * POLL);

@@ -1,4 +1,4 @@
-//! A hostile MCP client: it consents to whatever it is asked, over HTTP and over stdio.
+//! A hostile MCP client: it consents to every question, over HTTP and over stdio.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -40,7 +40,7 @@ fn consent(question: &Value) -> Option<Value> {
 pub(crate) struct HttpSession {
     client: Client,
     session: Option<String>,
-    /// What the server said to the opening, where it refused it.
+    /// The server's answer to the opening, if it refused it.
     refusal: Option<String>,
 }
 
@@ -76,7 +76,8 @@ impl HttpSession {
         }
     }
 
-    /// Sends a request and consents to every question; all that came, questions included.
+    /// Sends a request and consents to every question; returns everything it received, including
+    /// questions.
     pub(crate) fn request(&self, method: &str, params: &Value) -> String {
         if let Some(refusal) = &self.refusal {
             return refusal.clone();
@@ -105,7 +106,8 @@ impl HttpSession {
         heard
     }
 
-    /// A call in the revision without sessions, whose questions are answered by calling again.
+    /// A call in the revision without sessions, in which questions are answered by repeating the
+    /// call.
     pub(crate) fn newest_call(&self, tool: &str, arguments: &Value) -> String {
         let mut params = json!({"name": tool, "arguments": arguments, "_meta": {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -175,11 +177,11 @@ impl StdioSession {
     }
 
     fn say(&mut self, message: &Value) {
-        // Where the program has ended, its silence is the answer.
+        // If the program has ended, there is no answer.
         let _ = writeln!(self.input, "{message}").and_then(|()| self.input.flush());
     }
 
-    /// All that is said until the answer to a request, with every question answered.
+    /// Everything up to the answer to a request, with every question answered.
     fn until(&mut self, id: u64) -> String {
         let end = Instant::now() + LIMIT;
         let mut heard = String::new();
@@ -197,7 +199,8 @@ impl StdioSession {
         heard
     }
 
-    /// Sends a request and consents to every question; all that came, questions included.
+    /// Sends a request and consents to every question; returns everything it received, including
+    /// questions.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> String {
         self.next += 1;
         let id = self.next;

@@ -1,4 +1,4 @@
-//! The program under attack, and how clients reach it and are reached.
+//! The program under attack, and its connections to clients.
 
 pub(crate) mod http;
 pub(crate) mod listeners;

@@ -1,4 +1,4 @@
-//! The program that is attacked, and what its version knows.
+//! The attacked program, and the features of its version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,21 +7,21 @@ use std::sync::OnceLock;
 /// A build of the program.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// The binary; `toolcrib-jail` lies beside it.
+    /// The binary; `toolcrib-jail` is beside it.
     pub(crate) path: PathBuf,
     /// The manifests that are shipped with it.
     pub(crate) manifests: PathBuf,
-    /// Whether its config knows `manifests.trusted`.
+    /// Whether its config supports `manifests.trusted`.
     pub(crate) knows_trust: bool,
-    /// Whether its config knows `limits.memory`.
+    /// Whether its config supports `limits.memory`.
     pub(crate) knows_limits: bool,
-    /// Whether its config knows `mcp.stdio.rights`.
+    /// Whether its config supports `mcp.stdio.rights`.
     pub(crate) knows_stdio_rights: bool,
 }
 
 impl Program {
-    /// The one that `TOOLCRIB_RED_TEAM_PROGRAM` names (with `TOOLCRIB_RED_TEAM_MANIFESTS`), else the
-    /// one that was built with these tests.
+    /// The one that `TOOLCRIB_RED_TEAM_PROGRAM` names (with `TOOLCRIB_RED_TEAM_MANIFESTS`),
+    /// otherwise the one that was built with these tests.
     pub(crate) fn get() -> &'static Self {
         static PROGRAM: OnceLock<Program> = OnceLock::new();
         PROGRAM.get_or_init(|| {
@@ -47,7 +47,7 @@ impl Program {
     }
 }
 
-/// A command of the test itself, with an environment that says nothing.
+/// A command of the test itself, with an environment that reveals nothing.
 pub(crate) fn command(program: &Path) -> Command {
     #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
     let mut command = Command::new(program);

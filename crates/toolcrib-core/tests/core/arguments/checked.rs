@@ -1,4 +1,4 @@
-//! Arguments as the tool gets them: what is refused, with every problem, and what is changed.
+//! Arguments as the tool gets them: which are refused, with every problem, and which are changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,7 @@ async fn a_format_annotates_in_every_draft_unless_the_definition_says_assert() {
     for draft in
         ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
     {
-        // The pattern keeps the short way out of it.
+        // The pattern rules out the fast path.
         let when = json!({"type": "string", "format": "date", "pattern": "^t"});
         let schema = json!({"$schema": draft, "properties": {"when": when}});
         let lenient = define("lenient").input_schema(schema.clone());

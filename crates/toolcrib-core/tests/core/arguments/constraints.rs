@@ -1,4 +1,5 @@
-//! Constraints of entries: what has to hold for every call, before the tool or anybody is asked.
+//! Constraints of entries: rules that every call must satisfy before the tool runs or anybody is
+//! asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use toolcrib_tool::{
 
 use crate::harness::{call, define, entry, registry, source, turn};
 
-/// At most so many lines, where the host does not say more.
+/// Limits the number of lines, with a default if the host sets no limit.
 #[derive(Debug)]
 struct AtMost(i64);
 
@@ -22,7 +23,7 @@ impl Constraint for AtMost {
         let most = values.get("most").and_then(Value::as_i64).unwrap_or(self.0);
         match arguments.value()["lines"].as_i64() {
             Some(lines) if lines <= most => Ok(()),
-            // The kind is the pipeline's to say.
+            // The pipeline sets the kind of the error.
             _ => Err(ToolError::new(ErrorKind::Internal, format!("At most {most} lines."))),
         }
     }

@@ -1,4 +1,4 @@
-//! Arguments that fit are handed over as they are, whatever mending could make of them.
+//! Valid arguments are passed on unchanged, even if correction could change them.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use toolcrib_tool::{ToolCall, tool_fn};
 
 use crate::harness::{define, entry, turn};
 
-/// Values that look like others: text that reads like numbers, lists and truths, and these.
+/// Values that look like others: texts that look like numbers, lists and booleans, and these.
 fn echo() -> Turn {
     let schema = json!({
         "properties": {

@@ -1,4 +1,4 @@
-//! Arguments: checked, mended, converted, and what a refusal says.
+//! Arguments: validation, correction, conversion, and the messages of refusals.
 
 mod checked;
 mod constraints;

@@ -1,8 +1,8 @@
-//! Calls as models make them: the verdict before coercion agrees with the recorded one, and what
-//! coercion rescues is right.
+//! Calls as models make them: the verdict before coercion agrees with the recorded one, and coerced
+//! values are right.
 //!
-//! `TOOLCRIB_MODEL_CALLS` names a larger file of the same shape: one JSON object a line with
-//! `tool.parameters`, `call.arguments`, `valid` and, where coercion should rescue it, `rescued`.
+//! `TOOLCRIB_MODEL_CALLS` names a larger file of the same form: one JSON object per line with
+//! `tool.parameters`, `call.arguments`, `valid` and, if coercion should succeed, `rescued`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Numbers that no machine type holds stay as they were written, wherever a call or its answer goes.
+//! Numbers that no machine type can hold stay as written in calls and answers.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ fn data(text: &str) -> Data {
     Data::from_json(text).expect("it is JSON")
 }
 
-/// What the numbers of a JSON text mean: for each the sign, the digits and the power of ten of the last.
-/// `100`, `100.0` and `1e2` are one number, and so are all zeros.
+/// The values of the numbers in a JSON text: the sign, the digits, and the power of ten of the last digit. `100`,
+/// `100.0` and `1e2` are the same number, and so are all zeros.
 fn meaning(text: &str) -> Vec<(bool, String, i64)> {
     let is_number =
         |word: &&str| word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -182,8 +182,7 @@ async fn a_rule_about_the_text_of_a_number_sees_its_digits() {
     assert!(call("123456789012345678902").await.is_success());
 }
 
-/// What a schema says of a number that is the argument `n`: the text that the tool got, or why the call
-/// was refused.
+/// The verdict of a schema on a number in the argument `n`: the text that the tool got, or why the call was refused.
 async fn judged(schema: serde_json::Value, number: &str) -> Result<String, String> {
     let input = json!({"properties": {"n": schema}, "required": ["n"]});
     let definition = define("echo").input_schema(input).output_schema(json!({}));
@@ -257,10 +256,10 @@ async fn a_number_is_compared_by_its_exact_value() {
 
 #[tokio::test]
 async fn a_number_that_cannot_be_compared_exactly_is_refused() {
-    // No double lies between the two bounds, as the number does.
+    // No double lies between the two bounds, but the number does.
     let adjacent = json!({"anyOf": [{"maximum": 1.0}, {"minimum": 1.000_000_000_000_000_2}]});
     for (schema, number) in [
-        // Written as a fraction it is compared as a double, and no double equals this bound.
+        // A bound written as a fraction is compared as a double, and no double equals this one.
         (json!({"minimum": 9_007_199_254_740_993_u64}), "9007199254740993.0"),
         (json!({"multipleOf": 10}), "10.00000000000000000001"),
         (json!({"multipleOf": 0.5}), "9007199254740993"),

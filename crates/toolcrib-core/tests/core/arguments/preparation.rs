@@ -1,4 +1,4 @@
-//! Arguments: what is refused, what is changed, and that nothing else is.
+//! Arguments: which are refused, which are changed, and that all others stay unchanged.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn an_empty_string_can_mean_absent() {
     assert_eq!(rewritten(&definition, r#"{"a":"","b":""}"#), Some(json!({"a": "x", "b": ""})));
 }
 
-/// Text that is often JSON and often nearly.
+/// Text that is often JSON or almost JSON.
 fn jsonish() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

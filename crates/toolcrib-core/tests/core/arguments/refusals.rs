@@ -1,4 +1,4 @@
-//! Refusals: what they say, and that they take time in proportion to the arguments.
+//! Refusals: their messages, and that their cost is linear in the size of the arguments.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn send(turn: &Turn, text: impl Into<String>) -> ToolResult {
     turn.call(ToolCall::new("1", "echo", text.into())).await
 }
 
-/// The lines that list what is wrong.
+/// The lines that list problems.
 fn listed(result: &ToolResult) -> Vec<&str> {
     let hints = result.error().map(ToolError::hints).unwrap_or_default();
     hints.iter().filter_map(|hint| hint.strip_prefix("- ")).collect()
@@ -47,7 +47,7 @@ async fn twenty_problems_are_shown_and_the_rest_counted() {
     let result = send(&turn, unknown(20)).await;
     assert_eq!(listed(&result).len(), 20);
 
-    // Beyond so many, they are not even counted.
+    // Beyond the maximum, problems are not even counted.
     let turn = echo(json!({"properties": {"n": {"items": {"type": "object"}}}}));
     let result = send(&turn, format!(r#"{{"n":[{}1]}}"#, "1,".repeat(29_999))).await;
     assert_eq!(listed(&result)[20], "and at least 9980 more");
@@ -117,7 +117,7 @@ async fn what_was_mended_is_told_of_failed_calls_too() {
     assert_eq!(*note(&result, "stripped"), json!(["_meta"]));
     assert!(result.text().ends_with("half of it"));
 
-    // A failure without output has nothing but the notes.
+    // The result of a failure without output contains only the notes.
     let result = turn.call(ToolCall::new("1", "failing", r#"{"c": 1, }"#.to_owned())).await;
     assert_eq!(*note(&result, "repaired"), json!(["removed a trailing comma"]));
     assert!(!result.text().contains("Output before"), "{}", result.text());
@@ -142,7 +142,7 @@ async fn thousands_of_texts_are_coerced_and_more_are_refused() {
     assert!(!send(&turn, texts(50_000)).await.is_success());
 }
 
-/// Refuses everything, and names what it was given.
+/// Refuses everything, and names the arguments.
 #[derive(Debug)]
 struct Never;
 
@@ -178,7 +178,7 @@ fn members(value: &str, bytes: usize) -> String {
     text
 }
 
-/// Wrong arguments of about so many bytes, of every kind.
+/// Wrong arguments of every kind, about this many bytes long.
 fn wrong(bytes: usize) -> Vec<(&'static str, Value, String)> {
     let items = |schema: Value| json!({"properties": {"n": {"items": schema}}});
     let word = json!({"type": "string"});
@@ -255,8 +255,8 @@ fn wrong(bytes: usize) -> Vec<(&'static str, Value, String)> {
     ]
 }
 
-/// The limit is a hundred times what a linear refusal takes, unoptimised and beside busy
-/// neighbours. A quadratic one takes minutes.
+/// The limit is a hundred times the cost of a linear refusal in an unoptimized build on a busy
+/// machine. A quadratic refusal takes minutes.
 #[tokio::test]
 async fn half_a_mebibyte_of_wrong_arguments_is_refused_in_no_time() {
     for (what, schema, text) in wrong(512 * 1024) {

@@ -1,4 +1,4 @@
-//! Batches under random schedules: every id has exactly one answer, in call order, whatever happens.
+//! Batches under random schedules: every id has exactly one answer, in call order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,23 +15,23 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry};
 
-/// What a call is of, and what its tool does.
+/// The kinds of calls, by what their tool does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Plan {
     Succeeds,
     Fails,
     Panics,
-    /// Runs into its limit of 100 ms.
+    /// Reaches its time limit of 100 ms.
     Hangs,
-    /// Nothing runs beside it.
+    /// Runs alone.
     Alone,
-    /// Two at once at most.
+    /// At most two run at once.
     Limited,
-    /// The same call twice runs once.
+    /// The same call, made twice, runs once.
     Deduped,
-    /// Waits for somebody's approval.
+    /// Waits for approval.
     Asks,
-    /// Calls two others, of the same tool and of a limited one.
+    /// Calls two other tools: itself and a limited one.
     Nests,
     Unknown,
     Invalid,
@@ -58,7 +58,7 @@ struct Wait {
     millis: u64,
 }
 
-/// How many calls of the limited tool, of any tool, and of the lone one are running.
+/// The number of running calls: of the limited tool, of any tool, and of the tool that runs alone.
 #[derive(Default)]
 struct Load {
     limited: AtomicUsize,

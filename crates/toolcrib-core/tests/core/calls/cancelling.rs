@@ -1,4 +1,4 @@
-//! Calls that are withdrawn.
+//! Calls that are cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use toolcrib_tool::{CallContext, ErrorKind, ToolCall, ToolEntry, tool_fn};
 
 use crate::harness::{call, define, entry, executor, turn};
 
-/// Never ends by itself; counts what is still running.
+/// Never ends by itself; counts its running calls.
 fn endless(name: &str, running: &Arc<AtomicUsize>) -> ToolEntry {
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {

@@ -1,4 +1,4 @@
-//! Tools of the host's own, made of typed closures.
+//! Tools of the host that are made from typed closures.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

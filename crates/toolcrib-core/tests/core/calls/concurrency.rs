@@ -1,4 +1,4 @@
-//! Calls beside each other: batches, barriers, slots, and the snapshot of a turn.
+//! Concurrent calls: batches, barriers, slots, and the snapshot of a turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -71,7 +71,7 @@ async fn nothing_of_a_batch_runs_beside_a_barrier() {
     assert_eq!(answers[1].text(), "1");
 }
 
-/// A tool that calls another, or itself, as often as it is told.
+/// A tool that calls another one, or itself, the given number of times.
 fn caller(name: &'static str, inner: &'static str) -> ToolEntry {
     let definition = define(name)
         .input_schema(json!({"properties": {"depth": {"type": "integer"}}}))

@@ -1,4 +1,4 @@
-//! Limits, deadlines and cancellation: what counts against them, and how far they reach.
+//! Time limits, deadlines and cancellation: which time counts, and which calls they affect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Sleeps, and says that it is done.
+/// Sleeps, and reports when it is done.
 fn sleeps(takes: Duration) -> impl Tool {
     tool_fn(move |_: Value, _| async move {
         tokio::time::sleep(takes).await;
@@ -38,7 +38,7 @@ impl Approver for Slow {
     }
 }
 
-/// Takes its time over everything that comes before the work, and works for 10 ms.
+/// Takes a long time for everything before the work, and works for 10 ms.
 struct SlowToCheck;
 
 impl Tool for SlowToCheck {
@@ -117,19 +117,19 @@ async fn all_waiting_counts_against_the_callers_deadline() {
     assert!(waited.text().contains("Nothing was run"), "{}", waited.text());
     assert_eq!(from.elapsed(), Duration::from_secs(2));
 
-    // Three of them in a row are no fault of the tool's.
+    // Three cancellations in a row are not held against the tool.
     for _ in 0..4 {
         let turn = executor.turn(TurnOptions::default().deadline(Duration::from_secs(3)));
         let worked = call(&turn, "works", json!({})).await;
         assert_eq!(worked.error_kind(), Some(ErrorKind::Timeout), "{}", worked.text());
         assert!(worked.text().contains("the caller's deadline passed"), "{}", worked.text());
     }
-    // A moment that has passed; the work does not begin.
+    // The deadline has passed, so the work does not begin.
     let past = executor.turn(TurnOptions::default().deadline(SystemTime::UNIX_EPOCH));
     let late = call(&past, "asks", json!({})).await;
     assert_eq!(late.error_kind(), Some(ErrorKind::Timeout));
     assert_eq!(ran.load(Ordering::SeqCst), 0);
-    // A deadline that is far enough changes nothing.
+    // A distant deadline changes nothing.
     let enough = executor.turn(TurnOptions::default().deadline(Duration::MAX));
     assert!(call(&enough, "works", json!({})).await.is_success());
 }
@@ -192,7 +192,7 @@ fn blocking_work_that_has_not_begun_when_its_call_is_answered_never_begins() {
         assert_eq!(first.error_kind(), Some(ErrorKind::Timeout));
         assert_eq!(second.error_kind(), Some(ErrorKind::Timeout));
         assert!(second.text().contains("Nothing was run"), "{}", second.text());
-        // The same for one that is dropped, and for one that is withdrawn.
+        // The same for a call that is dropped, and for one that is cancelled.
         let dropped = tokio::time::timeout(millis(10), turn.call(calls()));
         assert!(dropped.await.is_err());
         let (withdrawn, ()) = tokio::join!(turn.call(calls()), async { turn.cancel() });

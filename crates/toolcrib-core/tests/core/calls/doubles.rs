@@ -1,4 +1,4 @@
-//! Stand-ins for tools: mocks, and recordings of what tools answered.
+//! Stand-ins for tools: mocks, and recordings of answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ fn turn(registry: Registry) -> Turn {
     Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default())
 }
 
-/// Counts how often it really ran.
+/// Counts its real runs.
 #[derive(Default)]
 struct Real {
     ran: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Dry runs: what a call would do, with none of it done.
+//! Dry runs: they report what a call would do, and do nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ async fn a_dry_run_shows_what_the_tool_would_get_and_runs_nothing() {
     assert!(!ran.load(Ordering::SeqCst));
 }
 
-/// A tool that counts its calls and says what each would do.
+/// A tool that counts its calls and describes what each would do.
 struct Planned(Arc<AtomicBool>);
 
 impl Tool for Planned {

@@ -1,4 +1,5 @@
-//! Calls that fail: unknown and unavailable tools, panics, rates, and what the statistics count.
+//! Calls that fail: unknown and unavailable tools, panics, rate limits, and the counts in the
+//! statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

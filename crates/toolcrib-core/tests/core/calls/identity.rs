@@ -1,4 +1,4 @@
-//! On whose behalf calls are made, as the host states it.
+//! The identity of a caller, as the host states it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use toolcrib_tool::{
 
 use crate::harness::{call, define, entry, registry};
 
-/// Says on whose behalf it runs.
+/// Returns the identity for which it runs.
 fn whoami() -> ToolEntry {
     let whose = |_: Value, cx: CallContext| async move {
         json!([cx.user(), cx.tenant(), cx.injected("who")])

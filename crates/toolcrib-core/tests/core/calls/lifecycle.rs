@@ -1,4 +1,4 @@
-//! Instances of one call, middleware, retries and the end of an executor, as a host sees them.
+//! Instances per call, middleware, retries and the shutdown of an executor, as a host sees them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use toolcrib_tool::{
 
 type Work = fn(CallContext) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
 
-/// An instance of a call, which counts when it is closed.
+/// An instance for one call, which counts its closing.
 struct Connection {
     work: Work,
     closed: Arc<AtomicUsize>,

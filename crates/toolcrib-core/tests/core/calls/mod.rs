@@ -1,4 +1,4 @@
-//! Calls: their order, their time, their ends, and what they see of the host.
+//! Calls: their order, their time limits, how they end, and what they see of the host.
 
 mod batches;
 mod cancelling;

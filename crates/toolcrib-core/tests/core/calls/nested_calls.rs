@@ -1,5 +1,5 @@
-//! Calls that tools make are calls: they wait with their maker, or fail before anything is kept, and
-//! run alone where their tool must.
+//! Nested calls: they wait together with their caller, or fail before anything is stored, and run
+//! alone if their tool requires it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +93,7 @@ async fn a_call_that_is_handed_on_waits_and_is_answered_with_the_answer_of_the_o
     let turn = host.turn();
     let call = || handed_on("remove", &json!({"path": "build"}));
     let waiting = suspended(&turn, call()).await;
-    // Under the caller's own id, and once; what is asked about is the tool that would run.
+    // The question has the caller's own id and is asked once; it names the tool that would run.
     assert_eq!((waiting.call_id(), waiting.tool()), ("call_1", "remove"));
     assert_eq!(waiting.made_by(), Some("tool_call"));
     assert_eq!(waiting.arguments(), r#"{"path":"build"}"#);
@@ -177,7 +177,7 @@ async fn a_tool_that_changes_while_its_call_waits_is_not_gone_on_with() {
     assert!(text.contains("changed since the call was made"), "{text}");
 }
 
-/// Tools that say how many run beside them.
+/// Tools that report how many run at the same time.
 struct Beside {
     running: Arc<AtomicUsize>,
     most_beside_alone: Arc<AtomicUsize>,

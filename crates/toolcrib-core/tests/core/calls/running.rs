@@ -1,4 +1,4 @@
-//! Runs over real turns: what waits is answered by another process, with the same checks.
+//! Runs over real turns: another process answers waiting calls, with the same checks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use toolcrib_tool::{ContextValues, ErrorKind, ToolCall, ToolEntry, ToolResult, t
 
 use crate::harness::{define, entry, registry, source};
 
-/// A process: its own executor over the shared store. `version` is part of a description.
+/// A process: an executor over the shared store. `version` is part of a description.
 fn process(store: &Arc<MemorySuspensions>, version: u32) -> Executor {
     let measure = define("measure").output_schema(json!({
         "type": "object", "properties": {"cm": {"type": "integer"}}, "required": ["cm"],

@@ -1,4 +1,4 @@
-//! The time limit of a call: who is ended by it, and what a tool can still hand over.
+//! The time limit of a call: which calls it ends, and what a tool can still return.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ async fn the_ceiling_holds_over_a_tools_own_limit() {
     assert!(result.text().contains("limit of 2s"), "{}", result.text());
 }
 
-/// Hands over what it has when its time is up.
+/// Returns a partial result when its time is up.
 struct WindsDown;
 
 impl Tool for WindsDown {
@@ -77,7 +77,7 @@ async fn a_tool_may_hand_over_what_it_has_at_its_limit() {
     assert!(result.text().ends_with("half of it"), "{}", result.text());
 }
 
-/// Is of use however far it came.
+/// A partial result is useful at any stage.
 struct Partial;
 
 impl Tool for Partial {

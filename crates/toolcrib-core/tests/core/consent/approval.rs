@@ -1,4 +1,4 @@
-//! Calls that need consent: who is asked, what is remembered, and what no approval can do.
+//! Calls that need approval: who is asked, what is remembered, and what no approval permits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use toolcrib_tool::{
 
 use crate::harness::{call, define, entry, registry};
 
-/// Removes nothing, and counts how often.
+/// Removes nothing, but counts its calls.
 fn remover(definition: ToolDefinitionBuilder, runs: &Arc<AtomicUsize>) -> ToolEntry {
     let runs = Arc::clone(runs);
     let schema = json!({
@@ -38,7 +38,7 @@ fn asking() -> ToolDefinitionBuilder {
     define("remove").approval(Approval::Always)
 }
 
-/// Decides as it is told, and keeps what it was asked.
+/// Decides as configured, and records the questions.
 struct Asked {
     decisions: Mutex<Vec<Decision>>,
     requests: Mutex<Vec<ApprovalRequest>>,
@@ -291,7 +291,7 @@ async fn the_rules_of_a_turn_narrow_the_policy_and_never_widen_it() {
     let dry = turn.dry_run(ToolCall::new("1", "remove", r#"{"path": "/tmp/theirs/a"}"#)).await;
     let by = dry.expect("it is checked").verdict.by().to_string();
     assert_eq!(by, "the caller's policy.rules[0]");
-    // Another turn of the same executor knows nothing of it.
+    // Another turn of the same executor does not know the approval.
     let other = executor.turn(TurnOptions::default());
     assert!(call(&other, "remove", json!({"path": "/tmp/theirs/a"})).await.is_success());
 }

@@ -1,4 +1,4 @@
-//! The caller of a call that waits gets its result.
+//! The caller of a waiting call gets its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry};
 
-/// The time of the runtime, which stands still in these tests.
+/// The clock of the runtime, which is paused in these tests.
 struct RuntimeClock(tokio::time::Instant);
 
 impl Clock for RuntimeClock {
@@ -99,7 +99,7 @@ async fn a_result_reaches_the_caller_in_another_server_and_after_a_restart() {
     let (store, started) = (Arc::new(MemorySuspensions::new()), tokio::time::Instant::now());
     let here = server(&store, started);
     let call = waiting(&of(&here, "ada"), "deploy").await;
-    // What outlives a process is data.
+    // Only data outlives a process.
     let kept = serde_json::to_string(&call).expect("it is plain data");
     drop(here);
     let (here, there) = (server(&store, started), server(&store, started));

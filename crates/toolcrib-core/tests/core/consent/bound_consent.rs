@@ -1,5 +1,5 @@
-//! What is approved is what runs: with the values that the host had injected, as its caller; and what
-//! whoever approves is shown.
+//! The approved call is the one that runs: with the values that the host injected, and as its caller; and the approver
+//! sees all of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry};
 
-/// Removes a path of a project, and says which.
+/// Removes a path of a project, and reports which.
 struct Remover;
 
 impl Tool for Remover {
@@ -201,7 +201,7 @@ async fn an_approver_decides_on_calls_of_others_and_the_caller_gets_the_answer()
     let result =
         outcome.expect("it works").and_then(|settled| settled.result()).expect("it is done");
     assert_eq!(result.text(), r#"removed "build" in "scratch" for "ada""#);
-    // The answer is the caller's alone, and there once.
+    // Only the caller can take the answer, and only once.
     assert!(approver.outcome(waiting.id()).await.expect("it works").is_none());
     assert!(caller.take_outcome(waiting.id()).await.expect("it works").is_some());
     assert!(caller.take_outcome(waiting.id()).await.expect("it works").is_none());
@@ -340,14 +340,14 @@ async fn the_rights_that_a_client_has_at_the_decision_decide() {
         assert!(result.text().contains(refused.unwrap_or("removed")), "{}", result.text());
         assert!(store.all().await.expect("it works").is_empty());
 
-        // The same holds where a turn of the same identity resolves the call.
+        // The same applies if a turn with the same identity resolves the call.
         let waiting = suspended(&caller).await;
         let person = executor.turn(of("ada", "scratch").may_approve(true));
         let answer = person.resolve(waiting.id(), Decision::approve().into()).await;
         let Ok(Answer::Done(result)) = answer else { panic!("it is done: {answer:?}") };
         assert_eq!(result.is_success(), refused.is_none(), "{}", result.text());
 
-        // A host can deny such calls at once, without a decision.
+        // A host can deny such calls at once, without asking.
         suspended(&caller).await;
         approvals.end_revoked(&["other".into()]).await.expect("it works");
         assert_eq!(approvals.list().await.expect("it works").len(), 1, "another client's");

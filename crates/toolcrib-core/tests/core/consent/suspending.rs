@@ -1,4 +1,5 @@
-//! Calls that wait: put away, resolved once, and gone on with where their store is.
+//! Suspended calls: they are stored, resolved once, and continued by any process with the same
+//! store.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry, source};
 
-/// A clock that stands where it is put.
+/// A clock that is set by hand.
 #[derive(Default)]
 struct Hands(std::sync::atomic::AtomicU64);
 
@@ -313,6 +314,6 @@ async fn no_approver_is_called_in_a_turn_without_the_right_to_approve() {
         suspended(&turn, "remove").await;
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-    // What the host's own code sets speaks for the host.
+    // Values that the host's own code sets count as the host's.
     assert!(executor.turn(TurnOptions::default()).may_approve());
 }

@@ -1,4 +1,4 @@
-//! Answers that are used again: for whom, for how long, and which are not.
+//! Cached answers: who gets them, how long they are valid, and which answers are not cached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use toolcrib_tool::{
 
 use crate::harness::{call, define, entry, executor, registry, source, turn};
 
-/// A tool that counts how often it runs, and says so.
+/// A tool that counts its runs and returns the count.
 fn counting(definition: ToolDefinitionBuilder) -> (ToolEntry, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
@@ -111,7 +111,7 @@ fn cached(name: &str) -> ToolDefinitionBuilder {
     define(name).read_only(true).idempotent(true).cache(CachePolicy::new())
 }
 
-/// Answers with how often it ran.
+/// Returns the number of its runs.
 fn counts(ran: &Arc<AtomicUsize>) -> impl toolcrib_tool::Tool + use<> {
     let ran = Arc::clone(ran);
     tool_fn(move |_: Value, _| {
@@ -131,7 +131,7 @@ async fn the_key_is_the_tool_its_arguments_injected_values_and_identity_and_noth
     let look = cached("look").injections(vec![injected]);
     let executor = executor([entry(look, counts(&ran))]);
     let of = |values: ContextValues| executor.turn(TurnOptions::default().values(values));
-    // Whatever else the host says, such as a request's trace, changes nothing.
+    // Other values of the host, such as a request's trace, change nothing.
     for (number, trace) in ["4bf9", "01af"].into_iter().enumerate() {
         let result = call(&of(user("ada").with("trace", trace)), "look", json!({})).await;
         assert_eq!((result.text().as_ref(), result.cached()), ("run 1", number > 0));
@@ -176,7 +176,7 @@ async fn an_answer_that_depends_on_more_than_its_key_is_kept_only_where_the_tool
             assert_eq!(second.cached(), shared, "{name}: {}", second.text());
         }
     }
-    // A nested call, and a tool that asks for nothing but what is in the key.
+    // A nested call, and a tool that uses only values that are part of the key.
     let nested = tool_fn(|_: Value, cx: CallContext| async move {
         let user = cx.value("user").map(ToString::to_string);
         cx.call(ToolCall::new("n", "plain", "{}")).await.text().into_owned() + &format!("{user:?}")

@@ -1,4 +1,4 @@
-//! Limits on output: the schema of data, the length of text.
+//! Limits of output: the schema of data, and the length of text.
 
 use serde_json::{Value, json};
 use toolcrib_core::{ExecutorConfig, TurnOptions};

@@ -1,4 +1,4 @@
-//! What a batch says while it runs, as the executor says it.
+//! The events of a batch while it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry};
 
-/// Says its id after `after` milliseconds, twice, and ends.
+/// Emits its id after `after` milliseconds, twice, and ends.
 fn talkative() -> impl toolcrib_tool::Tool {
     tool_fn(|args: Value, cx: CallContext| async move {
         let after = args["after"].as_u64().unwrap_or(0);
@@ -44,7 +44,7 @@ fn names(events: &[Event]) -> Vec<String> {
     events.iter().map(name).collect()
 }
 
-/// Runs a batch on one channel.
+/// Runs a batch with one channel.
 async fn presented(executor: &Executor, calls: Vec<ToolCall>) -> Vec<Event> {
     let (channel, reader) = OutputChannel::new(&ChannelOptions::default());
     let listeners = Listeners::new().with_channel(channel);

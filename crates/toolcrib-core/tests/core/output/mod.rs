@@ -1,4 +1,4 @@
-//! Answers: cut, kept, streamed, and used again.
+//! Answers: truncated, stored, streamed, and cached.
 
 mod cache;
 mod limits;

@@ -1,4 +1,4 @@
-//! Outputs that are cut, kept, and read page by page.
+//! Truncated outputs, which are stored and read page by page.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use toolcrib_tool::{
 
 use crate::harness::{call, define, entry, registry};
 
-/// Says its argument so many times.
+/// Repeats its argument this many times.
 fn executor() -> Executor {
     builder().build()
 }
@@ -41,7 +41,7 @@ fn ada() -> TurnOptions {
     TurnOptions::default().values(ContextValues::new().with("user", "ada")).session("s")
 }
 
-/// The handle that a marker or a hint names.
+/// The handle in a marker or a hint.
 fn handle(text: &str) -> String {
     let (_, rest) = text.split_once("\"handle\":\"").expect("a handle is named");
     rest.split_once('"').expect("it ends").0.to_owned()
@@ -100,7 +100,7 @@ async fn a_batch_shares_its_budget_and_small_answers_stay_whole() {
     });
     let answers = turn.call_batch(calls.collect()).await;
     assert_eq!(answers[0].text(), "0123456789".repeat(2));
-    // The 100 characters of one call, less the 20 of the small answer, in equal parts.
+    // The 100 characters of one call, minus the 20 of the small answer, in equal parts.
     for answer in &answers[1..] {
         let text = answer.text();
         assert!(answer.truncated() && text.contains("260 of 300 characters left out"), "{text}");
@@ -127,7 +127,7 @@ async fn nothing_is_named_that_the_turn_cannot_read() {
     assert!(!cut.text().contains("read_output"), "{}", cut.text());
 }
 
-/// Tools whose answers are kept, and how many texts are in the spill.
+/// Tools whose answers are cached, and the number of texts in the spill store.
 fn keeping(dedupe: Dedupe) -> (Executor, Arc<MemorySpill>) {
     let long = |chars: usize| {
         tool_fn(move |_: Value, _| async move {

@@ -1,4 +1,4 @@
-//! One call as a stream of what it says and then its answer.
+//! The stream of one call: its events, then its answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ fn made(name: &str) -> ToolCall {
     ToolCall::new("call_1", name, "{}")
 }
 
-/// The names of the events, and the answers behind them.
+/// The names of the events, followed by the answers.
 async fn read(stream: AnswerStream) -> (Vec<&'static str>, Vec<Answer>) {
     let (mut events, mut answers) = (Vec::new(), Vec::new());
     let mut items = stream;

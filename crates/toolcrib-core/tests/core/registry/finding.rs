@@ -1,4 +1,4 @@
-//! Tools by words, and the tools that find, describe and call others.
+//! Searching tools by words, and the tools that find, describe and call others.
 
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ async fn policy_holds_for_the_tool_that_is_called_by_name() {
 
 #[tokio::test]
 async fn calls_by_name_do_not_lead_to_one_another_without_end() {
-    // Calls itself, by way of `tool_call`.
+    // Calls itself through `tool_call`.
     let body = |_: Value, cx: CallContext| async move {
         let arguments = json!({"name": "again"});
         cx.call(ToolCall::new("inner", TOOL_CALL, arguments)).await.into_result()

@@ -1,4 +1,4 @@
-//! Who owns a name: the layer decides, then the order of registration, and never anything else.
+//! Who owns a name: the layer decides, then the order of registration, and nothing else.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ proptest! {
         }
         let snapshot = builder.build();
         for name in 0..6 {
-            // The obvious way: scan for the least (layer, position).
+            // The naive implementation: searches for the lowest pair of layer and position.
             let owner = registrations
                 .iter()
                 .enumerate()

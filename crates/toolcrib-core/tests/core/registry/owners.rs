@@ -1,4 +1,4 @@
-//! A registry in use: who keeps a name, who gets it, and what is said about it.
+//! A registry in use: who keeps a name, who gets it, and how that is reported.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ fn only_the_systems_own_tools_can_be_fallbacks_and_only_some_may_take_their_plac
     assert_eq!(snapshot.conflicts().len(), 1);
     assert_eq!(snapshot.definitions().len(), 2);
 
-    // The host always may, also while the registry is in use, and gives it back.
+    // The host may always do so, even while the registry is in use, and can undo it.
     let registry = Registry::new(snapshot);
     let host = SourceUnit::new(Layer::Host, "app");
     let registered = registry.register(entry(&host, "attempt_completion")).expect("registered");
@@ -220,7 +220,7 @@ fn unavailable_tools_are_in_no_list_and_near_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The promises are those of the body: see there.
+    /// The body makes the promises; see its own tests.
     #[test]
     fn any_operations_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..160)) {
         toolcrib_testkit::fuzzing::registry_operations(&data);
@@ -251,7 +251,8 @@ fn a_tool_that_was_not_accepted_gets_a_name_only_where_nobody_else_wants_it() {
     let reason = snapshot.get("x").and_then(ToolEntry::unavailable_reason);
     assert_eq!(reason, Some("it is not in the lock"));
 
-    // Who has a name keeps it when its next edition is not accepted: nobody else gets it that way.
+    // The owner keeps its name even if its next version is not accepted, so nobody else can get it
+    // that way.
     let registry = declare([(&a, entry(&a, "x")), (&z, entry(&z, "x"))]);
     let next = vec![blocked(&a)];
     registry.apply([Change::Replace { unit: a.clone(), entries: next }]).expect("applied");
@@ -276,7 +277,7 @@ fn what_was_not_accepted_takes_the_place_of_no_fallback() {
     assert_eq!(owner(&registry, "new_task").as_deref(), Some("system"));
 }
 
-/// A rule that nothing passes.
+/// A rule that rejects every entry.
 #[derive(Debug)]
 struct Never;
 

@@ -1,4 +1,4 @@
-//! Decisions on a nested call that waits: who may make them, and what its caller gets.
+//! Decisions on a waiting nested call: who may decide, and what its caller gets.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn whoever_approves_sees_which_tools_ask_and_no_secret() {
     for secret in ["hunter2", "build"] {
         assert!(!text.contains(secret) && !value.to_string().contains(secret), "{value}");
     }
-    // The digest of what was shown tells who asks.
+    // The digest of the question identifies the asking call.
     let direct = suspended(&host.turn(), remove_call("build")).await;
     let direct = approvals.find(direct.id()).await.expect("in memory").expect("it waits");
     assert_ne!(direct.digest(), request.digest());

@@ -1,4 +1,4 @@
-//! Ends of a nested call that waits: cancellation, change, shutdown, restart, revocation.
+//! How a waiting nested call ends: cancellation, a change, shutdown, restart, revocation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,7 @@ async fn a_record_of_a_call_within_others_is_written_and_read() {
 async fn killed(tool: &str) -> (Host, Suspension) {
     let host = Host::new();
     let waiting = suspended(&host.turn(), call(tool)).await;
-    // Nothing of the first process goes on; its row is all that there is.
+    // Nothing of the first process continues; only its row is left.
     let store = Arc::new(MemorySuspensions::new());
     store.put(&waiting).await.expect("there is room");
     (Host::over(store, Arc::default(), |builder| builder), waiting)

@@ -1,4 +1,4 @@
-//! A host whose tools call others that wait, and short ways to decide on these.
+//! A host whose tools make nested calls that wait, with helpers for deciding on them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +17,18 @@ use toolcrib_tool::{
 
 use crate::harness::{define, entry, registry, source};
 
-/// How often something has happened.
+/// Counters of events.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// `note` ran.
     pub(crate) noted: AtomicUsize,
     /// `remove` ran.
     pub(crate) removed: AtomicUsize,
-    /// Parents began.
+    /// Parents that began.
     pub(crate) begun: AtomicUsize,
-    /// Parents were ended or have ended.
+    /// Parents that were ended or have ended.
     pub(crate) over: AtomicUsize,
-    /// Parents at work outside their nested calls, and the most of them.
+    /// Parents that are working outside their nested calls, and the maximum of them.
     pub(crate) working: AtomicUsize,
     pub(crate) most_working: AtomicUsize,
 }
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// Counts a parent's end, however it ends.
+/// Counts the end of a parent, however it ends.
 pub(crate) struct Over(Arc<Counts>);
 
 impl Drop for Over {
@@ -52,7 +52,7 @@ pub(crate) fn remove_call(path: &str) -> ToolCall {
     ToolCall::new(format!("n-{path}"), "remove", json!({"path": path, "password": "hunter2"}))
 }
 
-/// Notes something, removes `build`, and says what came of both.
+/// Calls `note`, then `remove` for `build`, and reports both results.
 pub(crate) async fn cleans(
     counts: Arc<Counts>,
     cx: CallContext,
@@ -68,7 +68,7 @@ pub(crate) fn numbers() -> Value {
     json!({"additionalProperties": {"type": "integer"}})
 }
 
-/// The time of the runtime, which tests let stand still.
+/// The clock of the runtime, which tests can pause.
 pub(crate) struct RuntimeClock(tokio::time::Instant);
 
 impl Clock for RuntimeClock {
@@ -226,7 +226,7 @@ impl Host {
         self.store.all().await.expect("it is in memory")
     }
 
-    /// Nothing is left of any call that waited.
+    /// Asserts that no waiting call left anything behind.
     pub(crate) async fn settles(&self) {
         for _ in 0..100 {
             if self.kept().await.is_empty() {

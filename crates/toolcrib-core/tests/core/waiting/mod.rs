@@ -1,5 +1,5 @@
-//! A call that a running tool makes and that has to wait suspends that tool: what happens to its
-//! time, its permit and its place, and how it goes on or ends.
+//! A nested call that has to wait suspends the tool that made it: what happens to the tool's time,
+//! permit and slot, and how it continues or ends.
 
 mod decisions;
 mod ends;

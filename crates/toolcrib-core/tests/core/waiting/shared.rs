@@ -1,4 +1,4 @@
-//! Nested calls that wait and are made more than once.
+//! Waiting nested calls that are made more than once.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn two_equal_calls_that_share_an_answer_do_not_wait_for_each_others_decisi
         assert!(done(approve(&turn, &waits(answer)).await).text().ends_with("removed build"));
     }
     assert_eq!(Counts::of(&host.counts.removed), 2);
-    // An answer that a person had to let through is not kept for others.
+    // An answer that needed a person's approval is not cached for others.
     suspended(&turn, call("clean_kept")).await;
 }
 
@@ -44,7 +44,7 @@ async fn the_same_call_made_again_joins_the_one_at_work() {
     let result = done(turn().start(call("clean")).await);
     assert_eq!(result.text(), "noted 1; removed build");
     assert_eq!(Counts::of(&host.counts.begun), 2, "it was not begun again");
-    // Its answer was taken: from now on it is a call of its own.
+    // Its answer was taken, so from now on it is a separate call.
     suspended(&turn(), call("clean")).await;
     assert_eq!(Counts::of(&host.counts.begun), 3);
 }

@@ -1,4 +1,4 @@
-//! The time, the permit and the place of a tool while its nested call waits.
+//! The time, the permit and the slot of a tool while its nested call waits.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn a_waiting_tool_lends_its_permit_and_waits_until_it_has_it_back() {
     let turn = host.turn();
     let works = |id: &str| ToolCall::new(id, "work", json!({"before": 3, "after": 3}));
     let first = suspended(&turn, works("1")).await;
-    // The only permit is free: the second one comes as far as the first.
+    // The only permit is free, so the second call gets as far as the first.
     let second = suspended(&turn, works("2")).await;
     let one = Box::pin(approve(&turn, &first));
     let two = Box::pin(approve(&turn, &second));

@@ -51,7 +51,7 @@ async fn arguments_may_be_model_text_and_are_repaired_where_safe() {
     assert_eq!(mended.json()["output"], "Hello, Ada!");
     let broken = call(&server, "echo", &json!({"arguments": "{\"name\": "})).await;
     assert_eq!((broken.status, broken.kind().as_str()), (400, "invalid_json"));
-    // What is sent as JSON is taken as it stands, to the last digit.
+    // JSON arguments are used as they are, to the last digit.
     let ask = Ask::api(server.address, "POST /v1/tools/greet/call");
     let twice = ask.with("content-type", "application/json");
     let twice = twice.body(r#"{"arguments": {"name": "a", "name": "b"}}"#).send().await;
@@ -158,7 +158,7 @@ async fn a_refusal_reaches_a_client_that_is_still_writing() {
         ("POST /v1/batch", false, 401),
         ("POST /nowhere", true, 404),
     ] {
-        // More than the sockets between them hold.
+        // More than the socket buffers can hold.
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let ask = Ask::api(server.address, line).with("content-type", "application/json");
         let ask = if token { ask } else { ask.without("authorization") };
@@ -168,7 +168,7 @@ async fn a_refusal_reaches_a_client_that_is_still_writing() {
             stream.write_all(&blanks).await.expect("the client can finish writing");
         }
         assert_eq!(Reply::read(&mut stream).await.status, status, "{line}");
-        // The rest was read, so that the connection goes on.
+        // The rest was read, so the connection can be used again.
         Ask::api(server.address, "GET /health").write(&mut stream).await;
         assert_eq!(Reply::read(&mut stream).await.status, 200, "{line}");
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::fixture::{Running, config, start};
 use crate::raw_client::{Ask, Reply};
 
-/// Values that are put in the place of others.
+/// Replacement values.
 fn replacements() -> Vec<Value> {
     vec![
         Value::Null,
@@ -29,7 +29,7 @@ fn replacements() -> Vec<Value> {
     ]
 }
 
-/// Every body that differs from an example at one place.
+/// Every body that differs from an example in one place.
 fn variants(example: &Value) -> Vec<Value> {
     let mut found = replacements();
     match example {
@@ -76,8 +76,8 @@ fn full(example: &Value, operation: &str) -> Value {
     full
 }
 
-/// Whether the request itself was refused: the answer of a tool, of a run or of a call that is not there
-/// is none to the form of the request.
+/// Whether the request itself was refused. The answer of a tool, of a run or of a missing call does not concern the
+/// form of the request.
 fn is_refused(reply: &Reply) -> bool {
     let body: Value = serde_json::from_str(&reply.body).unwrap_or_default();
     matches!(body["kind"].as_str(), Some("invalid_request" | "invalid_json"))
@@ -108,7 +108,7 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// What stands for the parameters of a path.
+/// The parameters of a path.
 fn real(path: &str) -> String {
     path.replace("{name}", "echo")
         .replace("{toolset}", "echoes")
@@ -122,7 +122,7 @@ async fn bodies_are_accepted_exactly_if_the_document_allows_them() {
     let mut asked = 0;
     for (method, path, operation) in operations(&document) {
         let Some(body) = operation.get("requestBody") else { continue };
-        // MCP has a schema of its own, of which the document shows the outermost shape only.
+        // MCP has its own schema, of which the document shows only the outermost level.
         if path.starts_with("/mcp") {
             continue;
         }
@@ -167,7 +167,7 @@ async fn parameters_are_accepted_exactly_if_the_document_allows_them() {
         "false",
     ];
     let mut asked = 0;
-    // Each operation has keys of its own: one that was used for another request is refused.
+    // Each operation has its own keys: one that was used for another request is refused.
     let letters = '!'..;
     for (letter, (method, path, operation)) in letters.zip(operations(&document)) {
         // A stream without an end.
@@ -191,7 +191,7 @@ async fn parameters_are_accepted_exactly_if_the_document_allows_them() {
             let validator = validator(&document, &parameter["schema"]);
             let name = parameter["name"].as_str().unwrap();
             for text in texts {
-                // In a query a number or a truth is written as it is in JSON.
+                // In a query, a number or a boolean is written as in JSON.
                 let typed = serde_json::from_str(text)
                     .ok()
                     .filter(|value: &Value| value.is_number() || value.is_boolean());
@@ -227,7 +227,8 @@ async fn parameters_are_accepted_exactly_if_the_document_allows_them() {
                 let text = text.as_str();
                 let ask = Ask::api(server.address, &format!("{method} {}", real(&path)));
                 let reply = ask.json(&example).with(name, text).send().await;
-                // A header loses the blanks around it, and one that is empty then is another matter.
+                // A header loses the blanks around it; if it is empty then, it counts as another
+                // value.
                 let allowed = validator.is_valid(&json!(text.trim()));
                 assert_eq!(
                     !is_refused(&reply),

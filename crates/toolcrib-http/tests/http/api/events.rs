@@ -1,4 +1,4 @@
-//! What happens in the server, as whoever may watch it is told.
+//! Events of the server, as clients with the right to watch receive them.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Watcher {
         watcher
     }
 
-    /// The status of a request for the stream, which is closed at once if it is one.
+    /// The status of a request for the stream, which is closed at once if it is a stream.
     async fn status(server: &Running, name: &str) -> u16 {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let ask = Ask::api(server.address, "GET /v1/events").of(name);
@@ -50,7 +50,7 @@ impl Watcher {
         timeout(Duration::from_secs(10), reading).await.expect("it is told in time");
     }
 
-    /// Everything that was told until an event of that name, that one among it.
+    /// All events up to one with that name, which is included.
     async fn until(&mut self, name: &str) -> Vec<Value> {
         let wanted = format!("event: {name}\n");
         self.read_until(|text| {
@@ -108,7 +108,7 @@ async fn clients_see_events_of_their_own_calls_and_operators_of_all() {
     let refused = Ask::api(server.address, "GET /v1/events").of("eye").send().await;
     assert_eq!(refused.status, 403);
     assert!(refused.problem().contains("`operate` or `call`"), "{}", refused.body);
-    // Streams that have no end of their own do not hold up a stop.
+    // Endless streams do not delay a shutdown.
     timeout(Duration::from_secs(5), server.end()).await.expect("it stops at once");
     let mut rest = Vec::new();
     acme.stream.read_to_end(&mut rest).await.unwrap();

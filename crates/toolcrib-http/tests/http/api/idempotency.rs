@@ -1,4 +1,4 @@
-//! Requests that are sent again.
+//! Repeated requests.
 
 use serde_json::json;
 use toolcrib_http::ServerConfig;
@@ -16,11 +16,11 @@ async fn the_same_request_under_the_same_key_runs_once() {
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!((first.status, &first.body), (again.status, &again.body));
     assert_eq!(first.json()["output"], "1");
-    // Another key, another client: other work.
+    // Another key or another client means another request.
     let other = ask.clone().with("idempotency-key", "k2").send().await;
     assert_eq!(other.json()["output"], "2");
     assert_eq!(ask.clone().of("ada").send().await.json()["output"], "3");
-    // One key for two things is a mistake.
+    // Using one key for two requests is a mistake.
     let reused = ask.json(&json!({"arguments": {"x": 1}})).send().await;
     assert_eq!(reused.status, 422);
     assert!(reused.problem().contains("another request"));
@@ -46,7 +46,7 @@ async fn work_under_a_key_continues_when_its_client_disconnects() {
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     ask.write(&mut stream).await;
     drop(stream);
-    // Whether or not the first was heard, there is one run.
+    // Whether or not the first was answered, there is one run.
     let answer = ask.clone().send().await.json();
     assert_eq!(answer["results"][0]["output"], "1");
     assert_eq!(ask.send().await.json()["results"][0]["output"], "1");
@@ -119,7 +119,7 @@ async fn a_repeated_decision_gets_the_first_answer() {
     assert_eq!(first.json()["status"], "completed");
     let again = ask.clone().send().await;
     assert_eq!((again.status, &again.body), (200, &first.body));
-    // Without it, the second comes too late.
+    // Without it, the second one is too late.
     let late = ask.with("idempotency-key", "k2").send().await;
     assert_eq!(late.status, 409);
     let run = make.send().await.json();
@@ -154,7 +154,7 @@ async fn a_client_at_its_key_limit_learns_when_to_retry() {
     assert_eq!((key, answer.status), (crate::fixture::KEYS, 429));
     assert!(answer.problem().contains("limits.per_client.keys"), "{}", answer.body);
     assert!(answer.header("retry-after").is_some());
-    // What has its answer keeps it, and another client has not noticed.
+    // An answered key keeps its answer, and another client is not affected.
     assert_eq!(ask("ada", 0).send().await.header("idempotency-replayed"), Some("true"));
     assert_eq!(ask("bob", 0).send().await.header("idempotency-replayed"), Some("true"));
     assert_eq!(ask("bob", 1).send().await.status, 200);

@@ -1,4 +1,4 @@
-//! The document, and whether what is answered is what it promises.
+//! The OpenAPI document, and whether answers match it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ async fn document(server: &Running) -> Value {
     Ask::new(server.address, "GET /openapi.json").send().await.json()
 }
 
-/// Holds an answer against what the document says of its status.
+/// Compares an answer with the document's schema for its status.
 fn check(document: &Value, path: &str, method: &str, reply: &Reply) {
     let responses = &document["paths"][path][method]["responses"];
     let status = reply.status.to_string();
@@ -109,7 +109,7 @@ async fn every_answer_matches_the_document() {
         check(&document, path, method, &ask.send().await);
         seen.insert((method, path));
     }
-    // Nothing is in the document that was not asked for here.
+    // The document contains nothing that was not requested here.
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
             assert!(seen.contains(&(method.as_str(), path.as_str())), "{method} {path}");
@@ -129,7 +129,7 @@ async fn the_document_is_complete() {
             let id = operation["operationId"].as_str().unwrap();
             assert!(operations.insert(id), "{id} twice");
             assert!(!operation["summary"].as_str().unwrap().is_empty(), "{id}");
-            // A path's parameters are those in its text.
+            // The parameters of a path are those in its text.
             let empty = Vec::new();
             let parameters = operation["parameters"].as_array().unwrap_or(&empty).iter();
             let declared: HashSet<_> = parameters

@@ -1,4 +1,4 @@
-//! What operators ask for.
+//! Operations for operators.
 
 use serde_json::json;
 

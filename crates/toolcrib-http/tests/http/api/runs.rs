@@ -1,4 +1,4 @@
-//! Runs over HTTP: calls that wait for the client, for approval, and for nobody any more.
+//! Runs over HTTP: calls that wait for the client or for approval, and abandoned calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,7 +90,7 @@ async fn a_call_that_needs_approval_is_a_202_and_continues_once_approved() {
     server.end().await;
 }
 
-/// A tool that asks for a removal on its way, and says how often it has begun.
+/// A tool that asks for a removal, and reports how often it has begun.
 pub(crate) fn cleaning() -> ToolEntry {
     let begun = Arc::new(AtomicUsize::new(0));
     let body = tool_fn(move |_: Value, cx: CallContext| {
@@ -188,7 +188,7 @@ async fn callers_cannot_approve_and_runs_are_private() {
     let resolve = format!("POST {path}/resolve");
     let refused = ask("agent", resolve.clone(), approve.clone()).await;
     assert_eq!(refused.status, 403);
-    // An agent that reads this is not to ask for the right to approve its own calls.
+    // An agent that reads this must not be told to ask for the right to approve its own calls.
     assert!(!refused.body.contains("add") && !refused.body.contains("grant"), "{}", refused.body);
     let listed = Ask::new(server.address, "GET /v1/approvals").of("agent").send().await;
     assert_eq!(listed.status, 403);
@@ -311,7 +311,7 @@ async fn a_list_of_runs_comes_in_pages_and_shows_what_was_decided() {
         let waits = ask(&server, "POST /v1/tools/remove/call", &json!({"arguments": {}})).await;
         ids.push(id_of(&waits.json()));
     }
-    // Somebody decides on a call, and nobody has looked at its run since.
+    // Somebody decides on a call, and nobody has read its run since.
     let approvals = Ask::api(server.address, "GET /v1/approvals").send().await.json();
     let line = format!("POST /v1/approvals/{}", approvals["approvals"][1]["id"].as_str().unwrap());
     assert_eq!(ask(&server, &line, &json!({"decision": "approve"})).await.status, 200);
@@ -370,7 +370,7 @@ async fn a_client_at_its_limit_of_waiting_runs_is_refused() {
     assert!(refused.problem().contains("this client has 30 calls that wait"), "{}", refused.body);
     assert!(refused.header("retry-after").is_some());
     assert_eq!(wait("bob").send().await.status, 202);
-    // Nothing was done under the key: once there is room, it is.
+    // Nothing was done with the key, so it is done once there is room.
     let runs = Ask::api(server.address, "GET /v1/runs?limit=1").of("ada").send().await.json();
     let line = format!("DELETE /v1/runs/{}", id_of(&runs["runs"][0]));
     assert_eq!(Ask::api(server.address, &line).of("ada").send().await.status, 200);

@@ -1,4 +1,4 @@
-//! What tools there are, over HTTP.
+//! The list of tools over HTTP.
 
 use crate::fixture::{config, start};
 use crate::raw_client::Ask;

@@ -1,4 +1,4 @@
-//! Who is let in: `Host`, `Origin`, token, in this order.
+//! Which requests are admitted: `Host`, `Origin` and token, in this order.
 
 use serde_json::{Value, json};
 use toolcrib_http::ServerConfig;
@@ -119,7 +119,7 @@ async fn an_unlisted_origin_is_refused_even_with_the_right_token() {
         assert_eq!(refused.status, 403, "{origin}");
         assert!(refused.problem().contains("allowed_origins"));
     }
-    // What this server serves itself may call it.
+    // Pages that this server serves may call it.
     for origin in ["https://app.example", "https://app.example:443", &own] {
         let admitted = Ask::mcp(server.address, list()).with("origin", origin).send().await;
         assert_eq!(admitted.status, 200, "{origin}");

@@ -1,4 +1,4 @@
-//! Clients with tokens of their own: what each may do, and as whom.
+//! Clients with their own tokens: what each may do, and with which identity.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{OnAsk, Policy, PolicyRule};
@@ -30,7 +30,7 @@ async fn each_token_has_its_own_rights_tools_rules_and_identity() {
     let operator = Ask::api(server.address, "POST /v1/tools/whoami/call").send().await.json();
     assert_eq!(operator["data"]["user"], json!(null));
 
-    // Beyond its toolset there is nothing, over MCP neither.
+    // Tools outside of its toolset do not exist for it, over MCP either.
     assert_eq!(call(&server, "bob", "whoami", &json!({})).await.kind(), "not_found");
     assert_eq!(call(&server, "bob", "echo", &json!({})).await.status, 200);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
@@ -66,7 +66,7 @@ async fn a_client_over_its_limits_learns_when_to_retry() {
             assert!((1700..=1800).contains(&seconds), "{seconds}");
         }
     }
-    // Another client is not concerned.
+    // Another client is not affected.
     assert_eq!(call(&server, "broad", "echo", &json!({})).await.status, 200);
     let mut waiting = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let ask = Ask::new(server.address, "POST /v1/tools/wait/call").of("broad");
@@ -97,7 +97,7 @@ async fn work_that_continues_without_its_client_counts_until_it_is_done() {
     ask.with("idempotency-key", "k").write(&mut left).await;
     server.waits.begun.notified().await;
     drop(left);
-    // Until its end is noticed, and only who asks for the metrics is there.
+    // Until the end is noticed; then only the client that requests the metrics is there.
     let alone = "toolcrib_http_requests_in_flight 1\n";
     let noticed = async {
         while !Ask::api(server.address, "GET /metrics").send().await.body.contains(alone) {
@@ -107,7 +107,7 @@ async fn work_that_continues_without_its_client_counts_until_it_is_done() {
     let limit = std::time::Duration::from_secs(30);
     tokio::time::timeout(limit, noticed).await.expect("its end is noticed");
     assert_eq!(call(&server, "broad", "echo", &json!({})).await.status, 429);
-    // The work has no end of its own.
+    // The work does not end by itself.
     server.stop().abort();
 }
 
@@ -144,7 +144,7 @@ async fn invalid_clients_are_refused_at_the_start() {
         let error = bind(ServerConfig { tokens, ..config() }).await.unwrap_err();
         assert!(matches!(&error, HttpError::ReservedName { .. }), "{error}");
     }
-    // Where clients have tokens, none is made for an operator.
+    // If clients have tokens, no token is created for an operator.
     let only = ServerConfig { token: None, tokens: [client("ada", |_| {})].into(), ..config() };
     assert!(bind(only).await.unwrap().token().is_none());
 }

@@ -1,5 +1,5 @@
-//! Rights in a session of MCP (revision 2025-11-25): who is asked for consent, and what is left of a
-//! session and its calls when its client is revoked.
+//! Rights in a session of MCP (revision 2025-11-25): who is asked for consent, and what happens to
+//! a session and its calls when its client is revoked.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn with(tokens: impl IntoIterator<Item = (String, ClientConfig)>) -> ServerConfi
     ServerConfig { tokens: tokens.into_iter().collect(), ..config() }
 }
 
-/// A session of a client that could be asked for consent.
+/// A session of a client that can be asked for consent.
 async fn session(server: &Running, who: &str) -> String {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
@@ -41,7 +41,7 @@ fn call(server: &Running, who: &str, session: &str, tool: &str) -> Ask {
     Ask::mcp(server.address, call).of(who).with("mcp-session-id", session)
 }
 
-/// The status and all that is sent before the end of an answer, which may be a stream of events.
+/// The status and everything before the end of an answer, which may be an event stream.
 async fn said(server: &Running, ask: Ask) -> (u16, String) {
     let mut stream = TcpStream::connect(server.address).await.expect("it listens");
     ask.with("connection", "close").write(&mut stream).await;
@@ -58,7 +58,7 @@ async fn approvals(server: &Running) -> Vec<Value> {
     list["approvals"].as_array().expect("a list").clone()
 }
 
-/// The last record of a tool in the audit log, once its outcome is this.
+/// The last record of a tool in the audit log, once it has this outcome.
 async fn audited(server: &Running, tool: &str, outcome: &str) -> Value {
     let mut last = Value::Null;
     for _ in 0..250 {
@@ -83,7 +83,7 @@ async fn in_a_session_a_client_without_the_right_to_approve_is_not_asked_and_can
     let [waiting] = &*approvals(&server).await else { panic!("one call waits") };
     let id = waiting["id"].as_str().expect("an id").to_owned();
 
-    // Consent that nobody asked for, in whatever form.
+    // Consent without a question, in any form.
     let consent = json!({"action": "accept", "content": {"approve": true}});
     for id in [json!(0), json!(1), json!(2), json!(id)] {
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": consent});
@@ -94,7 +94,7 @@ async fn in_a_session_a_client_without_the_right_to_approve_is_not_asked_and_can
         "inputResponses": {"answer": consent}});
     let ahead = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": ahead});
     let ahead = Ask::mcp(server.address, ahead).of("agent").with("mcp-session-id", &session);
-    // It may wait for the decision; whoever makes it goes away meanwhile.
+    // The call may wait for the decision; the client that approves disconnects meanwhile.
     if let Ok((_, ahead)) = timeout(Duration::from_secs(2), said(&server, ahead)).await {
         assert!(!ahead.contains("removed"), "{ahead}");
     }
@@ -107,7 +107,7 @@ async fn in_a_session_a_client_without_the_right_to_approve_is_not_asked_and_can
     }
     assert!(approvals(&server).await.iter().any(|one| one["id"] == id.as_str()), "it still waits");
 
-    // Somebody who may approves; the repeated call gets the answer.
+    // A client with the right approves; the repeated call gets the answer.
     let approve = Ask::api(server.address, &format!("POST /v1/approvals/{id}"));
     assert_eq!(approve.json(&json!({"decision": "approve"})).send().await.status, 200);
     let (_, again) = said(&server, call(&server, "agent", &session, "remove")).await;
@@ -130,7 +130,7 @@ async fn a_client_that_is_revoked_in_its_session_is_refused_and_its_calls_end_on
     let changed = server.settings.prepare(&next, &|_| None).expect("right settings");
     assert_eq!(changed.apply(), ["ada".into()]);
     timeout(Duration::from_secs(5), server.waits.dropped.notified()).await.expect("it is ended");
-    // What waits is denied without anybody's doing, so that it can be approved no more.
+    // A waiting call is denied automatically, so that it can no longer be approved.
     let ran = audited(&server, "wait", "revoked").await;
     assert_eq!((&ran["user"], &ran["decision"]["verdict"]), (&json!("ada"), &json!("allowed")));
     let waited = audited(&server, "remove", "denied").await;
@@ -142,7 +142,7 @@ async fn a_client_that_is_revoked_in_its_session_is_refused_and_its_calls_end_on
         let refused = call(&server, "ada", &hers, tool).send().await;
         assert_eq!(refused.status, 401, "{}", refused.body);
     }
-    // Her session is nobody else's.
+    // Nobody else can use her session.
     let stolen = call(&server, "bob", &hers, "echo").send().await;
     assert!([401, 403, 404].contains(&stolen.status), "{}", stolen.body);
     assert_eq!(call(&server, "bob", &his, "echo").send().await.status, 200);
@@ -158,7 +158,7 @@ async fn a_client_whose_rights_are_narrowed_in_its_session_is_refused_on_record(
     let rules = |ada: &mut ClientConfig| ada.policy = serde_json::from_value(deny).expect("rules");
     let next = with([client("ada", rules)]);
     server.settings.prepare(&next, &|_| None).expect("right settings").apply();
-    // The session follows, or has ended.
+    // The session follows the change, or has ended.
     let (mut status, mut refused) = said(&server, call(&server, "ada", &before, "count")).await;
     if status == 404 {
         let after = session(&server, "ada").await;

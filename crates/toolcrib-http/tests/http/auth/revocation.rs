@@ -1,4 +1,4 @@
-//! Settings that change while a server runs: whose token is good, and what ends with it.
+//! Settings that change while a server runs: which tokens are valid, and what ends with them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_revoked_token_is_refused_and_its_requests_and_streams_end() {
     assert_eq!(tools(&server, "ada").await, 401);
     assert_eq!(initialize(&server, "ada").await.status, 401);
     let mut rest = Vec::new();
-    // Whether the end is clean or a reset is the system's matter.
+    // The system decides whether the connection ends cleanly or with a reset.
     let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
     ended.expect("the stream ends").ok();
     server.waits.dropped.notified().await;
@@ -167,7 +167,7 @@ async fn a_call_that_waits_does_not_outlive_the_rights_of_its_client() {
         assert_eq!(server.settings.prepare(&next, &toolsets).unwrap().apply(), ["agent".into()]);
         let yes = json!({"decision": "approve"});
         let approved = ask("person", format!("POST /v1/approvals/{id}"), yes).await;
-        // The reload itself may have denied the call by now.
+        // The reload may have denied the call already.
         assert!([404, 409].contains(&approved.status), "{why}: {}", approved.body);
         let over = async {
             loop {
@@ -204,7 +204,7 @@ async fn a_call_that_its_client_may_still_make_waits_on_after_a_reload() {
     server.end().await;
 }
 
-/// Begins a call of the tool `wait` over HTTP, which never ends by itself.
+/// Starts a call of the tool `wait` over HTTP, which never ends by itself.
 async fn begin(server: &Running, who: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     Ask::new(server.address, "POST /v1/tools/wait/call").of(who).write(&mut stream).await;
@@ -212,7 +212,7 @@ async fn begin(server: &Running, who: &str) -> TcpStream {
     stream
 }
 
-/// Whether a call that was begun goes on.
+/// Whether a started call continues.
 async fn goes_on(server: &Running) -> bool {
     timeout(Duration::from_millis(200), server.waits.dropped.notified()).await.is_err()
 }
@@ -243,7 +243,7 @@ async fn a_client_whose_limits_alone_change_keeps_its_running_calls_and_sessions
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let ready = Ask::mcp(server.address, ready).of("ada").with("mcp-session-id", &session);
     assert_eq!(ready.send().await.status, 202, "the session goes on");
-    // What was let in before follows the next change too.
+    // A request that was admitted before follows the next change too.
     assert_eq!(apply(&server, &with([client("bob", |_| {})])), ["ada"]);
     assert!(!goes_on(&server).await);
     server.end().await;
@@ -364,7 +364,7 @@ async fn the_work_of_a_revoked_client_ends_also_under_a_key_in_a_batch_and_in_a_
             ("POST /v1/runs", two.clone(), Some("k3")),
         ] {
             if what == "another rule" && line.contains("tools") {
-                // The rule is about another tool than the one that the request calls.
+                // The rule concerns another tool than the request.
                 continue;
             }
             let server = start(with([client("ada", |_| {}), client("bob", |_| {})])).await;
@@ -414,7 +414,7 @@ async fn an_approval_that_a_client_remembered_for_itself_ends_with_its_right_to_
     server.end().await;
 }
 
-/// The newest record of the audit log about a tool, once there is one that says this.
+/// The newest record of the audit log about a tool, once there is one with this text.
 async fn audited(server: &Running, tool: &str, outcome: &str) -> Value {
     let mut last = Value::Null;
     for _ in 0..250 {

@@ -1,4 +1,4 @@
-//! Binding, and ending with requests and connections still open.
+//! Binding, and shutdown with open requests and connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ async fn an_idle_connection_does_not_hold_up_the_end() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
-/// Begins a request whose answer is a stream of events, and reads until it has begun.
+/// Starts a request whose answer is an event stream, and reads until it has begun.
 async fn open_stream(address: SocketAddr, ask: Ask) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     ask.write(&mut stream).await;

@@ -1,4 +1,4 @@
-//! MCP through the listener, in both revisions, and what happens to bad requests.
+//! MCP through the listener, in both revisions, and the answers to invalid requests.
 
 use serde_json::{Value, json};
 use toolcrib_http::{Right, ServerConfig};
@@ -40,7 +40,7 @@ async fn a_client_with_a_handshake_initialises_lists_and_calls() {
     let ready = Ask::mcp(server.address, ready).with("mcp-session-id", &session);
     assert_eq!(ready.send().await.status, 202);
 
-    // A request that names no session stands alone.
+    // A request without a session is independent.
 
     let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await.json();
     let names: Vec<_> = list["result"]["tools"].as_array().unwrap().iter().collect();
@@ -68,7 +68,7 @@ async fn a_client_without_a_handshake_discovers_lists_and_calls() {
     let answer = ask("tools/call", Some("echo"), call.clone()).send().await.json();
     assert_eq!(answer["result"]["structuredContent"], json!({"x": 1}));
 
-    // Routers in between trust the headers, so headers that lie are refused.
+    // Proxies rely on the headers, so headers that contradict the body are refused.
     let lie = ask("tools/call", Some("wait"), call).send().await;
     assert_eq!(lie.status, 400);
     assert_eq!(lie.json()["error"]["code"], -32020);
@@ -156,7 +156,7 @@ async fn each_toolset_has_an_endpoint_beyond_which_nothing_is_listed_or_called()
     };
     assert_eq!(call("echo").await.json()["result"]["structuredContent"], json!({"x": 1}));
     assert_eq!(call("whoami").await.json()["error"]["code"], -32602);
-    // A session belongs to the endpoint that it began at.
+    // A session belongs to the endpoint where it was opened.
     let hello = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -183,7 +183,7 @@ async fn a_token_for_one_toolset_reaches_no_other() {
     let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
     assert_eq!(names(&listed(&server, Some("ada"), "/mcp/greetings").await), ["greet"]);
     assert_eq!(names(&listed(&server, Some("bob"), "/mcp/echoes").await), ["echo"]);
-    // Also of one that is not there, so that nobody learns which are.
+    // This includes missing ones, so that nobody learns which exist.
     for other in ["/mcp/greetings", "/mcp/nowhere"] {
         let refused = listed(&server, Some("bob"), other).await;
         assert_eq!((refused.status, refused.kind().as_str()), (403, "forbidden"));
@@ -191,7 +191,7 @@ async fn a_token_for_one_toolset_reaches_no_other() {
     }
     assert_eq!(listed(&server, Some("watcher"), "/mcp/echoes").await.status, 403);
     server.end().await;
-    // One that holds for all clients binds them.
+    // A session for all clients binds them.
     let bound = ServerConfig { toolset: Some("echoes".into()), ..config() };
     let server = start(bound).await;
     assert_eq!(names(&listed(&server, None, "/mcp/echoes").await), ["echo"]);
@@ -199,13 +199,12 @@ async fn a_token_for_one_toolset_reaches_no_other() {
     server.end().await;
 }
 
-/// The result of a call of `remove` by a client that can be asked, and says yes to whatever it is
-/// asked.
+/// The result of a call of `remove` by a client that can be asked and always consents.
 async fn remove_by_an_eager_client(server: &Running, who: Option<&str>) -> Value {
     call_by_an_eager_client(server, who, "remove", json!({})).await
 }
 
-/// The same of a call of any tool.
+/// The same for any tool.
 async fn call_by_an_eager_client(
     server: &Running,
     who: Option<&str>,

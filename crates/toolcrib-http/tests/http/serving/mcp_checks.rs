@@ -46,7 +46,7 @@ async fn rights_toolset_rate_and_calls_at_once_are_those_of_the_token() {
     server.waits.begun.notified().await;
     assert_eq!(ask("broad", "echo").send().await.status, 429);
     assert_eq!(ask("narrow", "echo").send().await.status, 200);
-    // Whoever leaves withdraws the call.
+    // A client that disconnects cancels its call.
     drop(waiting);
     server.waits.dropped.notified().await;
     server.end().await;

@@ -1,4 +1,4 @@
-//! Connections: their life, sockets, limits, and MCP over HTTP.
+//! Connections: their lifetime, sockets, limits, and MCP over HTTP.
 
 mod lifetime;
 mod mcp;

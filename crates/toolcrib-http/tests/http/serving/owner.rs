@@ -1,4 +1,4 @@
-//! The owner's socket: every right without a token, and nothing of it for clients of the listener.
+//! The owner's socket: every right without a token, and none of it for clients of the listener.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,7 @@ async fn the_owner_has_every_right_without_a_token() {
     assert_eq!(status["owner"], "host fixture");
     let released = owner.post("/v1/names/echo/release", None).await.unwrap();
     assert_eq!(released["released"], false);
-    // What the server refuses is an error with its words.
+    // If the server refuses, the error contains its message.
     let refused = owner.post("/v1/reload", None).await.unwrap_err();
     assert_eq!(refused.status(), Some(409));
     assert_eq!(refused.to_string(), "nothing was changed: a.yaml is broken");
@@ -66,7 +66,7 @@ async fn a_client_that_may_only_call_reaches_nothing_that_operates_the_server() 
         }
     }
     assert!(refused >= 8, "{refused}");
-    // Nor is any of it a tool or a method of MCP.
+    // It is no tool or method of MCP either.
     let ask = |method: &str| {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
         Ask::mcp(server.address, message).of("model").send()

@@ -1,4 +1,5 @@
-//! What strangers and broken clients send: an answer or an end each, and the server lives.
+//! Invalid requests of broken and hostile clients: each gets an answer or a closed connection, and
+//! the server keeps running.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,19 +15,19 @@ use toolcrib_http::ServerConfig;
 use crate::fixture::{TOKEN, config, start};
 use crate::raw_client::Ask;
 
-/// What a client does that has sent all it wants to send.
+/// How a client continues after it has sent everything.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
     /// It waits for the answer.
     Waits,
-    /// It ends its side of the connection, which may cost it the answer.
+    /// It closes its side of the connection, and may lose the answer.
     Leaves,
 }
 
-/// Sends bytes and reads to the end; the status, if there was an answer.
+/// Sends bytes and reads to the end; returns the status, if there was an answer.
 async fn status_of(address: SocketAddr, bytes: &[u8], then: Then) -> Option<u16> {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // The server may have heard enough before all is sent.
+    // The server may stop reading before everything is sent.
     let _ = stream.write_all(bytes).await;
     if then == Then::Leaves {
         let _ = stream.shutdown().await;
@@ -114,7 +115,7 @@ fn whatever_is_sent_is_answered_or_ended_and_the_server_lives() {
     ]
     .prop_map(|value| value.to_string().into_bytes());
     let body = prop_oneof![json, proptest::collection::vec(any::<u8>(), 0..200)];
-    // What is cut out of a request, or put into it, wherever.
+    // The parts that are removed from a request, or inserted into it.
     let damage =
         (any::<prop::sample::Index>(), proptest::collection::vec(any::<u8>(), 0..8), 0..3_u8);
     let cases = (0..PATHS.len(), body, damage);
@@ -246,7 +247,7 @@ async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
     );
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answers = String::new();
-    // Reading ends: what follows the request is not taken for another one.
+    // Reading stops: what follows the request is not parsed as another one.
     timeout(Duration::from_secs(10), stream.read_to_string(&mut answers)).await.unwrap().unwrap();
     assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
     assert!(answers.to_lowercase().contains("connection: close"), "{answers}");

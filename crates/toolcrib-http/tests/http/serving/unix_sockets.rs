@@ -1,4 +1,5 @@
-//! A server on a socket in the file system: whose it is, what it replaces, and that it goes.
+//! A server on a socket in the file system: its permissions, what it replaces, and that it is
+//! removed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +58,7 @@ async fn it_is_its_owners_alone_answers_as_any_and_is_gone_at_the_end() {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
     assert_eq!(ask(&path, TOKEN, "localhost").await, 200);
-    // The checks of any request hold here, too.
+    // The checks of all requests apply here too.
     assert_eq!(ask(&path, "not-the-token-of-anybody", "localhost").await, 401);
     assert_eq!(ask(&path, TOKEN, "evil.example").await, 403);
     stop.send(()).unwrap();
@@ -84,7 +85,7 @@ async fn what_a_dead_server_left_is_replaced_and_what_a_living_one_has_is_not() 
     assert!(refused.is_taken(), "{refused}");
     assert!(refused.to_string().contains("stop it, or choose another path"), "{refused}");
     assert!(at(&path).listen.try_out().is_err_and(|error| error.is_taken()));
-    // Nor does one that did not get it take it away.
+    // A server that did not get it does not remove it.
     assert!(path.exists());
     drop(first);
     assert!(!path.exists());

@@ -1,4 +1,4 @@
-//! Calls: what goes over, what comes back, and what a server's misdeeds do to them.
+//! Calls: what is sent, what comes back, and how a server's faults affect them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ async fn an_abandoned_call_is_cancelled_and_a_responsive_server_is_kept() {
     until("the server is told", || !server.heard("notifications/cancelled").is_empty()).await;
     let called = &server.heard("tools/call")[0];
     assert_eq!(server.heard("notifications/cancelled")[0]["params"]["requestId"], called["id"]);
-    // It has shown that it lives, and nothing was started again.
+    // It has shown that it is alive, so nothing was restarted.
     until("it is asked for its tools", || server.heard("tools/list").len() > 1).await;
     assert!(room.call("my_other").await.is_success());
     assert_eq!(server.heard("initialize").len(), 1);
@@ -84,7 +84,7 @@ async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
     let room = Room::with([upstream]).await;
     let before = room.executor.turn(TurnOptions::default());
     let lost = room.call("my_crash").await;
-    // It may have had its effect: nobody is told that it can be made again.
+    // It may have had its effect, so nobody is told to repeat it.
     assert_eq!(lost.error_kind(), Some(ErrorKind::OutcomeUnknown));
     assert!(!lost.error().unwrap().retryable());
     assert!(lost.text().contains("check before you call it again"), "{}", lost.text());
@@ -92,14 +92,14 @@ async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
     until("its tools are withdrawn", || room.listed().is_empty()).await;
     let reason = "the MCP server `my` is not connected: it ended with exit code 3";
     assert_eq!(room.unavailable("my_other").as_deref(), Some(reason));
-    // A turn that was opened before has it in its list; the call tells the same.
+    // A turn that was opened before lists it; the call reports the change.
     let late = before.call(ToolCall::new("late", "my_other", "{}")).await;
     assert_eq!(late.error_kind(), Some(ErrorKind::Unavailable));
     assert!(late.text().contains(reason), "{}", late.text());
 
     until("it is back", || room.listed() == ["my_crash", "my_other"]).await;
     assert!(room.call("my_other").await.is_success());
-    // And for that old turn, too.
+    // The same for that old turn.
     assert!(before.call(ToolCall::new("again", "my_other", "{}")).await.is_success());
     room.upstreams.shutdown().await;
 }
@@ -115,7 +115,7 @@ async fn a_flood_neither_fills_memory_nor_delays_others() {
     });
     assert!(flood.is_success(), "{}", flood.text());
     assert!(quick.0.is_success() && quick.1 < Duration::from_secs(5), "{:?}", quick.1);
-    // Two thousand times "my tools have changed" are a handful of questions.
+    // Two thousand list-changed notifications cause a handful of requests.
     tokio::time::sleep(Duration::from_millis(400)).await;
     let asked = server.heard("tools/list").len();
     assert!((2..40).contains(&asked), "{asked}");
@@ -161,7 +161,7 @@ async fn progress_becomes_status() {
         }
     }
     let step = |number: u32| (format!("step {number}"), json!(3.0));
-    // The end of the call repeats the last.
+    // The end of the call repeats the last one.
     said.dedup();
     assert_eq!(said, [step(1), step(2), step(3)]);
 }

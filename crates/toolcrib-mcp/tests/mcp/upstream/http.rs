@@ -1,4 +1,4 @@
-//! Servers over HTTP: who is dialled, and what is sent there.
+//! Servers over HTTP: which addresses are contacted, and what is sent there.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Connections: servers that are slow, silent, absent; changes of what is connected to; the end.
+//! Connections: servers that are slow, silent or absent; changes of the declared servers; shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -204,7 +204,7 @@ async fn the_first_of_two_upstreams_with_the_same_name_is_used() {
 
 #[tokio::test]
 async fn a_shutdown_ends_every_server_within_a_second() {
-    // One answers, one is in a call that does not end, one has not said a word.
+    // One answers, one has a call that does not end, one has not sent anything.
     let (calm, busy, silent) =
         (Scripted::new(&["a"]), Scripted::new(&["stuck"]), Scripted::new(&[]));
     silent.says(&json!({"tools": [], "silent": true}));
@@ -238,7 +238,7 @@ async fn dropping_the_last_handle_ends_the_servers() {
     until("it is gone", || !runs(&server)).await;
 }
 
-/// Whether a process has the server's script among its arguments.
+/// Whether a process has the server's script in its arguments.
 fn runs(scripted: &Scripted) -> bool {
     let script = scripted.path();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

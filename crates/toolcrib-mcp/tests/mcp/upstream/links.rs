@@ -1,4 +1,4 @@
-//! What results of upstreams link to, read by the clients that were given the links.
+//! Resources to which results of upstreams link, read by the clients that got the links.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use toolcrib_mcp::{McpOptions, McpServer};
 use super::{HIDDEN, PATIENCE, Scripted, assert_hidden};
 use crate::wire::Wire;
 
-/// A server of MCP over these upstreams, and a secret that is hidden.
+/// An MCP server over these upstreams, and a masked secret.
 async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
     let mask = Mask::new(["hunter2-secret".to_owned(), HIDDEN.to_owned()]).unwrap();
@@ -81,7 +81,7 @@ async fn a_link_can_be_read_only_by_the_client_that_was_given_it() {
     assert_eq!(read(&mut other, "note://1").await["error"]["code"], -32002);
     assert_eq!(scripted.heard("resources/read").len(), asked, "the server was not even asked");
 
-    // A server that is gone is said to be.
+    // A missing server is reported as missing.
     upstreams.set([]).await;
     let gone = read(&mut wire, "note://1").await;
     assert!(gone["error"].is_object(), "{gone}");
@@ -112,7 +112,7 @@ async fn a_client_that_loses_a_tool_cannot_read_its_links() {
     assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
     let (mut wire, _) = Wire::initialized(server).await;
     wire.call("notes_links", json!({})).await;
-    // The server has that tool no more.
+    // The server no longer has that tool.
     upstreams.set([scripted.upstream("notes").exclude(["links"])]).await;
     assert_eq!(wire.receive().await["method"], "notifications/tools/list_changed");
     assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
@@ -154,7 +154,7 @@ async fn resources_that_the_operator_offers_are_listed_and_read_and_no_others() 
         assert_eq!(read(&mut wire, other).await["error"]["code"], -32002, "{other}");
     }
 
-    // A client within a toolset gets what that names.
+    // A client with a toolset gets the links of its tools.
     let toolset = Toolset::new().exclude(ToolFilter::new().name("x"));
     let (mut narrow, _) =
         Wire::initialized(server.for_client(TurnOptions::default().toolset(toolset))).await;
@@ -162,7 +162,7 @@ async fn resources_that_the_operator_offers_are_listed_and_read_and_no_others() 
     assert_eq!(none["result"]["resources"], json!([]), "{none}");
     assert_eq!(read(&mut narrow, "note://1").await["error"]["code"], -32002);
 
-    // Without `resources` in its manifest a server offers none.
+    // A server without `resources` in its manifest offers none.
     upstreams.set([scripted.upstream("notes")]).await;
     assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
     upstreams.shutdown().await;

@@ -1,4 +1,4 @@
-//! What holds for tools of other MCP servers, whatever these do.
+//! The promises about tools of other MCP servers, whatever these servers do.
 
 mod calls;
 mod definitions;
@@ -22,7 +22,7 @@ use toolcrib_mcp::upstream::{
 };
 use toolcrib_tool::{ToolCall, ToolResult};
 
-/// Longer than anything here takes.
+/// Longer than anything in these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The scripted server's secret.
@@ -50,7 +50,7 @@ impl Scripted {
         scripted
     }
 
-    /// Rewrites the script; the server reads it when it is asked for its tools.
+    /// Rewrites the script; the server reads it when its tools are requested.
     fn says(&self, script: &Value) {
         let (path, fresh) = (self.path(), self.folder.path().join("fresh"));
         fs::write(&fresh, script.to_string()).unwrap();
@@ -66,14 +66,14 @@ impl Scripted {
         StdioServer::new("python3").args(["-I", "-S", program, self.path().to_str().unwrap()])
     }
 
-    /// It as an upstream that is connected to again at once.
+    /// It as an upstream with an immediate reconnect.
     fn upstream(&self, name: &str) -> Upstream {
         Upstream::stdio(name, self.server())
             .reconnect(Duration::from_millis(10), Duration::from_millis(50))
             .connect_timeout(Duration::from_secs(10))
     }
 
-    /// What it was answered to its questions.
+    /// The answers to its questions.
     fn answers(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.path().with_extension("json.log")).unwrap_or_default();
         let messages = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -81,7 +81,7 @@ impl Scripted {
         answers.map(|message| message["result"].clone()).collect()
     }
 
-    /// What it was asked and told, of this method.
+    /// The requests and notifications of this method that it got.
     fn heard(&self, method: &str) -> Vec<Value> {
         let log = fs::read_to_string(self.path().with_extension("json.log")).unwrap_or_default();
         let messages = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -129,7 +129,7 @@ impl Room {
         room
     }
 
-    /// What is to be known of a tool.
+    /// The details of a tool.
     fn remark(&self, tool: &str) -> Option<String> {
         let snapshot = self.executor.registry().snapshot();
         snapshot.get(tool)?.remark.as_deref().map(str::to_owned)
@@ -144,7 +144,7 @@ impl Room {
         turn.call(ToolCall::new("call", tool, arguments.to_string())).await
     }
 
-    /// The names that a model is told of.
+    /// The names that a model gets.
     fn listed(&self) -> Vec<String> {
         let turn = self.executor.turn(TurnOptions::default());
         turn.definitions().iter().map(|definition| definition.name().to_owned()).collect()
@@ -162,7 +162,7 @@ impl Room {
     }
 }
 
-/// Waits until something holds.
+/// Waits until the condition holds.
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) -> impl Future<Output = ()> {
     let what = what.to_owned();

@@ -1,4 +1,4 @@
-//! Progress of imported tools: whatever came before the result is told before the result.
+//! Progress of imported tools: everything that arrived before the result is reported before it.
 
 use bytes::Bytes;
 use http::Request;
@@ -13,7 +13,7 @@ use tower::Service as _;
 use super::{Room, Scripted};
 use crate::wire::Wire;
 
-/// The tool says four steps and answers in the same breath.
+/// The tool reports four steps and answers immediately afterwards.
 const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 4.0];
 const CALLS: usize = 200;
 
@@ -28,7 +28,7 @@ fn call(id: usize, meta: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-/// The progress among messages of which the last has to be an answer.
+/// The progress among messages, of which the last has to be an answer.
 fn progress(messages: &[Value]) -> Vec<f64> {
     let (last, others) = messages.split_last().expect("an answer");
     assert!(last["result"].is_object(), "{last}");
@@ -51,7 +51,7 @@ async fn no_progress_from_an_upstream_is_lost() {
                 steps.extend(status.params["progress"].as_f64());
             }
         }
-        // The end of the call repeats the last.
+        // The end of the call repeats the last one.
         steps.dedup();
         incomplete += usize::from(steps != STEPS);
     }

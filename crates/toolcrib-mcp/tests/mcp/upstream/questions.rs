@@ -1,4 +1,4 @@
-//! Questions of a server in the middle of a call, which reach the client that made the call and no other.
+//! Questions of a server during a call reach the client that made the call, and no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use toolcrib_tool::{ContextValues, Identity};
 use super::{HIDDEN, PATIENCE, Scripted, assert_hidden, until};
 use crate::wire::Wire;
 
-/// A server of MCP with a server behind it that asks.
+/// An MCP server with an upstream that asks.
 async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
     let executor = Executor::builder(registry)
@@ -36,7 +36,7 @@ async fn client(server: &McpServer, user: &str, capabilities: Value) -> Wire {
     Wire::initialized_with(own, &capabilities).await.0
 }
 
-/// Two clients, ada and bob, which can be asked.
+/// Two clients, ada and bob, that can be asked.
 async fn asked_by_two(scripted: &Scripted) -> ([Wire; 2], Upstreams) {
     let (server, upstreams) = served(scripted).await;
     let ada = client(&server, "ada", forms()).await;
@@ -139,7 +139,7 @@ async fn a_question_that_could_be_another_clients_is_cancelled_and_nobody_is_ask
     let result = ada.receive().await;
     assert_eq!(result["id"], 7, "{result}");
     assert!(result.to_string().contains("cancel"), "{result}");
-    // That call is given up: the server may still be about to ask.
+    // That call is cancelled: the server may still be about to ask.
     let cancel = json!({"requestId": 7});
     bob.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
         .await;

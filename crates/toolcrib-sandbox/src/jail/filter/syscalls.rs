@@ -106,7 +106,7 @@ fn never(filter: &mut Filter) {
         libc::SYS_open_by_handle_at,
         libc::SYS_name_to_handle_at,
         libc::SYS_fanotify_init,
-        // Parts of the kernel with a long list of holes.
+        // Parts of the kernel with a long history of vulnerabilities.
         libc::SYS_bpf,
         libc::SYS_perf_event_open,
         libc::SYS_userfaultfd,

@@ -1,4 +1,4 @@
-//! What a confined program may use up: threads, memory and open files. Each attempt is bounded itself.
+//! Limits of a confined program: threads, memory and open files. Each attempt is limited itself.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::{
     Command, Confinement, Finished, KillRung, Profile, Status, find_program, run_blocking,
 };
 
-/// The interpreter itself, and not what a version manager puts before it; `None` without one.
+/// The interpreter itself, not a version manager's shim; `None` if there is none.
 fn python() -> Option<PathBuf> {
     let ask = Command::new("python3").args(["-c", "import sys; print(sys.executable, end='')"]);
     let path = run_blocking(ask, LIMIT).ok()?.stdout.text();
@@ -23,7 +23,7 @@ fn run_python(text: &str, confinement: Confinement) -> Option<Finished> {
     Some(run_blocking(command, LIMIT).unwrap())
 }
 
-/// At most 400 threads with small stacks that all wait; says how many there were.
+/// Starts at most 400 threads with small stacks that all wait; prints how many there were.
 const THREADS: &str = "
 import threading
 threading.stack_size(65536)
@@ -45,13 +45,13 @@ fn threads_end_at_their_limit_under_pure() {
     }
     let Some(finished) = run_python(THREADS, Confinement::new(Profile::Pure)) else { return };
     let count: u32 = finished.stdout.text().trim().parse().unwrap();
-    // One of the 64 is the first thread, and one may be the process that looks after it.
+    // One of the 64 is the first thread, and one may be the supervising process.
     assert!((60..64).contains(&count), "{count} {}", finished.stderr.text());
 }
 
 #[test]
 fn a_process_that_takes_too_much_memory_ends() {
-    // A gigabyte more than it may have, page by page, and without the C library's own ways.
+    // Uses a gigabyte more than allowed, page by page, without the C library's allocator.
     const HOG: &str = "
 import mmap
 kept = []

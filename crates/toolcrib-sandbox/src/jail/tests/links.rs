@@ -1,4 +1,5 @@
-//! Grants, working directories and programs that are reached through links which programs can make.
+//! Grants, working directories and programs that are reached through links which programs can
+//! create.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -93,12 +94,12 @@ fn the_first_line_of_a_file_that_programs_may_write_grants_nothing() {
     symlink(&places.outside, places.workspace.join("lnk")).unwrap();
     let lnk = places.workspace.join("lnk").display().to_string();
     for line in [
-        // The kernel takes all of it for a name, and fails to find it.
+        // The kernel treats all of it as one name, and does not find it.
         format!("{lnk}\u{c}f x"),
         format!("{lnk}/bin/sh"),
         shell.display().to_string(),
     ] {
-        // Looked at, and then loaded as what a program of the workspace made of it.
+        // It is checked, then replaced by a program of the workspace, then loaded.
         let script = places.program("build.sh", &format!("#!{line}\n"));
         for profile in [Profile::Workspace, Profile::Pure] {
             let confinement = places.confinement(profile);
@@ -130,7 +131,7 @@ fn a_script_of_the_workspace_is_run_by_a_program_of_the_system() {
         let said = finished.stdout.text();
         assert_eq!(said, format!("{}\n", script.display()), "{line}: {finished:?}");
     }
-    // What only computes has an interpreter where no program could have changed the script.
+    // For `pure`, an interpreter is granted if no program could have changed the script.
     let script = places.program("run.sh", "#!/bin/sh\necho ran\n");
     let pure = || places.confinement(Profile::Pure);
     assert!(start(Command::new(&script).confine(pure())).is_err());

@@ -1,4 +1,5 @@
-//! Modes, owners, times and attributes of files, and what programs share: changed from within.
+//! Modes, owners, times and attributes of files, and shared resources: changes by confined
+//! programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +10,9 @@ use super::{LIMIT, can_try};
 use crate::jail::helper::plan::KernelFeature;
 use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
-/// Every way to change what is known of a file that stands outside, `$f`, and of the same file by
-/// descriptor; by number, so that no library stands between. Each line names one and says how it
-/// went: 0, or the number of the error.
+/// Every way to change the metadata of a file outside, `$f`, by path and by descriptor, with system
+/// call numbers, so that no library interferes. Each line names one and prints its result: 0, or
+/// the error number.
 const CHANGES: &str = r#"
     use strict; $| = 1;
     my $f = shift;
@@ -79,12 +80,12 @@ impl TestFolders {
         Self { _folder: folder, outside, workspace }
     }
 
-    /// How each change went.
+    /// The result of each change.
     fn changes(&self, profile: Profile) -> BTreeMap<String, i32> {
         self.changes_without(profile, &[]).0
     }
 
-    /// The same on a machine without these, and what held the tree.
+    /// The same on a machine without these features, and the rung of the tree.
     fn changes_without(
         &self,
         profile: Profile,
@@ -92,7 +93,7 @@ impl TestFolders {
     ) -> (BTreeMap<String, i32>, KillRung) {
         let mut command = Command::new("/usr/bin/perl").args(["-e", CHANGES]).arg(&self.outside);
         if profile == Profile::Pure {
-            // What is made there would stay.
+            // Objects created there would stay.
             command = command.arg("shared");
         }
         let confinement = Confinement::new(profile).workspace(&self.workspace);
@@ -108,7 +109,7 @@ impl TestFolders {
         (went.collect(), finished.enforced.processes)
     }
 
-    /// Mode, change of content and of anything else.
+    /// Mode, and times of the change of content and metadata.
     fn state(&self) -> (u32, i64, i64, i64) {
         let file = fs::metadata(&self.outside).unwrap();
         (file.mode(), file.mtime(), file.ctime(), file.ctime_nsec())
@@ -120,7 +121,7 @@ fn what_computes_changes_no_mode_owner_time_or_attribute_anywhere() {
     if !can_try() {
         return;
     }
-    // What is tried is real: it happens where nothing holds the program.
+    // The attempt is valid: it succeeds without confinement.
     let free = TestFolders::new().changes(Profile::Trusted);
     let real = free.values().filter(|error| **error == 0).count();
     assert!(real >= 17, "{free:?}");
@@ -142,7 +143,7 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
             let places = TestFolders::new();
             let before = places.state();
             let (changes, rung) = places.changes_without(profile, without);
-            // No filter sees which file it is; in a mount namespace it is read-only.
+            // A filter does not see the file; in a mount namespace it is read-only.
             let read_only = rung == KillRung::PidNamespace;
             for (name, error) in changes {
                 let expected = match name.split('_').next().unwrap() {
@@ -169,7 +170,7 @@ fn programs_that_copy_and_unpack_files_find_nothing_missing() {
     let places = TestFolders::new();
     let run = places.workspace.join("run");
     fs::write(&run, "").unwrap();
-    // On a file system without attributes there is none to be copied.
+    // On a file system without attributes there are none to copy.
     let _ = rustix::fs::setxattr(&run, "user.t", b"v", rustix::fs::XattrFlags::empty());
     let confinement = Confinement::new(Profile::Workspace).workspace(&places.workspace);
     let command = Command::new("sh").args(["-c", TEXT]).cwd(&places.workspace).confine(confinement);
@@ -181,7 +182,7 @@ fn programs_that_copy_and_unpack_files_find_nothing_missing() {
     assert_eq!(finished.stdout.text(), files + "moved/shared 1750\n");
 }
 
-/// Every way to make a file with a mode, in the current folder. What is made is looked at from outside.
+/// Every way to create a file with a mode, in the current folder. The files are inspected from outside.
 const CREATIONS: &str = r#"
     use strict; $| = 1; umask 0;
     my ($creates, $temporary, $folder) = (0101, 020200002, ".");
@@ -211,7 +212,7 @@ const CREATIONS: &str = r#"
     print "sticky ", (syscall(85, $sticky, 01755) == -1 ? $! + 0 : 0), "\n";
 "#;
 
-/// The files and folders of a folder that have a set-id bit.
+/// The files and folders in a folder that have a set-ID bit.
 fn set_id(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| fs::symlink_metadata(path).unwrap().mode() & 0o6000 != 0).collect()
@@ -241,7 +242,7 @@ fn no_file_gets_a_set_id_bit_when_it_is_made_or_changed() {
         assert_eq!(went.len(), 52, "{}", finished.stderr.text());
         (places, went)
     };
-    // What is tried is real: it makes such files where nothing holds the program.
+    // The attempt is valid: it creates such files without confinement.
     let (places, _) = run(Profile::Trusted);
     assert!(set_id(&places.workspace).len() >= 30, "{:?}", set_id(&places.workspace));
 
@@ -250,7 +251,7 @@ fn no_file_gets_a_set_id_bit_when_it_is_made_or_changed() {
         assert_eq!(set_id(&places.workspace), Vec::<PathBuf>::new(), "{profile}");
         for (name, error) in went {
             let expected = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
-                // The kernel makes folders without these bits.
+                // The kernel creates folders without these bits.
                 "mkdir" | "mkdirat" | "plain" | "sticky" => 0,
                 "openat" if name.starts_with("openat2") && name.len() > 10 => libc::ENOSYS,
                 _ => libc::EPERM,

@@ -1,5 +1,5 @@
-//! The ladder and what is missing of it: every rung by itself, and kernels that lack a part. Here and
-//! not beside the crate, because nobody else may choose a rung.
+//! The rungs and their fallbacks: every rung by itself, and kernels that lack a feature. These tests are in the crate
+//! because only it can choose a rung.
 
 mod bounds;
 mod links;
@@ -18,20 +18,20 @@ use crate::{
     run_blocking,
 };
 
-/// A bound for everything; nothing comes near it.
+/// A time limit for everything; nothing comes near it.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A loop that adds a byte to `$1` for 20 seconds at most.
 const BEAT: &str =
     r#"i=0; while [ $i -lt 400 ]; do printf x >> "$1"; sleep 0.05; i=$((i+1)); done"#;
 
-/// Ways to become a daemon. `$1` is the file, `$2` the loop. Each stays until it is ended.
+/// Ways to become a daemon. `$1` is the file, `$2` the loop. Each runs until it is ended.
 const DAEMONS: [&str; 6] = [
     r#"setsid sh -c "$2" sh "$1" & sleep 60"#,
     r#"(setsid sh -c 'trap "" TERM HUP INT; sh -c "$2" sh "$1" &' sh "$1" "$2" &); sleep 60"#,
     r#"setsid env -i PATH="$PATH" sh -c "$2" sh "$1" >/dev/null 2>&1 </dev/null & exec setsid -w sleep 60"#,
     r#"trap '' TERM; nohup setsid sh -c '(sh -c "$2" sh "$1" &) & exit' sh "$1" "$2" >/dev/null 2>&1 & sleep 60"#,
-    // Never two looks at the same number.
+    // The two values always differ.
     r#"h='printf x >> "$1"; sleep 0.01; [ $3 -gt 600 ] || setsid sh -c "$2" sh "$1" "$2" $(($3 + 1)) &'; sh -c "$h" sh "$1" "$h" 0; sleep 60"#,
     r#"sh -c "$2" sh "$1" & sleep 60"#,
 ];
@@ -65,7 +65,7 @@ impl Heartbeat {
             .confine(confinement.workspace(self.folder.path()))
     }
 
-    /// Stops the command once the heart beats; gives how long that took.
+    /// Stops the command once the heartbeat has started; returns how long that took.
     async fn stop(&self, command: Command) -> Result<(Finished, Duration), SpawnError> {
         let mut stopped = None;
         let beating = async {
@@ -102,7 +102,7 @@ fn can_try() -> bool {
     can
 }
 
-/// A rung that this machine or this user does not have is passed over, visibly.
+/// A rung that this machine or this user lacks is skipped, with a message.
 fn is_here(rung: KillRung) -> bool {
     let trial = Command::new("true").confine(on(rung));
     match run_blocking(trial, LIMIT) {
@@ -125,7 +125,7 @@ async fn no_daemon_survives_on_any_rung() {
         }
         for daemon in DAEMONS {
             let heart = Heartbeat::new();
-            // Where the group is sealed `setsid` fails, and what it was to run does not.
+            // In a sealed group `setsid` fails, and so its command does not run.
             let text = match rung {
                 KillRung::SealedGroup => daemon.replace("setsid -w ", "").replace("setsid ", ""),
                 _ => daemon.to_owned(),
@@ -214,8 +214,8 @@ fn path_bytes(path: &Path) -> &[u8] {
     std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
 }
 
-/// What is missing on a kernel without these, and what becomes of a call under best effort and when
-/// its profile is required.
+/// The missing features on a kernel without these, and the result of a call under best effort and
+/// with a required profile.
 fn degraded(profile: Profile, without: &[KernelFeature]) -> (Finished, Option<SpawnError>) {
     let mut confinement = Confinement::new(profile).require(Require::BestEffort);
     confinement.without = without.to_vec();
@@ -267,7 +267,7 @@ fn without_the_best_rung_the_next_is_taken_and_told() {
     }
 }
 
-/// Four hundred processes, each of which waits for the rest; says how many there were.
+/// Starts four hundred processes, each of which waits for the rest; prints how many there were.
 const FORKS: &str = r"$n = 0; for (1..400) { $p = fork; defined $p or last;
     $p or do { sleep 20; exit }; $n++ } print $n";
 
@@ -287,7 +287,7 @@ fn a_fork_bomb_ends_at_its_limit_on_every_rung() {
         confinement.limits.processes = Some(50);
         let command = Command::new("/usr/bin/perl").args(["-e", FORKS]).confine(confinement);
         let finished = run_blocking(command, LIMIT).unwrap();
-        // Fewer where others of this user start processes meanwhile, more where some end.
+        // Fewer if other processes of this user start meanwhile, more if some end.
         let started: u32 = finished.stdout.text().trim().parse().unwrap();
         assert!(started < 350, "{rung:?}: {started}");
         assert!(finished.kill.complete, "{finished:?}");
@@ -301,7 +301,7 @@ fn all_of_it_holds_for_a_plain_user_too() {
         eprintln!("skipped: only root with setpriv can become somebody else");
         return;
     }
-    // Somebody else may not be able to enter the folder that the test was built in.
+    // Another user may not be able to enter the folder in which the test was built.
     let folder = tempfile::Builder::new().prefix("toolcrib-plain").tempdir_in("/tmp").unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(folder.path(), open).unwrap();

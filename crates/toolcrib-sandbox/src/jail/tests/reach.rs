@@ -1,6 +1,5 @@
-//! What a confined program can reach: sockets of others, files of others that it watches, and the
-//! scheduling of other processes. Everything is tried for real, and what listens outside says whether
-//! it heard anything.
+//! What a confined program can reach: sockets of others, files of others that it watches, and the scheduling of other
+//! processes. Everything is really tried, and listeners outside report whether they received anything.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,8 +14,8 @@ use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
 const CONFINED: [Profile; 3] = [Profile::Pure, Profile::Workspace, Profile::WorkspaceNet];
 
-/// Runs a text of perl under a confinement. Each line of its output names an attempt and says how it
-/// went: 0, or the number of the error.
+/// Runs a Perl script under a confinement. Each line of its output names an attempt and its result:
+/// 0, or the error number.
 pub(super) fn attempts(
     text: &str,
     arguments: &[&str],
@@ -34,7 +33,7 @@ pub(super) fn attempts(
     went.collect()
 }
 
-/// Sockets outside that a program of the same user could talk to.
+/// Sockets outside that a program of the same user could use.
 struct Listeners {
     _folder: tempfile::TempDir,
     datagrams: UnixDatagram,
@@ -76,7 +75,7 @@ impl Listeners {
         attempts(SOCKETS, &self.arguments.each_ref().map(String::as_str), confinement)
     }
 
-    /// Which of them heard something.
+    /// The sockets that received something.
     fn heard(&self) -> Vec<&'static str> {
         let mut text = [0; 64];
         let mut connected = |listener: &UnixListener| {
@@ -98,8 +97,8 @@ impl Listeners {
     }
 }
 
-/// Every type of socket and pair of the Unix family, and with each that there is every way to send to
-/// the four addresses, a descriptor included.
+/// Every type of socket and socket pair of the Unix family, and with each of them every way to send to the four
+/// addresses, including a descriptor.
 const SOCKETS: &str = r#"
     use strict; $| = 1;
     my @addresses = map { s/^@/\0/; pack("S a*", 1, $_) . (/^\0/ ? "" : "\0") } @ARGV;
@@ -144,7 +143,7 @@ fn no_socket_of_the_machine_hears_a_confined_program() {
     if !can_try() {
         return;
     }
-    // What is tried is real: all of them hear a program that nothing holds.
+    // The attempt is valid: all of them receive messages from an unconfined program.
     let listeners = Listeners::new();
     listeners.attempts(Confinement::new(Profile::Trusted));
     assert_eq!(listeners.heard().len(), 4, "{:?}", listeners.heard());
@@ -162,7 +161,7 @@ fn no_socket_of_the_machine_hears_a_confined_program() {
     }
 }
 
-/// Every family and type of socket, and of netlink every protocol.
+/// Every family and type of socket, and for netlink every protocol.
 const FAMILIES: &str = r#"
     for my $family (0 .. 50) {
         for my $type (1, 2, 3, 4, 5, 6, 10) {
@@ -222,7 +221,7 @@ fn nothing_confined_watches_files_and_programs_that_would_look_again_instead() {
     for profile in CONFINED {
         for (name, error) in attempts(WATCH, &[], Confinement::new(profile)) {
             let refused = [libc::EPERM, libc::ENOSYS].contains(&error);
-            // Marking wants what cannot be made.
+            // Marking needs a socket that cannot be created.
             assert!(
                 refused || name == "mark" && error == libc::EBADF,
                 "{profile}: {name}: {error}"
@@ -238,7 +237,8 @@ fn nothing_confined_watches_files_and_programs_that_would_look_again_instead() {
     assert_eq!(finished.stdout.text(), "a line\nstill\n", "{}", finished.stderr.text());
 }
 
-/// Every way to slow another process, and to have the kernel signal it; then the same for oneself.
+/// Every way to slow another process, and to make the kernel signal it; then the same for the
+/// process itself.
 const SLOW: &str = r#"
     use strict; $| = 1;
     my ($other, $user) = @ARGV;
@@ -280,7 +280,7 @@ fn no_confined_program_slows_or_signals_a_process_of_the_same_user() {
     if !can_try() {
         return;
     }
-    // As the server would be: of the same user, outside.
+    // Like the server: the same user, outside.
     #[expect(clippy::disallowed_methods, reason = "a process outside, whose number is known")]
     let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let number = bystander.id().to_string();
@@ -303,7 +303,7 @@ fn no_confined_program_slows_or_signals_a_process_of_the_same_user() {
             let went = attempts(SLOW, &[&number, &user], confinement);
             assert_eq!(went.len(), 20, "{went:?}");
             for (name, error) in went {
-                // In a namespace there is no such process, and the user has no others.
+                // In a namespace that process does not exist, and the user has no others.
                 let refused = [libc::EPERM, libc::ESRCH].contains(&error);
                 let expected = if name.starts_with("own_") {
                     error == 0
@@ -319,7 +319,7 @@ fn no_confined_program_slows_or_signals_a_process_of_the_same_user() {
     bystander.wait().unwrap();
 }
 
-/// Objects of System V stay until somebody removes them, and have no path.
+/// System V objects stay until somebody removes them, and have no path.
 #[test]
 fn shared_memory_queues_and_semaphores_are_the_programs_own_and_go_with_it() {
     const MAKE: &str = r#"
@@ -343,7 +343,7 @@ fn shared_memory_queues_and_semaphores_are_the_programs_own_and_go_with_it() {
         for _ in 0..2 {
             let went = attempts(MAKE, &[], Confinement::new(profile));
             for (name, error) in went {
-                // No rule of Landlock grants the file system of message queues with names.
+                // No Landlock rule covers the file system of POSIX message queues.
                 assert_eq!(error, if name == "queue" { libc::EACCES } else { 0 }, "{name}");
             }
         }

@@ -1,4 +1,4 @@
-//! A server that may open few files is asked for more than it can.
+//! A server with few file descriptors gets more requests than it can handle.
 
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The disk below the state folder and the audit log is full for a while.
+//! The disk of the state folder and the audit log is full for a while.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Ledger, Listening, Told, body, crib, figure, told, until};
 use crate::harness::server::command;
 
-/// The small file system is mounted in a namespace of the server's own.
+/// The small file system is mounted in the server's own namespace.
 const MOUNT: [&str; 6] =
     ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=16m tmpfs small && exec \"$@\"", "sh"];
 
@@ -66,7 +66,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
         let reply = ask(&line, "", &body(&id));
         ledger.enter(&id, told(&id, &reply));
 
-        // Under a key nothing runs that could not be kept.
+        // With a key, nothing runs whose answer could not be stored.
         let id = format!("key-{call}");
         let reply = ask(&line, &id, &body(&id));
         match reply.status {
@@ -92,7 +92,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
         let id = format!("room-{call}");
         let reply = ask("POST /v1/tools/mark/call", &id, &body(&id));
         ledger.enter(&id, told(&id, &reply));
-        // Turned away before, it runs now.
+        // It was refused before, so it runs now.
         let id = format!("key-{call}");
         let again =
             ask("POST /v1/tools/note/call", &format!("again-{id}"), &body(&format!("again-{id}")));
@@ -112,7 +112,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     assert_eq!((over.status, &over.body["status"]), (200, &json!("completed")), "{over:?}");
     ledger.right();
 
-    // A record may be cut where the disk was full; all others are whole, and those of now are there.
+    // A record may be incomplete where the disk was full; all others are complete, and the current
+    // ones exist.
     until("the last record is written", Duration::from_secs(10), || {
         fs::read_to_string(&audit)
             .is_ok_and(|text| text.contains("\"late\"") || text.contains("room-"))

@@ -1,5 +1,5 @@
-//! Two servers share a state folder, and one of them is killed again and again under load: what was answered
-//! stays answered, and nothing is done twice.
+//! Two servers share a state folder, and one of them is killed repeatedly under load: answers stay available, and
+//! nothing is done twice.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::harness::connection::{Connection, Reply};
 
-/// Where the two servers listen now.
+/// The current addresses of both servers.
 struct Addresses(Mutex<[String; 2]>);
 
 impl Addresses {
@@ -37,7 +37,7 @@ impl<'a> Client<'a> {
         Self { addresses, server, connection: None }
     }
 
-    /// Once; `Err` where the connection broke.
+    /// Sends once; `Err` if the connection broke.
     fn ask(&mut self, line: &str, key: &str, body: &Value) -> std::io::Result<Reply> {
         let address = self.addresses.get(self.server);
         let mut connection = match self.connection.take() {
@@ -50,12 +50,12 @@ impl<'a> Client<'a> {
         Ok(reply)
     }
 
-    /// Under a key, at one server or the other, until there is an answer.
+    /// Sends with a key, to either server, until there is an answer.
     fn insist(&mut self, line: &str, key: &str, body: &Value) -> Reply {
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             match self.ask(line, key, body) {
-                // Another server works on it.
+                // The other server works on it.
                 Ok(Reply { status: 409, .. }) => {}
                 Ok(reply) => return reply,
                 Err(_) => self.server += 1,
@@ -66,7 +66,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// What was answered under a key.
+/// An answer under a key.
 struct Kept {
     line: String,
     key: String,
@@ -90,7 +90,8 @@ impl Field {
         kept.push(Kept { line, key, body, status, answer });
     }
 
-    /// Calls until all is over; every call has a key, and is asked until there is an answer.
+    /// Makes calls until the test ends; every call has a key, and is repeated until there is an
+    /// answer.
     fn client(&self, number: usize) {
         let mut client = Client::new(&self.addresses, number);
         for call in 0.. {
@@ -111,12 +112,12 @@ impl Field {
         }
     }
 
-    /// A call that waits for approval, and its approval, each under a key.
+    /// A call that waits for approval, and its approval, each with a key.
     fn signed(&self, client: &mut Client<'_>, id: &str) {
         let key = format!("ask-{id}");
         let waits = client.insist("POST /v1/tools/sign/call", &key, &body(id));
         if (waits.status, waits.body["kind"].as_str()) == (424, Some("outcome_unknown")) {
-            // The server died before it could say which call waits; nobody approves it.
+            // The server died before it could report which call waits; nobody approves it.
             return self.ledger.enter(id, Ok(Told::Refused));
         }
         let Some(waiting) = waits.body["waiting"][0]["id"].as_str() else {
@@ -135,8 +136,8 @@ impl Field {
     }
 }
 
-/// What waits while the server is killed: a call that a client runs, a call that asks for approval, and a
-/// program that must not outlive the server.
+/// What is pending while the server is killed: a call that a client runs, a call that waits for approval, and a program
+/// that must not outlive the server.
 struct Waiting {
     run: String,
     approval: String,
@@ -156,7 +157,7 @@ impl Waiting {
         Self { run: text(&run.body["id"]), approval: text(&waits.body["waiting"][0]["id"]), number }
     }
 
-    /// After the restart: both servers know it, and of two who decide at once one does.
+    /// After the restart both servers know it, and if two decide at once, one of them succeeds.
     fn end(self, field: &Field, round: usize) {
         let line = format!("POST /v1/runs/{}/submit_tool_outputs", self.run);
         let id = format!("pick-{round}");
@@ -193,7 +194,7 @@ impl Waiting {
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice() {
     let (kills, clients, each) = (figure(2, 8), figure(4, 20), figure(24, 400));
-    // Each client's runs are kept, and its answers; there are more of them than by default.
+    // Each client's runs and answers are kept; there are more of them than the default limit.
     let crib = crib("limits: {per_client: {runs: 100000, keys: 100000}}\n");
     let mut killed = Listening::start(&crib);
     let mut stays = Listening::start(&crib);
@@ -217,7 +218,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
             .collect();
         for round in 0..kills {
             let waiting = Waiting::begin(&field, round);
-            // With digits that nothing else on this machine has among its arguments.
+            // With digits that occur in the arguments of no other process.
             let seconds = format!("600.{}{round}", std::process::id());
             let mut nap = killed.connection();
             scope.spawn({
@@ -252,7 +253,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
         drop(over);
     });
 
-    // Every answer is still there, at both servers, and asking for it does nothing.
+    // Every answer is still available at both servers, and asking for it has no effect.
     let before = effects(&crib);
     let kept = field.kept.into_inner().expect("nobody failed");
     let mut again = 0;
@@ -260,7 +261,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
         let mut client = Client::new(&field.addresses, index);
         let reply = client.insist(&one.line, &one.key, &one.body);
         let is_same = reply.status == one.status && reply.body == one.answer;
-        // What has died with a server is told anew each time: there is no answer to give again.
+        // Without a stored answer, an outcome that was lost with a server is reported each time.
         let is_again = reply.header("idempotency-replayed") == Some("true") || one.status == 424;
         if is_same && is_again {
             again += 1;

@@ -1,8 +1,8 @@
-//! Servers in a storm: manifests are rewritten, servers are killed and stopped, the disk is full, descriptors
-//! run out, clients read slowly or hang up. Every call has a number of its own and leaves it in a file, so
-//! that what was lost, done twice or answered wrongly can be counted.
+//! Servers under stress: manifests are rewritten, servers are killed and stopped, the disk is full, descriptors run
+//! out, clients read slowly or disconnect. Every call has a unique number and writes it to a file, so that lost,
+//! repeated and wrong calls can be counted.
 //!
-//! The ordinary run is short. `.ci/long storm` sets `TOOLCRIB_STORM` and runs all of it.
+//! The regular run is short. `.ci/long storm` sets `TOOLCRIB_STORM` and runs the complete test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,8 +28,8 @@ mod stops;
 
 const TOKEN: &str = "a-token-that-is-kept-over-restarts";
 
-/// Tools that leave a number in the file `data/effects`: a program for each call, one that asks for approval, and
-/// one process that answers many calls. `nap` sleeps, `pick` is run by the client.
+/// Tools that append a number to the file `data/effects`: one that starts a program for each call, one that needs
+/// approval, and one with a single process for many calls. `nap` sleeps, `pick` is run by the client.
 const TOOLS: &str = r#"toolcrib: 1
 tools:
   - name: mark
@@ -77,7 +77,7 @@ for line in sys.stdin:
     print(json.dumps({"id": call["id"], "output": "noted " + number}), flush=True)
 "#;
 
-/// A figure of the ordinary run, and of the long one.
+/// A figure of the regular run, and of the long one.
 fn figure(short: usize, long: usize) -> usize {
     if std::env::var_os("TOOLCRIB_STORM").is_some() { long } else { short }
 }
@@ -93,7 +93,7 @@ fn crib(config: &str) -> Crib {
     crib
 }
 
-/// A server and where it listens.
+/// A server and its address.
 struct Listening {
     server: Server,
     address: String,
@@ -104,7 +104,7 @@ impl Listening {
         Self::of(Server::start(crib, &["serve", "--listen", "127.0.0.1:0", "--json"]))
     }
 
-    /// A server that a line of the shell prepares, which ends with `exec "$@"`.
+    /// A server that is started by a line of shell, which ends with `exec "$@"`.
     fn start_by(crib: &Crib, shell: &[&str]) -> Self {
         let (program, arguments) = shell.split_first().expect("a shell");
         let mut own: Command = command(program);
@@ -123,7 +123,7 @@ impl Listening {
         Connection::open(&self.address, TOKEN).expect("it listens")
     }
 
-    /// Whether somebody on a new connection gets an answer in this time.
+    /// Whether a new connection gets an answer within this time.
     #[track_caller]
     fn serves_within(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
@@ -143,18 +143,19 @@ fn body(number: &str) -> Value {
     json!({"arguments": {"number": number}, "call_id": number})
 }
 
-/// What a client was told of a call.
+/// The reported outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// It has succeeded: its number is in the file once.
+    /// It succeeded: its number is in the file exactly once.
     Done,
-    /// It did not run: its number is not there.
+    /// It did not run: its number is not in the file.
     Refused,
-    /// Its outcome is unknown, as the client was told or as it knows because it left: at most once.
+    /// Its outcome is unknown, because the client was told so or disconnected: its number is there
+    /// at most once.
     Unknown,
 }
 
-/// What the answer to a call of one of [`TOOLS`] says. `Err`: it says nothing that can be right.
+/// Interprets the answer to a call of one of [`TOOLS`]. `Err`: the answer cannot be correct.
 fn told(number: &str, reply: &Reply) -> Result<Told, String> {
     let Reply { status, body, .. } = reply;
     let wrong = || Err(format!("{number}: {reply:?}"));
@@ -170,12 +171,12 @@ fn told(number: &str, reply: &Reply) -> Result<Told, String> {
     }
 }
 
-/// Everything that was called, and what was told of it.
+/// All calls with their reported outcomes.
 #[derive(Default)]
 struct Ledger {
     calls: Mutex<BTreeMap<String, Told>>,
     wrong: Mutex<Vec<String>>,
-    /// Calls that have no effect and were answered rightly.
+    /// Calls without an effect that were answered correctly.
     others: Mutex<usize>,
 }
 
@@ -201,7 +202,7 @@ impl Ledger {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     }
 
-    /// Holds what was told against what was done.
+    /// Compares the reported outcomes with the effects.
     #[expect(clippy::print_stdout, reason = "a test prints what it counted")]
     #[track_caller]
     fn close(self, part: &str, crib: &Crib) -> Sum {
@@ -274,7 +275,7 @@ fn effects(crib: &Crib) -> BTreeMap<String, usize> {
     effects
 }
 
-/// Every line of the audit log is whole, and no call has succeeded twice.
+/// Every line of the audit log is complete, and no call has succeeded twice.
 #[track_caller]
 fn audited(crib: &Crib) -> usize {
     let text = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
@@ -291,7 +292,7 @@ fn audited(crib: &Crib) -> usize {
     text.lines().count()
 }
 
-/// Processes that have this among their arguments.
+/// Processes with this text in their arguments.
 fn processes_with(argument: &str) -> Vec<PathBuf> {
     let all = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
     all.map(|entry| entry.path().join("cmdline"))
@@ -302,7 +303,7 @@ fn processes_with(argument: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Ends the clients of a test, also when it fails: it would wait for them for ever.
+/// Ends the clients of a test, even if it fails: it would wait for them forever.
 struct EndsClients<'a>(&'a AtomicBool);
 
 impl Drop for EndsClients<'_> {
@@ -320,7 +321,7 @@ fn until(what: &str, patience: Duration, holds: impl Fn() -> bool) {
     }
 }
 
-/// The middle and the longest of these.
+/// The median and the maximum.
 fn times(mut took: Vec<Duration>) -> String {
     took.sort_unstable();
     let middle = took.get(took.len() / 2).copied().unwrap_or_default();

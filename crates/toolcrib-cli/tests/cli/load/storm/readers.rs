@@ -1,4 +1,4 @@
-//! Clients that read slowly or not at all, that send slowly, and that hang up.
+//! Clients that read slowly or not at all, that send slowly, and that disconnect.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -31,7 +31,7 @@ fn open(server: &Listening) -> TcpStream {
     stream
 }
 
-/// Sends many requests before it reads a byte of an answer, and reads slowly then.
+/// Sends many requests before it reads any answer, and then reads slowly.
 fn slow(server: &Listening, requests: usize) {
     let mut stream = open(server);
     let mut sender = stream.try_clone().expect("a second handle");
@@ -54,7 +54,7 @@ fn slow(server: &Listening, requests: usize) {
     });
 }
 
-/// Sends a head that never ends; how long until the connection was closed.
+/// Sends an endless head; returns how long it took until the connection was closed.
 fn dripping(server: &Listening) -> Duration {
     let mut stream = open(server);
     let began = Instant::now();
@@ -65,7 +65,7 @@ fn dripping(server: &Listening) -> Duration {
     began.elapsed()
 }
 
-/// Listens to everything that happens and reads none of it.
+/// Subscribes to all events and reads none of them.
 fn deaf(server: &Listening) -> TcpStream {
     let mut stream = open(server);
     let text = request(server, "GET /v1/events", "", &Value::Null);
@@ -73,7 +73,8 @@ fn deaf(server: &Listening) -> TcpStream {
     stream
 }
 
-/// Calls under a key and hangs up, at once or after a moment; asked again, the call was done once.
+/// Makes calls with a key and disconnects, at once or after a moment. When it asks again, the call
+/// was done once.
 fn leave_and_return(server: &Listening, ledger: &Ledger, name: &str, calls: usize) {
     for call in 0..calls {
         let id = format!("{name}-{call}");
@@ -86,7 +87,7 @@ fn leave_and_return(server: &Listening, ledger: &Ledger, name: &str, calls: usiz
         let headers = [("idempotency-key", id.as_str())];
         let reply = server.connection().ask(&line, &headers, &body(&id)).expect("an answer");
         ledger.enter(&id, told(&id, &reply));
-        // Without a key the call goes with its client.
+        // Without a key, the call ends when its client disconnects.
         let id = format!("{name}-{call}-left");
         let mut stream = open(server);
         stream.write_all(request(server, &line, "", &body(&id)).as_bytes()).expect("it reads");
@@ -134,7 +135,7 @@ fn slow_or_disconnecting_clients_delay_nobody() {
                 })
             })
             .collect();
-        // A program goes with the client that hangs up.
+        // A program ends when its client disconnects.
         let seconds = format!("600.00{}", std::process::id());
         let mut stream = open(&server);
         let nap = json!({"arguments": {"seconds": seconds}});

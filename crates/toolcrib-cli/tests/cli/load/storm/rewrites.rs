@@ -1,5 +1,5 @@
-//! Manifests are rewritten in every way that editors and deployments know, under many clients of two servers
-//! that share a state folder.
+//! Manifests are rewritten in all ways that editors and deployments use, while many clients of two servers with a
+//! common state folder make calls.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
@@ -13,12 +13,12 @@ use super::{Ledger, Listening, Told, audited, body, crib, figure, times, told};
 use crate::harness::connection::{Connection, Reply};
 use crate::harness::crib::Crib;
 
-/// How long a file may be away before its tools may go.
+/// How long a file may be missing before its tools may disappear.
 const AWAY: Duration = Duration::from_millis(80);
-/// How long after its return a tool may be missing.
+/// How long a tool may be missing after its file is back.
 const BACK: Duration = Duration::from_secs(5);
 
-/// A tool whose answers name their version; all versions are equally long.
+/// A tool whose answers contain its version; all versions have the same length.
 fn turn(tool: &str, version: usize) -> String {
     format!(
         "toolcrib: 1\ntools:\n  - name: {tool}\n    description: Say version {version:06}. Read-only.\n    \
@@ -36,12 +36,12 @@ const BROKEN: [&str; 6] = [
     "tools: {turn: {turn: {turn: 1}}}\n",
 ];
 
-/// What is known of the versions of one tool.
+/// The known versions of one tool.
 struct Turning {
     tool: &'static str,
-    /// The newest that was begun to be written.
+    /// The newest version that was started to be written.
     written: AtomicUsize,
-    /// The newest that somebody was answered with, by server: none goes back behind it.
+    /// The newest version that a client got, by server: no server may go back.
     seen: [AtomicUsize; 2],
 }
 
@@ -51,7 +51,7 @@ impl Turning {
         Self { tool, written: AtomicUsize::new(0), seen }
     }
 
-    /// Whether an answer's version was written, and is none that had been replaced before the call began.
+    /// Whether an answer's version was written, and had not been replaced before the call began.
     fn judge(&self, server: usize, floor: usize, version: usize) -> Result<(), String> {
         self.seen[server].fetch_max(version, Ordering::SeqCst);
         let written = self.written.load(Ordering::SeqCst);
@@ -65,7 +65,7 @@ impl Turning {
 struct Field<'a> {
     crib: &'a Crib,
     servers: [Listening; 2],
-    /// A plain file, and one that is reached over links as Kubernetes makes them.
+    /// A plain file, and one that is reached through links as Kubernetes creates them.
     turning: [Turning; 2],
     ledger: Ledger,
     is_over: AtomicBool,
@@ -78,7 +78,7 @@ struct Missed {
 }
 
 impl Field<'_> {
-    /// One of fifty who call until all is over.
+    /// One of fifty clients, which makes calls until the test ends.
     fn client(&self, number: usize) -> (Vec<Missed>, Vec<Duration>) {
         let server = number % 2;
         let mut connection = self.servers[server].connection();
@@ -113,7 +113,7 @@ impl Field<'_> {
         self.ledger.enter(id, told);
     }
 
-    /// Tools whose files were good throughout are always there.
+    /// Tools whose files were always valid are always available.
     fn listed(&self, connection: &mut Connection) {
         let list = connection.ask("GET /v1/tools", &[], &Value::Null).expect("an answer");
         let names: Vec<_> = list.body["tools"].as_array().into_iter().flatten().collect();
@@ -139,7 +139,7 @@ impl Field<'_> {
         self.ledger.enter(id, told);
     }
 
-    /// Calls a tool that changes. `false`: it was not found.
+    /// Calls a tool that changes. Returns `false` if it was not found.
     fn turned(&self, connection: &mut Connection, server: usize, which: usize, id: &str) -> bool {
         let turning = &self.turning[which];
         let floor = turning.seen[server].load(Ordering::SeqCst);
@@ -165,12 +165,12 @@ impl Field<'_> {
         self.crib.path().join("tools.d").join(name)
     }
 
-    /// Writes a version of the plain file in the way of this number. When the file was away for too long,
+    /// Writes a version of the plain file in the way with this number. If the file was missing for too long, returns
     /// from when to when.
     fn rewrite(&self, number: usize) -> Option<(Instant, Instant)> {
         let turning = &self.turning[0];
         let path = self.path("turn.yaml");
-        // Bad contents never have the number of a version.
+        // Invalid contents never have the number of a version.
         let text = turn(turning.tool, number);
         turning.written.store(number, Ordering::SeqCst);
         let began = Instant::now();
@@ -200,7 +200,7 @@ impl Field<'_> {
                 fs::write(&path, &text).expect("written");
             }
             6 => {
-                // The same size, and a time long ago.
+                // The same size, and an old time.
                 fs::write(&path, &text).expect("written");
                 let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
                 let times = FileTimes::new().set_modified(long_ago);
@@ -217,7 +217,8 @@ impl Field<'_> {
                 save(&path, &text);
             }
             8 => {
-                // A file whose tools stay the same is saved anew, and one that was never there comes and goes.
+                // A file whose tools stay the same is saved again, and a file that never existed appears and
+                // disappears.
                 let steady = self.path("tools.yaml");
                 save(&steady, &fs::read_to_string(&steady).expect("it is there"));
                 fs::write(self.path("passing.yaml"), turn("passing", number)).expect("written");
@@ -230,7 +231,7 @@ impl Field<'_> {
         (ended - began > AWAY).then_some((began, ended))
     }
 
-    /// A folder of its own for each version, and a link that is moved from one to the next.
+    /// A separate folder for each version, and a link that is moved from one to the next.
     fn swap(&self, number: usize) {
         let folder = |number: usize| self.path(&format!("..v{number}"));
         let text = turn(self.turning[1].tool, number);
@@ -326,7 +327,7 @@ fn manifests_are_rewritten_under_clients_and_no_call_is_lost_doubled_or_wrong() 
     let took = began.elapsed();
     let (missed, calls): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     for Missed { turning, at } in missed.into_iter().flatten() {
-        // A file that is reached over links was never away.
+        // A file that is reached through links was never missing.
         let excused =
             turning == 0 && away.iter().any(|(begin, end)| (*begin..*end + BACK).contains(&at));
         if !excused {

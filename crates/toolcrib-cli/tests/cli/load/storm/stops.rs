@@ -1,4 +1,5 @@
-//! A server is asked to stop under load: what runs is answered, what comes is refused, and it ends.
+//! A server is asked to stop under load: running calls are answered, new ones are refused, and the
+//! server ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,8 +11,7 @@ use super::{
 };
 use crate::harness::connection::Connection;
 
-/// Calls until nobody listens any more. A request on a connection that the server has closed is one that it
-/// never took up.
+/// Makes calls until nobody listens any more. A request on a connection that the server has closed was never accepted.
 fn client(address: &str, ledger: &Ledger, answered: &AtomicUsize, name: &str) {
     let mut connection = None;
     for call in 0_usize.. {
@@ -49,8 +49,8 @@ fn a_server_that_is_asked_to_stop_answers_what_runs_and_does_nothing_that_it_ref
             until("the clients are answered", Duration::from_secs(120), || {
                 answered.load(Ordering::SeqCst) >= 10 * clients
             });
-            // One that ends within the time that calls are given, and one that does not. Behind the point are
-            // digits that nothing else on this machine has among its arguments.
+            // A call that ends within the grace period, and one that does not. The digits after the point occur in the
+            // arguments of no other process.
             let naps = [("1.5", 200), ("600.0", 503)].map(|(seconds, status)| {
                 let seconds = format!("{seconds}00{}{stop}", std::process::id());
                 let mut connection = server.connection();

@@ -1,4 +1,4 @@
-//! Programs that try to change, read or uncover what is withheld from them.
+//! Programs that try to change, read or uncover withheld places.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +115,8 @@ fn no_program_reads_what_is_hidden_from_it() {
     places.assert_unchanged("reading");
 }
 
-/// Calls that change mounts, by number on all architectures but the old ones.
+/// Calls that change mounts, with their numbers, which are the same on all architectures except the
+/// old ones.
 const UNMOUNTS: &str = r#"
     my ($place) = @ARGV;
     my %calls = (
@@ -185,7 +186,7 @@ fn a_program_that_starts_inside_a_read_only_folder_does_not_write_it_through_its
         let _ = fs::remove_file(places.workspace.join("scripts/deep/a.yaml"));
         places.assert_unchanged(name);
     }
-    // Without a directory of its own a program starts where the server is.
+    // Without its own directory, a program starts where the server is.
     let command = Command::new("/bin/sh").args(["-c", "pwd -P"]);
     let command = command.confine(places.confinement(Profile::Workspace));
     let finished = run_blocking(command, LIMIT).unwrap();
@@ -193,7 +194,7 @@ fn a_program_that_starts_inside_a_read_only_folder_does_not_write_it_through_its
     assert_eq!(finished.stdout.text(), format!("{}\n", here.display()));
 }
 
-/// Changes of a file, `$1`, that no rule of Landlock is about.
+/// Changes of a file, `$1`, that no Landlock rule covers.
 const METADATA: [&str; 6] = [
     "chmod 600 \"$1\"",
     "chmod 4711 \"$1\"",

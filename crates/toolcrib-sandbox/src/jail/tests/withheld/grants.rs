@@ -1,4 +1,4 @@
-//! Which places can be withheld from which grants, on every rung, and when no program starts.
+//! Which places can be withheld from which grants, on every rung, and when no program is started.
 
 use std::fs;
 use std::time::Instant;
@@ -134,7 +134,7 @@ fn a_place_behind_a_link_that_the_program_could_replace_is_a_reason_not_to_start
         let confinement = own().hide(places.top.join("alias/config.yml"));
         let finished = places.sh("cat config.yml", confinement).unwrap();
         assert_ne!(finished.status, Status::Exited(0), "{finished:?}");
-        // And the same place by both names.
+        // The same place by both names.
         let both = places.top.join("alias");
         let confinement = Confinement::new(Profile::Workspace).workspace(both);
         let confinement = confinement.hide(places.workspace.join("state"));
@@ -164,13 +164,13 @@ fn a_grant_inside_a_withheld_place_is_a_reason_not_to_start() {
         let place = format!("`{}`", at(place).display());
         assert!(reason.contains("is granted") && reason.contains(&place), "{reason}");
     }
-    // A grant that does not exist yet is judged as it will be.
+    // A grant that does not exist yet is checked as if it did.
     let coming = || Confinement::new(Profile::Workspace).workspace(at("scripts/later"));
     let reason = refused(&places, &coming().read_only(at("scripts")));
     assert!(reason.contains("is granted for writing") && reason.contains("scripts"), "{reason}");
     fs::create_dir(at("scripts/later")).unwrap();
     assert_eq!(refused(&places, &coming().read_only(at("scripts"))), reason);
-    // To read what cannot be changed is no contradiction.
+    // Reading a read-only place is no contradiction.
     let confinement = Confinement::new(Profile::Workspace).read_only(at("scripts"));
     assert_eq!(confinement.read(at("scripts/deep")).check(), Ok(()));
 }
@@ -244,7 +244,7 @@ fn a_machine_that_cannot_withhold_starts_no_program_whose_grants_contain_a_place
     confinement.without = vec![KernelFeature::Namespaces];
     let reason = refused(&places, &confinement);
     assert!(reason.contains("cannot hide files"), "{reason}");
-    // Others run as before.
+    // Other programs run as before.
     let other = tempfile::tempdir().unwrap();
     confinement.workspace = Some(other.path().to_owned());
     assert_eq!(confinement.check(), Ok(()));

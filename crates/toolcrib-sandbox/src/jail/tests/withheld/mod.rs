@@ -1,4 +1,4 @@
-//! What a program can do to the places that are withheld from it although its grants contain them.
+//! What a program can do to withheld places that its grants contain.
 
 mod attacks;
 mod grants;
@@ -78,7 +78,8 @@ impl TestFolders {
     }
 }
 
-/// Whether this machine can withhold anything. If it cannot, that is said, and tested elsewhere.
+/// Whether this machine can withhold places. If it cannot, a message says so, and other tests cover
+/// that case.
 fn can_withhold() -> bool {
     let places = TestFolders::new();
     match places.confinement(Profile::Workspace).check() {
@@ -90,7 +91,7 @@ fn can_withhold() -> bool {
     }
 }
 
-/// The reason of the check, which has to be that of the start.
+/// The error of the check, which must equal that of the start.
 fn refused(places: &TestFolders, confinement: &Confinement) -> String {
     let reason = confinement.check().unwrap_err();
     let error = places.sh("echo ran", confinement.clone()).unwrap_err();

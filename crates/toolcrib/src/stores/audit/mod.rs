@@ -1,11 +1,12 @@
 //! The audit log as a file of JSON lines.
 
+mod open;
 mod rotation;
 mod tail;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +24,10 @@ const QUEUE: usize = 4096;
 /// Bytes written at once at most.
 const BATCH: usize = 256 * 1024;
 
-/// Appends a line of JSON per call to a file (mode 0600), from a thread of its own.
+/// Appends a line of JSON per call to a file, from a thread of its own.
+///
+/// A new file has mode 0600; an existing one keeps its mode, and a warning says if other users can reach it. The file
+/// must be a regular file: links, FIFOs, sockets and devices are refused, when it is opened for the first time and later.
 ///
 /// A call never waits for the disk: when 4,096 records wait, further ones are lost, counted
 /// ([`lost`](AuditSink::lost)) and logged once. When the file is moved away or removed, as log
@@ -234,10 +238,8 @@ struct OpenLog {
 
 impl OpenLog {
     fn open(path: &Path) -> io::Result<Self> {
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        let found = file.metadata()?;
-        if found.is_file() && found.len() > 0 {
+        let (mut file, found) = open::for_appending(path)?;
+        if found.len() > 0 {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
@@ -249,7 +251,7 @@ impl OpenLog {
     }
 
     fn is_at(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+        fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
     }
 }
 

@@ -1,12 +1,11 @@
 //! The end of the audit log.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Rotation;
+use super::{Rotation, open};
 
 /// What is read of one file at most, in bytes.
 const READ: u64 = 4 * 1024 * 1024;
@@ -42,8 +41,8 @@ pub(super) fn last(
 
 /// The end of a file, in whole lines.
 fn end_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let from = file.metadata()?.len().saturating_sub(READ);
+    let (mut file, found) = open::for_reading(path)?;
+    let from = found.len().saturating_sub(READ);
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(READ).read_to_end(&mut bytes)?;

@@ -19,7 +19,7 @@ pub use check_url::check_url;
 pub use edit_text::edit_text;
 pub use find_tools::find_tools;
 pub use load_manifest::load_manifest;
-pub use model_stream::chat_stream;
+pub use model_stream::{anthropic_stream, chat_stream, responses_stream};
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
 pub use workspace_path::workspace_path;
@@ -37,4 +37,6 @@ pub const TARGETS: &[Target] = &[
     ("find_tools", find_tools),
     ("workspace_path", workspace_path),
     ("chat_stream", chat_stream),
+    ("responses_stream", responses_stream),
+    ("anthropic_stream", anthropic_stream),
 ];

@@ -21,6 +21,16 @@ pub fn chat_stream(data: &[u8]) {
     model_stream(Wire::Chat, data);
 }
 
+/// Any bytes as a stream of Responses, with the promises of [`chat_stream`].
+pub fn responses_stream(data: &[u8]) {
+    model_stream(Wire::Responses, data);
+}
+
+/// Any bytes as a stream of Anthropic's messages, with the promises of [`chat_stream`].
+pub fn anthropic_stream(data: &[u8]) {
+    model_stream(Wire::Anthropic, data);
+}
+
 fn model_stream(wire: Wire, data: &[u8]) {
     let (events, answer) = decode(wire, [data]);
     for size in [1, 2, 3 + data.len() % 61] {

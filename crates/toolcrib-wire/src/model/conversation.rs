@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcrib_tool::CallId;
 
 use super::item::View;
-use super::{Item, RequestError, RequestHead, ToolChoice, Wire, chat};
+use super::{Item, RequestError, RequestHead, ToolChoice, Wire, anthropic, chat, responses};
 
 /// A conversation in the format of one provider.
 ///
@@ -61,6 +61,8 @@ pub struct Conversation {
 pub(super) struct OpenCall {
     /// The id under which the provider was told about the call.
     pub(super) provider_id: String,
+    /// Whether it is a call of a custom tool, whose result has a type of its own.
+    pub(super) is_custom: bool,
 }
 
 impl Conversation {
@@ -69,6 +71,8 @@ impl Conversation {
         let mut text = String::new();
         match wire {
             Wire::Chat => chat::write_head(head, &mut text),
+            Wire::Responses => responses::write_head(head, &mut text),
+            Wire::Anthropic => anthropic::write_head(head, &mut text),
         }?;
         Ok(Self {
             head: Arc::new(head.clone()),
@@ -85,10 +89,11 @@ impl Conversation {
     /// the provider wants that), so push the same groups again when a conversation is rebuilt.
     pub fn push(&mut self, items: &[Item]) -> Result<(), RequestError> {
         let open = self.calls_after(items)?;
+        let (head, calls, text) = (&self.head, &open.known, &mut self.text);
         match self.wire {
-            Wire::Chat => {
-                chat::write_items(&self.head, items, &open.known, &mut self.text);
-            }
+            Wire::Chat => chat::write_items(head, items, calls, text),
+            Wire::Responses => responses::write_items(head, items, calls, text),
+            Wire::Anthropic => anthropic::write_items(head, items, calls, text),
         }
         self.open = open.left;
         Ok(())
@@ -110,6 +115,8 @@ impl Conversation {
         body.push_str(&self.text);
         match self.wire {
             Wire::Chat => chat::write_tail(&self.head, choice, &mut body),
+            Wire::Responses => responses::write_tail(&self.head, choice, &mut body),
+            Wire::Anthropic => anthropic::write_tail(&self.head, choice, &mut body),
         }
         Ok(body)
     }
@@ -157,6 +164,7 @@ impl Conversation {
                             } else {
                                 portable_id(call.id.as_str())
                             },
+                            is_custom: call.is_custom,
                         };
                         known.insert(call.id.clone(), open.clone());
                         if left.insert(call.id.clone(), open).is_some() {

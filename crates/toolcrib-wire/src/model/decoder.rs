@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use toolcrib_tool::CallId;
 
+use super::anthropic::MessageStream;
 use super::chat::ChatStream;
+use super::responses::ResponseEvents;
 use super::sse::SseParser;
-use super::{Answer, Limits, ModelError, ModelEvent, Wire, chat, json};
+use super::{Answer, Limits, ModelError, ModelEvent, Wire, anthropic, chat, json, responses};
 
 /// How an answer is read.
 #[derive(Debug, Clone)]
@@ -64,6 +66,8 @@ pub fn read_answer(
     let body = json::object(tape.root())?;
     match wire {
         Wire::Chat => chat::read_completion(body, settings),
+        Wire::Responses => responses::read_response(body, settings),
+        Wire::Anthropic => anthropic::read_message(body, settings),
     }
 }
 
@@ -107,6 +111,8 @@ pub struct StreamDecoder {
 #[derive(Debug)]
 enum Stream {
     Chat(Box<ChatStream>),
+    Responses(Box<ResponseEvents>),
+    Anthropic(Box<MessageStream>),
 }
 
 impl StreamDecoder {
@@ -117,6 +123,8 @@ impl StreamDecoder {
             limits: settings.limits.clone(),
             stream: match wire {
                 Wire::Chat => Stream::Chat(Box::new(ChatStream::new(settings))),
+                Wire::Responses => Stream::Responses(Box::new(ResponseEvents::new(settings))),
+                Wire::Anthropic => Stream::Anthropic(Box::new(MessageStream::new(settings))),
             },
             bytes: 0,
             events: 0,
@@ -139,6 +147,8 @@ impl StreamDecoder {
         self.error.is_none()
             && match &self.stream {
                 Stream::Chat(stream) => stream.is_complete(),
+                Stream::Responses(stream) => stream.is_complete(),
+                Stream::Anthropic(stream) => stream.is_complete(),
             }
     }
 
@@ -157,6 +167,8 @@ impl StreamDecoder {
         }
         match self.stream {
             Stream::Chat(stream) => stream.finish(events),
+            Stream::Responses(stream) => stream.finish(events),
+            Stream::Anthropic(stream) => stream.finish(events),
         }
     }
 
@@ -187,6 +199,8 @@ impl StreamDecoder {
                 let data = self.parser.data();
                 let taken = match &mut self.stream {
                     Stream::Chat(stream) => stream.event(data, events),
+                    Stream::Responses(stream) => stream.event(data, events),
+                    Stream::Anthropic(stream) => stream.event(data, events),
                 };
                 taken.map_err(|error| error.in_event(self.events))?;
                 self.parser.clear();

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolcrib_json::Cursor;
 use toolcrib_tool::{CUSTOM_INPUT, CallId, Content, ToolCall, ToolResult};
 
-use super::{ModelError, Wire, chat, json};
+use super::{ModelError, Wire, anthropic, chat, json, responses};
 
 /// One item of a conversation. Serialize items to store them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl ModelItem {
     /// Reads an item from the provider's JSON. `source` names where it came from
     /// ([`DecoderSettings::source`](super::DecoderSettings::source)).
     ///
-    /// On the chat wire, which has no items, an item is the assistant's message without its calls and its reasoning,
+    /// An item is an output item of Responses, or a content block of Anthropic. In chat completions, which have no items, it is the assistant's message without its calls and its reasoning,
     /// an object with the members for reasoning alone, or one entry of `tool_calls`.
     pub fn read(
         wire: Wire,
@@ -150,6 +150,8 @@ impl ModelItem {
     fn view_of(wire: Wire, item: Cursor<'_>) -> Result<View, ModelError> {
         match wire {
             Wire::Chat => chat::view(item),
+            Wire::Responses => responses::view(item),
+            Wire::Anthropic => anthropic::view(item),
         }
     }
 

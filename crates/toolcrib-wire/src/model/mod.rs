@@ -1,6 +1,7 @@
 #![doc = include_str!("../docs/model.md")]
 
 mod answer;
+mod anthropic;
 mod call_ids;
 mod chat;
 mod conversation;
@@ -12,6 +13,7 @@ mod item;
 mod json;
 mod limits;
 mod request;
+mod responses;
 mod sse;
 mod wire;
 

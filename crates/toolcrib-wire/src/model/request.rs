@@ -26,14 +26,18 @@ pub struct RequestHead {
     pub tools: Vec<Value>,
     /// Whether the model may make several calls at once; `None` leaves it to the provider.
     pub parallel_calls: Option<bool>,
-    /// The most tokens of an answer; `None` leaves it to the provider.
+    /// The most tokens of an answer; `None` leaves it to the provider, or is 8,192 for Anthropic, which needs a limit.
     pub max_output_tokens: Option<u64>,
     /// The sampling temperature; `None` leaves it to the provider.
     pub temperature: Option<f64>,
-    /// How much the model reasons, in the provider's words, for example `low` or `high`.
+    /// How much the model reasons, in the provider's words, for example `low` or `high`. `None` leaves it to the
+    /// provider; an older model of Anthropic takes a budget as `thinking` in [`extra`](Self::extra) instead.
     pub reasoning_effort: Option<String>,
     /// A key that is the same for all requests of the conversation and helps OpenAI to find its cache.
     pub cache_key: Option<String>,
+    /// Whether Anthropic is asked to cache the tools, the instructions and the conversation (default true). Other
+    /// providers cache without being asked.
+    pub prompt_cache: bool,
     /// Whether the model reads pictures, sounds and files (default true). If not, they are named in brackets.
     pub accepts_media: bool,
     /// What differs between servers of chat completions.
@@ -78,6 +82,7 @@ impl RequestHead {
             temperature: None,
             reasoning_effort: None,
             cache_key: None,
+            prompt_cache: true,
             accepts_media: true,
             chat: ChatDialect::default(),
             extra: Map::new(),

@@ -13,16 +13,22 @@ use crate::Target;
 pub enum Wire {
     /// OpenAI's chat completions, which most other providers and local servers offer as well.
     Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Anthropic's messages.
+    Anthropic,
 }
 
 impl Wire {
     /// Every wire.
-    pub const ALL: &'static [Self] = &[Self::Chat];
+    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Anthropic];
 
     /// The stable name, for example `chat`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Anthropic => "anthropic",
         }
     }
 
@@ -30,6 +36,8 @@ impl Wire {
     pub const fn target(self) -> Target {
         match self {
             Self::Chat => Target::OpenAiChat,
+            Self::Responses => Target::Responses,
+            Self::Anthropic => Target::Anthropic,
         }
     }
 }

@@ -27,7 +27,8 @@ pub fn anthropic_tool_result(result: &ToolResult) -> Value {
     block
 }
 
-fn content(part: &Content) -> Value {
+/// A part of a message or a result.
+pub(crate) fn content(part: &Content) -> Value {
     let source = |data: &[u8], mime_type: &str| json!({"type": "base64", "media_type": mime_type, "data": base64(data)});
     match part {
         Content::Image { data, mime_type } if IMAGES.contains(&mime_type.as_str()) => {

@@ -51,7 +51,8 @@ pub fn responses_call_output(result: &ToolResult) -> Value {
     json!({"type": "function_call_output", "call_id": result.call_id().as_str(), "output": output})
 }
 
-fn item(part: &Content) -> Value {
+/// A part of a message or an output of the Responses API.
+pub(crate) fn item(part: &Content) -> Value {
     match part {
         Content::Image { data, mime_type } => {
             json!({"type": "input_image", "image_url": data_url(data, mime_type)})

@@ -11,18 +11,10 @@ use toolcrib_wire::model::{
     read_answer,
 };
 
-use super::{answer, decode, recordings, settings};
+use super::{answer, decode, items, recordings, result, settings};
 
 fn head() -> RequestHead {
     RequestHead::new("m", "test/m").with_instructions("Be brief.")
-}
-
-fn result(id: &str) -> Item {
-    ToolResult::success(id.into(), "weather", "sunny".into(), Duration::ZERO).into()
-}
-
-fn items(items: Vec<ModelItem>) -> Vec<Item> {
-    items.into_iter().map(Item::from).collect()
 }
 
 fn request(conversation: &Conversation) -> Value {
@@ -237,17 +229,20 @@ proptest! {
 
     /// Whatever was said, every request begins with the bytes of the one before, and rebuilding gives equal bytes.
     #[test]
-    fn requests_share_all_earlier_bytes(order in prop::collection::vec(0_usize..40, 1..12)) {
-        let mut conversation = Conversation::new(Wire::Chat, &head()).unwrap();
+    fn requests_share_all_earlier_bytes(
+        wire in prop::sample::select(Wire::ALL),
+        order in prop::collection::vec(0_usize..40, 1..12),
+    ) {
+        let mut conversation = Conversation::new(wire, &head()).unwrap();
         let mut pushed: Vec<Vec<Item>> = Vec::new();
-        let recordings = recordings(Wire::Chat);
+        let recordings = recordings(wire);
         let mut before = String::new();
         for (round, pick) in order.into_iter().enumerate() {
             let mut settings = settings();
             settings.call_id_prefix = format!("call_{round}");
             let (_, stream) = &recordings[pick % recordings.len()];
             let mut groups = vec![vec![Item::user(format!("Round {round}."))]];
-            if let (_, Ok(answer)) = decode(Wire::Chat, [&**stream], settings) {
+            if let (_, Ok(answer)) = decode(wire, [&**stream], settings) {
                 let results: Vec<Item> = answer.calls().map(|call| result(call.id.as_str())).collect();
                 groups.push(items(answer.items));
                 groups.push(results);
@@ -262,7 +257,7 @@ proptest! {
             serde_json::from_str::<Value>(&request).unwrap();
             before = request;
         }
-        let mut rebuilt = Conversation::new(Wire::Chat, &head()).unwrap();
+        let mut rebuilt = Conversation::new(wire, &head()).unwrap();
         for group in &pushed {
             rebuilt.push(group).unwrap();
         }

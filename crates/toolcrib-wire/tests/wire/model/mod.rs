@@ -1,15 +1,19 @@
 //! Requests to models and their answers.
 
+mod anthropic;
 mod chat;
 mod conversation;
 mod cuts;
 mod limits;
+mod responses;
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use toolcrib_tool::ToolResult;
 use toolcrib_wire::model::{
-    Answer, DecoderSettings, ModelError, ModelEvent, StreamDecoder, View, Wire,
+    Answer, DecoderSettings, Item, ModelError, ModelEvent, ModelItem, StreamDecoder, View, Wire,
 };
 
 /// The recorded streams of a wire, with their names; they are the seeds of its fuzz target, too.
@@ -77,4 +81,12 @@ fn reasoning(answer: &Answer) -> Option<&str> {
         View::Reasoning { text } => Some(text.as_str()),
         _ => None,
     })
+}
+
+fn result(id: &str) -> Item {
+    ToolResult::success(id.into(), "weather", "sunny".into(), Duration::ZERO).into()
+}
+
+fn items(items: Vec<ModelItem>) -> Vec<Item> {
+    items.into_iter().map(Item::from).collect()
 }

@@ -144,10 +144,10 @@ impl fmt::Display for Full {
         let Self { what, limit, .. } = self;
         match self.scope {
             BoundScope::Identity => {
-                write!(f, "this client has {limit} {what}, which is its limit")?
+                write!(f, "this client has {limit} {what}, which is its limit")?;
             }
             BoundScope::All => {
-                write!(f, "there are {limit} {what}, which is the limit of all clients")?
+                write!(f, "there are {limit} {what}, which is the limit of all clients")?;
             }
         }
         if let Some(setting) = self.setting {

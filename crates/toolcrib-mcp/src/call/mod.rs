@@ -9,7 +9,7 @@ pub(crate) mod tasks;
 pub(crate) mod trace;
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -33,7 +33,7 @@ use crate::call::progress::ProgressReporter;
 use crate::call::questions::{Questions, Reply, can_ask_for_consent};
 use crate::call::result::call_tool_result;
 use crate::call::revocation::RevokedOnDrop;
-use crate::call::tasks::{AnswerMode, CallFuture, NewTask, drive};
+use crate::call::tasks::{AnswerMode, CallFuture, NewTask, TaskWork, drive};
 use crate::session::connection::Connection;
 use crate::transport::exact_numbers::arguments_text;
 
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
         Some(definition) => tasks.answer_mode(definition, &client.capabilities)?,
         None => AnswerMode::Answer,
     };
-    let call = Arc::new(Call { server: server.clone(), turn, client: Arc::new(client) });
+    let call = Arc::new(Call::new(server.clone(), turn, Arc::new(client)));
     let span = trace::span(trace::named(context, connection.is_some()));
     let span = span.unwrap_or_else(Span::current);
     let asked = InlineCall { call: &call, answer_mode };
@@ -80,6 +80,7 @@ pub(crate) async fn answer(
         biased;
         // The client cancelled the request: the call is dropped and nobody reads an answer.
         () = context.ct.cancelled() => {
+            Box::pin(call.withdraw()).await;
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
         outcome = work => outcome?,
@@ -88,6 +89,10 @@ pub(crate) async fn answer(
         RequestOutcome::Response(answer) => Ok(answer),
         RequestOutcome::BecameTask(task, work) => {
             let (task, seed) = task.begin();
+            if let TaskWork::Decision(..) = work {
+                // Before the client can cancel the task.
+                task.await_decision();
+            }
             let closing = server.closing().clone();
             tokio::spawn(drive(call, task, work, reporter, closing));
             Ok(CreateTaskResult::new(seed).into())
@@ -102,7 +107,7 @@ pub(crate) async fn answer_suspended(
     client: Arc<Client>,
     suspension: Box<Suspension>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let call = Arc::new(Call { server, turn, client });
+    let call = Arc::new(Call::new(server, turn, client));
     let request = InlineCall { call: &call, answer_mode: AnswerMode::Answer };
     match request
         .answer_suspended(WaitOutcome::Answer(Answer::Suspended(suspension)), None, false)
@@ -119,13 +124,13 @@ pub(crate) async fn answer_suspended(
 enum RequestOutcome {
     Response(CallToolResponse),
     /// The call continues as a task.
-    BecameTask(NewTask, CallFuture),
+    BecameTask(NewTask, TaskWork),
 }
 
 /// The outcome of waiting for a call within its request.
 enum WaitOutcome {
     Answer(Answer),
-    BecameTask(NewTask, CallFuture),
+    BecameTask(NewTask, TaskWork),
 }
 
 /// A call, independent of how its answer is delivered.
@@ -133,6 +138,8 @@ pub(crate) struct Call {
     server: McpServer,
     turn: Turn,
     client: Arc<Client>,
+    /// What the request waits for: a question to the client, or somebody else's decision.
+    waits_for: Mutex<Option<SuspensionId>>,
 }
 
 /// A call whose request waits for the answer.
@@ -180,7 +187,7 @@ impl InlineCall<'_> {
             if self.call.is_for_others(&suspension) {
                 if self.answer_mode != AnswerMode::Answer {
                     // The client can poll a task for as long as the decision takes.
-                    step = self.wait(self.call.decided_elsewhere(&suspension)).await?;
+                    step = Box::pin(self.wait_for_decision(suspension)).await?;
                     continue;
                 }
                 if let Some(answer) = self.call.earlier_call_answer(&suspension).await? {
@@ -208,7 +215,9 @@ impl InlineCall<'_> {
                 Some(given) if asked || questions.accepts_unasked_answers() => given,
                 _ if client.has_input_required() => InputResponses::new(),
                 _ => {
-                    let Some(responses) = self.call.ask(&questions).await else {
+                    let asked = Box::pin(self.call.ask(&questions));
+                    let responses = self.call.while_waiting_for(suspension.id(), asked).await;
+                    let Some(responses) = responses else {
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();
                         step = WaitOutcome::Answer(self.call.resume(&suspension, deny).await?);
@@ -256,6 +265,21 @@ impl InlineCall<'_> {
         }))
     }
 
+    /// Waits for somebody else's decision as long as the request may wait; then the call becomes a
+    /// task that waits.
+    async fn wait_for_decision(
+        &self,
+        suspension: Box<Suspension>,
+    ) -> Result<WaitOutcome, ErrorData> {
+        let decision = self.wait(self.call.decided_elsewhere(&suspension));
+        Ok(match self.call.while_waiting_for(suspension.id(), decision).await? {
+            WaitOutcome::BecameTask(task, TaskWork::Call(answer)) => {
+                WaitOutcome::BecameTask(task, TaskWork::Decision(suspension, answer))
+            }
+            other => other,
+        })
+    }
+
     /// Waits as long as the request may wait; then the call becomes a task, if the client may have
     /// one more.
     async fn wait(&self, mut work: CallFuture) -> Result<WaitOutcome, ErrorData> {
@@ -278,13 +302,46 @@ impl InlineCall<'_> {
             None => work,
         };
         match self.call.server.tasks().open().await {
-            Some(task) => Ok(WaitOutcome::BecameTask(task, work)),
+            Some(task) => Ok(WaitOutcome::BecameTask(task, TaskWork::Call(work))),
             None => Ok(WaitOutcome::Answer(work.await?)),
         }
     }
 }
 
 impl Call {
+    fn new(server: McpServer, turn: Turn, client: Arc<Client>) -> Self {
+        Self { server, turn, client, waits_for: Mutex::default() }
+    }
+
+    /// Does the work, for which the request waits, and notes meanwhile what it waits for: a request
+    /// that is cancelled then has it withdrawn.
+    async fn while_waiting_for<T>(
+        &self,
+        suspension: &SuspensionId,
+        work: impl Future<Output = T>,
+    ) -> T {
+        *self.waits_for() = Some(suspension.clone());
+        let done = work.await;
+        *self.waits_for() = None;
+        done
+    }
+
+    fn waits_for(&self) -> MutexGuard<'_, Option<SuspensionId>> {
+        self.waits_for.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Withdraws what a cancelled request waited for, so that nobody can approve it any more. A
+    /// server that is closing leaves it: the call can be decided on after the restart.
+    async fn withdraw(&self) {
+        let waits_for = self.waits_for().take();
+        if let Some(id) = waits_for
+            && !self.server.closing().is_cancelled()
+            && let Err(error) = self.turn.resolve(&id, Resolution::Cancel).await
+        {
+            tracing::debug!(%error, "the call of a cancelled request could not be withdrawn");
+        }
+    }
+
     /// Whether a suspended call waits for an approval that this client cannot give, because it lacks
     /// the right or cannot be asked. Others can find the call where it is stored.
     pub(crate) fn is_for_others(&self, suspension: &Suspension) -> bool {

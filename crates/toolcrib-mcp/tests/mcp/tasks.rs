@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore as _};
+use toolcrib_core::approval::{Approvals, Decision};
+use toolcrib_core::suspension::{MemorySuspensions, SuspensionId, SuspensionStore as _};
 use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_mcp::{McpOptions, McpServer, TaskOptions};
 use toolcrib_tool::{
-    CallContext, Data, InputPart, InputRequest, Layer, Source, StatusUpdate, TaskMode,
+    Approval, CallContext, Data, InputPart, InputRequest, Layer, Source, StatusUpdate, TaskMode,
     ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, tool_fn,
 };
 
@@ -33,6 +34,8 @@ struct Fixture {
     gate: Arc<Semaphore>,
     dropped: UnboundedReceiver<()>,
     suspensions: Arc<MemorySuspensions>,
+    /// Decides on calls that the client may not approve.
+    approvals: Approvals,
 }
 
 /// Reports when the call that holds it was dropped.
@@ -54,8 +57,10 @@ impl Fixture {
         for entry in entries(&gate, &gone) {
             let _ = executor.registry().register(entry).unwrap();
         }
+        let approvals = executor.approvals(TurnOptions::default());
         let server = McpServer::new(executor, McpOptions::default().tasks(options));
-        Self { wire: Wire::connect(server.clone()), server, gate, dropped, suspensions }
+        let wire = Wire::connect(server.clone());
+        Self { server, wire, gate, dropped, suspensions, approvals }
     }
 
     fn at_once() -> Self {
@@ -105,6 +110,18 @@ impl Fixture {
 
     async fn waiting(&self) -> usize {
         self.suspensions.list("").await.unwrap().len()
+    }
+
+    /// The only call that waits for an approval, once there is one.
+    async fn waiting_for_approval(&self) -> SuspensionId {
+        let begin = Instant::now();
+        loop {
+            if let Some(waiting) = self.approvals.list().await.unwrap().pop() {
+                return waiting.id.unwrap();
+            }
+            assert!(begin.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 }
 
@@ -173,6 +190,7 @@ fn entries(gate: &Arc<Semaphore>, gone: &UnboundedSender<()>) -> Vec<ToolEntry> 
             Arc::new(tool_fn(|_: Value, _| async { "at once" })),
         ),
         entry(define("ask"), Arc::new(asking)),
+        entry(define("remove").approval(Approval::Always), Arc::new(works(false))),
         entry(
             define("wide").task(TaskMode::Required),
             Arc::new(tool_fn(|_: Value, _| async {
@@ -314,6 +332,89 @@ async fn cancelling_a_task_with_open_questions_ends_its_suspension() {
         assert!(begin.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+}
+
+#[tokio::test]
+async fn nobody_can_approve_the_call_of_a_cancelled_task() {
+    let mut fixture = Fixture::at_once();
+    for _ in 0..20 {
+        let id = fixture.task("remove").await;
+        let call = fixture.waiting_for_approval().await;
+        let cancelled = fixture.request("tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
+        assert_eq!(fixture.approvals.list().await.unwrap().len(), 0);
+        assert!(fixture.approvals.decide(&call, Decision::approve()).await.is_err());
+        assert_eq!(fixture.get(&id).await["result"]["status"], "cancelled");
+    }
+    assert!(fixture.dropped.try_recv().is_err(), "a call has run");
+}
+
+#[tokio::test]
+async fn a_call_that_was_approved_before_its_task_was_cancelled_goes_on_and_says_so() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("remove").await;
+    let call = fixture.waiting_for_approval().await;
+    let approvals = fixture.approvals.clone();
+    let approved =
+        tokio::spawn(async move { approvals.decide(&call, Decision::approve()).await.is_ok() });
+    let begin = Instant::now();
+    while !fixture.approvals.list().await.unwrap().is_empty() {
+        assert!(begin.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    fixture.request("tasks/cancel", json!({"taskId": id})).await;
+    let task = fixture.get(&id).await["result"].clone();
+    assert_eq!(task["status"], "working", "{task}");
+    assert!(task["statusMessage"].as_str().unwrap().contains("decided on"), "{task}");
+    fixture.gate.add_permits(1);
+    let done = fixture.until(&id, "completed").await;
+    assert_eq!(text(&done["result"]), "worked");
+    assert!(approved.await.unwrap());
+}
+
+#[tokio::test]
+async fn cancelling_and_approving_at_once_never_both_succeed() {
+    let mut fixture = Fixture::at_once();
+    let mut runs = 0;
+    for round in 0..60_u64 {
+        let id = fixture.task("remove").await;
+        let call = fixture.waiting_for_approval().await;
+        fixture.gate.add_permits(1);
+        let approvals = fixture.approvals.clone();
+        let approved = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_micros(round % 10 * 20)).await;
+            approvals.decide(&call, Decision::approve()).await.is_ok()
+        });
+        fixture.request("tasks/cancel", json!({"taskId": id})).await;
+        if approved.await.unwrap() {
+            runs += 1;
+            fixture.until(&id, "completed").await;
+            fixture.is_dropped().await;
+        } else {
+            assert_eq!(fixture.get(&id).await["result"]["status"], "cancelled");
+            fixture.gate.try_acquire().unwrap().forget();
+        }
+    }
+    assert!(fixture.dropped.try_recv().is_err(), "more calls ran than the {runs} approved ones");
+}
+
+#[tokio::test]
+async fn nobody_can_approve_the_call_of_a_cancelled_request() {
+    let later = TaskOptions { after: Duration::from_secs(3_600), ..AT_ONCE };
+    let mut fixture = Fixture::new(later);
+    let params = with_meta(json!({"name": "remove", "arguments": {}}), true);
+    let message = json!({"jsonrpc": "2.0", "id": "r", "method": "tools/call", "params": params});
+    fixture.wire.send(&message).await;
+    let call = fixture.waiting_for_approval().await;
+    let cancel = json!({"requestId": "r"});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel});
+    fixture.wire.send(&cancel).await;
+    let begin = Instant::now();
+    while fixture.waiting().await > 0 {
+        assert!(begin.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(fixture.approvals.decide(&call, Decision::approve()).await.is_err());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::task_manager::current_timestamp;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::clock::{Clock as _, SystemClock};
@@ -45,11 +45,16 @@ struct TaskEntry {
     status_message: Option<String>,
     state: TaskState,
     cancelled: CancellationToken,
+    /// False while the call is suspended: whoever cancels the task waits until it is true. By then the
+    /// driver has withdrawn the call, or found that it was decided on before.
+    withdrawal_tried: watch::Sender<bool>,
 }
 
 enum TaskState {
     Working,
     OpenQuestions(OpenQuestions),
+    /// The call waits for the decision of somebody else, or goes on where that decision was made.
+    AwaitingDecision,
     Ended(TaskPayload),
 }
 
@@ -102,6 +107,7 @@ impl Tasks {
             status_message: None,
             state: TaskState::Working,
             cancelled: cancelled.clone(),
+            withdrawal_tried: watch::Sender::new(true),
         };
         let mut kept = self.kept();
         if kept.len() >= self.0.options.max {
@@ -137,7 +143,7 @@ impl Tasks {
         let kept = self.kept();
         let task = kept.get(id)?;
         let payload = match &task.state {
-            TaskState::Working => TaskPayload::Working,
+            TaskState::Working | TaskState::AwaitingDecision => TaskPayload::Working,
             TaskState::OpenQuestions(asking) => match asking.requests() {
                 Ok(input_requests) => TaskPayload::InputRequired { input_requests },
                 Err(error) => return Some(Err(error)),
@@ -170,7 +176,7 @@ impl Tasks {
         }
         task.updated_at = current_timestamp();
         if asking.questions.keys().all(|key| asking.given.contains_key(key)) {
-            let state = std::mem::replace(&mut task.state, TaskState::Working);
+            let state = task.work();
             if let TaskState::OpenQuestions(OpenQuestions { given, answered, .. }) = state {
                 // If the receiver is gone, the task has ended.
                 let _ = answered.send(given);
@@ -179,18 +185,30 @@ impl Tasks {
         Ok(())
     }
 
-    /// Cancels a task and its work. A task that has ended stays unchanged.
+    /// Cancels a task and its work. A task that has ended stays unchanged, and so does one whose call
+    /// somebody else has decided on: that call goes on where the decision was made.
     pub(crate) async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
-        {
+        let withdrawal = {
             let mut kept = self.kept();
             let task = kept.get_mut(id).ok_or_else(unknown)?;
-            if matches!(task.state, TaskState::Ended(_)) {
-                return Ok(());
-            }
-            task.end(TaskPayload::Cancelled);
+            let withdrawal = match &task.state {
+                TaskState::Ended(_) => return Ok(()),
+                TaskState::OpenQuestions(_) | TaskState::AwaitingDecision => {
+                    Some(task.withdrawal_tried.subscribe())
+                }
+                TaskState::Working => {
+                    task.end(TaskPayload::Cancelled);
+                    None
+                }
+            };
             task.cancelled.cancel();
+            withdrawal
+        };
+        match withdrawal {
+            // It fails if the task is gone, and its call with it.
+            Some(mut tried) => drop(tried.wait_for(|tried| *tried).await),
+            None => self.store_end(id, &TaskPayload::Cancelled).await,
         }
-        self.store_end(id, &TaskPayload::Cancelled).await;
         Ok(())
     }
 
@@ -221,6 +239,17 @@ impl TaskEntry {
     fn end(&mut self, payload: TaskPayload) {
         self.state = TaskState::Ended(payload);
         self.updated_at = current_timestamp();
+        self.withdrawal_tried.send_replace(true);
+    }
+
+    fn suspend(&mut self, state: TaskState) {
+        self.state = state;
+        self.withdrawal_tried.send_replace(false);
+    }
+
+    fn work(&mut self) -> TaskState {
+        self.withdrawal_tried.send_replace(true);
+        std::mem::replace(&mut self.state, TaskState::Working)
     }
 }
 
@@ -305,11 +334,31 @@ impl TaskHandle {
         let (answered, answers) = oneshot::channel();
         let given = InputResponses::new();
         self.change(|kept| {
-            kept.state =
-                TaskState::OpenQuestions(OpenQuestions { questions, round, given, answered });
+            let questions = OpenQuestions { questions, round, given, answered };
+            kept.suspend(TaskState::OpenQuestions(questions));
             kept.updated_at = current_timestamp();
         });
         answers
+    }
+
+    /// The call waits for the decision of somebody else.
+    pub(crate) fn await_decision(&self) {
+        self.change(|kept| kept.suspend(TaskState::AwaitingDecision));
+    }
+
+    /// The call could not be withdrawn because it was decided on before: the task goes on.
+    pub(crate) fn withdrawal_failed(&self) {
+        self.change(|kept| {
+            kept.withdrawal_tried.send_replace(true);
+            let text = "The call was decided on before it was cancelled, so it goes on.";
+            kept.status_message = Some(text.to_owned());
+            kept.updated_at = current_timestamp();
+        });
+    }
+
+    /// The decision was made, and the call has an answer.
+    pub(crate) fn decided(&self) {
+        self.change(|kept| drop(kept.work()));
     }
 
     /// Ends the task with this outcome.

@@ -19,11 +19,19 @@ use crate::call::{Call, ROUNDS_MAX};
 /// A call that runs until it is done or suspended.
 pub(crate) type CallFuture = BoxFuture<'static, Result<Answer, ErrorData>>;
 
+/// The work that a task begins with.
+pub(crate) enum TaskWork {
+    /// The call runs.
+    Call(CallFuture),
+    /// The call waits for the decision of somebody else, whose answer the future returns.
+    Decision(Box<Suspension>, CallFuture),
+}
+
 /// Runs a task's work and keeps the outcome until the task expires.
 pub(crate) async fn drive(
     call: Arc<Call>,
     task: TaskHandle,
-    work: CallFuture,
+    work: TaskWork,
     reporter: Option<ProgressReporter>,
     closing: CancellationToken,
 ) {
@@ -42,7 +50,7 @@ pub(crate) async fn drive(
 async fn finish(
     call: &Arc<Call>,
     task: &TaskHandle,
-    work: CallFuture,
+    work: TaskWork,
     reporter: Option<ProgressReporter>,
 ) {
     let driver = TaskDriver { call, task };
@@ -53,7 +61,7 @@ async fn finish(
     };
     match ended {
         // The task was cancelled, or nobody can poll it any more.
-        None => {}
+        None => task.end(TaskPayload::Cancelled).await,
         Some(Ok(result)) => task.end(completed(call, &result)).await,
         Some(Err(error)) => task.end(failed(&error)).await,
     }
@@ -66,11 +74,17 @@ struct TaskDriver<'a> {
 
 impl TaskDriver<'_> {
     /// The call's final answer; `None` if the task ended before.
-    async fn run_to_end(&self, work: CallFuture) -> Option<Result<ToolResult, ErrorData>> {
+    async fn run_to_end(&self, work: TaskWork) -> Option<Result<ToolResult, ErrorData>> {
         let mut work = work;
         let mut last: Option<Box<Suspension>> = None;
         for round in 1..=ROUNDS_MAX {
-            let suspension = match self.unless_ended(work).await? {
+            let answer = match work {
+                TaskWork::Call(work) => self.unless_ended(work).await?,
+                TaskWork::Decision(suspension, answer) => {
+                    self.unless_withdrawn(&suspension, answer).await?
+                }
+            };
+            let suspension = match answer {
                 Ok(Answer::Done(result)) => return Some(Ok(result)),
                 Ok(Answer::Suspended(suspension)) => suspension,
                 Err(error) => match self.call.still_waits(last.take()).await {
@@ -83,23 +97,20 @@ impl TaskDriver<'_> {
                 },
             };
             if self.call.is_for_others(&suspension) {
-                let decided = self.call.decided_elsewhere(&suspension);
-                let Some(answer) = self.unless_ended(decided).await else {
-                    // Nobody wants the answer any more, so nobody has to decide.
-                    let _ = self.call.resume(&suspension, Resolution::Cancel).await;
-                    return None;
-                };
-                work = Box::pin(std::future::ready(answer));
+                let answer = self.call.decided_elsewhere(&suspension);
+                work = TaskWork::Decision(suspension, answer);
                 continue;
             }
             work = match self.call.questions(&suspension) {
-                Some(Ok(questions)) => self.ask_through_task(round, &suspension, questions).await?,
+                Some(Ok(questions)) => self.ask_through_task(round, &suspension, questions).await,
                 Some(Err(missing)) => {
                     let (call, suspension) = (Arc::clone(self.call), suspension.clone());
-                    Box::pin(async move { call.cannot_ask(&suspension, missing).await })
+                    TaskWork::Call(Box::pin(
+                        async move { call.cannot_ask(&suspension, missing).await },
+                    ))
                 }
                 // Nobody here can end the wait.
-                None => self.call.resume(&suspension, Resolution::Cancel),
+                None => TaskWork::Call(self.call.resume(&suspension, Resolution::Cancel)),
             };
             last = Some(suspension);
         }
@@ -111,14 +122,14 @@ impl TaskDriver<'_> {
         Some(Err(ErrorData::internal_error("the tool asked too many questions in a row", None)))
     }
 
-    /// Continues the call with the answers to its questions; `None` if the task ended before they
-    /// came.
+    /// Continues the call with the answers to its questions. A task that ends before they came has its
+    /// call withdrawn, unless somebody else has decided on it.
     async fn ask_through_task(
         &self,
         round: usize,
         suspension: &Suspension,
         questions: Questions,
-    ) -> Option<CallFuture> {
+    ) -> TaskWork {
         let questions = Arc::new(questions);
         let answers = self.task.ask(round, Arc::clone(&questions));
         let waits = suspension.expires_at().since(suspension.created_at());
@@ -126,13 +137,40 @@ impl TaskDriver<'_> {
         let resolution = match self.unless_ended(answers).await {
             Some(Ok(Ok(answers))) => resolution(&questions, &answers),
             Some(Err(_)) => Resolution::Expire,
-            // The task has ended: cancel the suspended call so that nothing is left of it.
             Some(Ok(Err(_))) | None => {
-                let _ = self.call.resume(suspension, Resolution::Cancel).await;
-                return None;
+                let answer = self.call.decided_elsewhere(suspension);
+                return TaskWork::Decision(Box::new(suspension.clone()), answer);
             }
         };
-        Some(self.call.resume(suspension, resolution))
+        TaskWork::Call(self.call.resume(suspension, resolution))
+    }
+
+    /// The answer of a call that somebody else decides on; `None` if the task ended before, and the
+    /// call with it.
+    async fn unless_withdrawn(
+        &self,
+        suspension: &Suspension,
+        mut answer: CallFuture,
+    ) -> Option<Result<Answer, ErrorData>> {
+        self.task.await_decision();
+        if let Some(answer) = self.unless_ended(&mut answer).await {
+            self.task.decided();
+            return Some(answer);
+        }
+        // Nobody wants the answer any more, so nobody has to decide.
+        if self.call.resume(suspension, Resolution::Cancel).await.is_ok() {
+            self.task.end(TaskPayload::Cancelled).await;
+            return None;
+        }
+        self.task.withdrawal_failed();
+        tokio::select! {
+            biased;
+            answer = answer => {
+                self.task.decided();
+                Some(answer)
+            }
+            () = self.task.expired() => None,
+        }
     }
 
     async fn unless_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {

@@ -15,7 +15,7 @@ use rmcp::model::{ClientCapabilities, ErrorData};
 use toolcrib_tool::{TaskMode, ToolDefinition};
 
 pub(crate) use crate::call::tasks::client_tasks::{NewTask, TaskHandle, TaskPersistence, Tasks};
-pub(crate) use crate::call::tasks::driver::{CallFuture, drive};
+pub(crate) use crate::call::tasks::driver::{CallFuture, TaskWork, drive};
 pub use store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 
 /// For a tool whose calls always become tasks, how long to wait for a first question: it is asked

@@ -6,6 +6,7 @@ use std::fmt;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::json;
+use toolcrib_search::near_names;
 
 use crate::{Exit, screen};
 
@@ -84,9 +85,18 @@ pub(crate) fn report_parse(
     Exit::Usage
 }
 
-/// Adds tips that clap does not give: the choices of a missing argument, and the option that was
-/// probably meant.
+/// Adds tips that clap does not give: the choices of a missing argument, the option or command that was
+/// probably meant, and how `call` takes the arguments of a tool.
 fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Command) {
+    if let Some(ContextValue::String(written)) = error.get(ContextKind::InvalidSubcommand) {
+        // clap compares names only where a command is run, not after `help`.
+        let near = near_command(written, commands).filter(|_| is_unsuggested(error));
+        if let Some(near) = near {
+            let tip = format!("a similar subcommand exists: '{near}'");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        return;
+    }
     let is_named = |command: &clap::Command| arguments.iter().any(|own| own == command.get_name());
     let Some(command) = commands.get_subcommands().find(|command| is_named(command)) else {
         return;
@@ -116,12 +126,46 @@ fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Co
             error.insert(ContextKind::Usage, usage);
             return;
         }
+        ErrorKind::UnknownArgument
+            if command.get_name() == "call" && error.get(ContextKind::SuggestedArg).is_none() =>
+        {
+            wrong.iter().filter_map(|option| as_pair(option, arguments)).collect()
+        }
         _ => return,
     };
     if !tips.is_empty() {
         let tips = tips.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
+}
+
+fn is_unsuggested(error: &clap::Error) -> bool {
+    error.get(ContextKind::SuggestedSubcommand).is_none()
+}
+
+/// The command with the most similar name.
+fn near_command(written: &str, commands: &clap::Command) -> Option<String> {
+    let names = commands.get_subcommands().map(clap::Command::get_name);
+    near_names(written, names).first().map(|name| (*name).to_owned())
+}
+
+/// An option as an argument of a tool: `query=up` for `--query up` and `--query=up`.
+fn as_pair(option: &str, arguments: &[OsString]) -> Option<String> {
+    let key = option.strip_prefix("--")?.split('=').next()?;
+    let at = arguments.iter().position(|own| {
+        let own = own.to_string_lossy();
+        own.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let written = arguments[at].to_string_lossy();
+    let value = match written.split_once('=') {
+        Some((_, value)) => value.to_owned(),
+        None => {
+            let next = arguments.get(at + 1).map(|next| next.to_string_lossy().into_owned());
+            next.filter(|next| !next.starts_with('-')).unwrap_or_else(|| "true".to_owned())
+        }
+    };
+    let key = key.replace('-', "_");
+    Some(format!("the arguments of a tool have the form KEY=VALUE: write `{key}={value}`"))
 }
 
 /// The possible values of an argument, if they are limited.

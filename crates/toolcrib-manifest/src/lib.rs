@@ -15,6 +15,7 @@ mod lint;
 pub mod live;
 pub mod lock;
 mod manifest;
+pub mod programs;
 #[doc = include_str!("docs/reloading.md")]
 pub mod reloading {}
 pub mod template;

@@ -223,7 +223,7 @@ impl Diagnostic {
     }
 
     /// The problem in one line for logs and for other people: file, line, column, code, key and
-    /// help. It contains no text of the file.
+    /// help. It contains no text of the file except a misspelt key.
     pub fn report(&self, file: &str, text: &str) -> String {
         let place = if text.is_empty() {
             file.to_owned()

@@ -57,15 +57,20 @@ impl ValidatedValue<'_> {
                 for name in unexpected {
                     let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
                     let help = section.and_then(|section| renamed(section, name));
-                    let help =
-                        help.or_else(|| did_you_mean(name, known.iter().map(String::as_str)));
+                    let near = did_you_mean(name, known.iter().map(String::as_str));
+                    // A misspelt key is no secret; another text may be a secret in the wrong place.
+                    let misspelt = near.as_ref().filter(|_| {
+                        help.is_none() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+                    });
+                    let told = misspelt.map(|near| format!("`{name}` is not known: {near}"));
+                    let help = help.or(near);
                     let help = help.or_else(|| {
                         let known: Vec<&str> = known.iter().map(String::as_str).collect();
                         (!known.is_empty()).then(|| keys_meant(name, &known))
                     });
                     let message = format!("unknown key `{}`", shortened(name));
                     let diagnostic = self.diagnostic("unknown-key", place, &message);
-                    let diagnostic = diagnostic.expects(help.clone()).at_key(key.clone());
+                    let diagnostic = diagnostic.expects(told.or(help.clone())).at_key(key.clone());
                     findings.add(diagnostic.maybe_help(help));
                 }
             }

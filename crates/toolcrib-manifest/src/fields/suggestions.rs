@@ -68,6 +68,11 @@ fn unit(word: &str, units: &[(&'static str, &[&str])]) -> Option<&'static str> {
 
 /// `2m` for `2 min`, and `30s` for `30`.
 pub(crate) fn duration(written: &str) -> Option<String> {
+    if let Some((minutes, seconds)) = written.split_once(':') {
+        let [minutes, seconds] = [minutes, seconds].map(|part| part.trim().parse::<u32>().ok());
+        let seconds = minutes?.checked_mul(60)?.checked_add(seconds?)?;
+        return Some(format!("{seconds}s"));
+    }
     let (number, word) = measure(written)?;
     if word.contains(|c: char| c.is_ascii_digit()) {
         return sum_of_durations(written);
@@ -351,6 +356,7 @@ mod tests {
             ("10min", "10m"),
             ("1h30m", "90m"),
             ("1 min 5 sec", "65s"),
+            ("1:30", "90s"),
         ];
         for (written, meant) in durations {
             assert_eq!(duration(written).as_deref(), Some(meant), "{written}");

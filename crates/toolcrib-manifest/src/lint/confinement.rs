@@ -147,11 +147,11 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     if profile == "trusted" {
         return;
     }
-    let reads_processes = ["read", "write"].iter().any(|key| {
-        let granted = sandbox.and_then(|sandbox| sandbox.entry(key));
-        let mut granted = granted.map(|entry| entry.node.items()).unwrap_or_default().iter();
-        granted.any(|path| path.as_str().is_some_and(|path| path == "/" || is_proc(path)))
-    });
+    let lists = ["read", "write"].map(|key| sandbox.and_then(|sandbox| sandbox.entry(key)));
+    let granted = lists.into_iter().flatten().flat_map(|entry| entry.node.items());
+    let granted: Vec<&str> = granted.filter_map(Node::as_str).collect();
+    let is_granted = |folder: &str| granted.iter().any(|path| covers(path, folder));
+    let reads_processes = granted.iter().any(|path| *path == "/" || is_proc(path));
     if let Some(text) = run.node.entry("text").filter(|_| !reads_processes) {
         let program = programs_of(text.node.as_str().unwrap_or_default())
             .find(|program| PROCESSES.contains(program));
@@ -167,6 +167,8 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
         // Report all of them at once.
         findings.add_all(needs_network(&program).filter(|_| profile != "workspace+net"));
         findings.add_all(needs_home(&program, &run.node));
+        findings.add_all(needs_keys(&program, &is_granted));
+        findings.add_all(needs_journal(&program, &is_granted));
         if !reads_processes && PROCESSES.contains(&program.name.as_str()) {
             findings.add(needs_processes(&program.name, &program.span));
         }
@@ -175,6 +177,12 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
 
 fn is_proc(path: &str) -> bool {
     path.trim_end_matches('/') == "/proc" || path.starts_with("/proc/")
+}
+
+/// Whether a grant of a path includes another one.
+fn covers(path: &str, other: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The programs of the commands in a shell text, if they are literals.
@@ -228,6 +236,40 @@ fn needs_trusted(program: &StartedProgram) -> Option<Diagnostic> {
     };
     let message = format!("`{name}` {why}");
     Some(Diagnostic::warning("needs-trusted", &program.span, message).help(help))
+}
+
+/// SSH finds its folder without `HOME`.
+fn needs_keys(program: &StartedProgram, is_granted: &dyn Fn(&str) -> bool) -> Option<Diagnostic> {
+    let name = program.name.as_str();
+    let names_files = program.arguments.iter().any(|word| {
+        ["-i", "-F"].iter().any(|option| word.starts_with(option))
+            || word.contains("IdentityFile=")
+            || word.contains("UserKnownHostsFile=")
+    });
+    if !["ssh", "scp", "sftp", "autossh"].contains(&name) || names_files || is_granted("~/.ssh") {
+        return None;
+    }
+    let message =
+        format!("`{name}` looks for keys and known hosts in `~/.ssh`, which this profile hides");
+    Some(Diagnostic::warning("needs-home", &program.span, message).help(
+        "add `read: [\"~/.ssh\"]` to `sandbox`; it needs the operator's trust (`toolcrib trust`). Or name other \
+         files with `-i FILE` and `-o UserKnownHostsFile=FILE`, and grant these",
+    ))
+}
+
+fn needs_journal(program: &StartedProgram, is_granted: &dyn Fn(&str) -> bool) -> Option<Diagnostic> {
+    let names_files = program.arguments.iter().any(|word| {
+        word.starts_with("-D") || word.starts_with("--directory") || word.starts_with("--file")
+    });
+    let is_open = is_granted("/var/log/journal") || is_granted("/run/log/journal");
+    if program.name != "journalctl" || names_files || is_open {
+        return None;
+    }
+    let message = "`journalctl` reads the journal of this machine, which this profile hides";
+    Some(Diagnostic::warning("needs-trusted", &program.span, message).help(
+        "write `sandbox: {profile: trusted}`, or add `read: [/var/log/journal]` to `sandbox`; either needs the \
+         operator's trust (`toolcrib trust`)",
+    ))
 }
 
 fn needs_network(program: &StartedProgram) -> Option<Diagnostic> {

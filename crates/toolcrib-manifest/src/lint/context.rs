@@ -1,16 +1,14 @@
-//! Checks against the config and the machine: secrets, limits, files and programs.
+//! Checks against the config and the machine: secrets, limits and programs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
-use crate::manifest::started;
+use crate::lint::files::{self, Places};
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
@@ -74,16 +72,16 @@ impl LintContext {
             check_timeout(root.entry("defaults"), longest, findings);
         }
         let manifests = Path::new(file).parent().unwrap_or(Path::new(""));
-        if let Some(workspace) = &self.workspace {
+        let places = self.workspace.as_ref().map(|workspace| Places { workspace, manifests });
+        if let Some(places) = &places {
             let servers = root.entry("upstream").map(|servers| servers.node.items());
             for server in servers.unwrap_or_default() {
-                check_upstream(server, workspace, manifests, findings);
+                places.check_upstream(server, findings);
             }
         }
         // Cached, because many tools run the same programs, and a lookup searches all folders of
         // `PATH`.
         let mut looked_up: HashMap<&str, ProgramLookup> = HashMap::new();
-        let folder = manifests;
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
             if let Some(longest) = self.max_timeout
                 && tool.entry("client").is_none()
@@ -92,15 +90,10 @@ impl LintContext {
             }
             let Some(run) = tool.entry("run") else { continue };
             if self.files {
-                check_files(&run.node, folder, findings);
+                files::check(&run.node, manifests, findings);
             }
-            if let Some(workspace) = &self.workspace {
-                let cwd = tool.entry("cwd").and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
-                let folder = workspace.join(cwd);
-                if let Some(cwd) = tool.entry("cwd") {
-                    check_cwd(&cwd.node, &folder, findings);
-                }
-                check_files_of_argv(&run.node, &folder, findings);
+            if let Some(places) = &places {
+                places.check_tool(tool, &run.node, findings);
             }
             if let Some(path) = &self.path {
                 check_program(&run.node, path, &mut looked_up, findings);
@@ -172,167 +165,6 @@ fn check_timeout(limits: Option<&Entry>, longest: Duration, findings: &mut Findi
             ),
         ));
     }
-}
-
-/// File name endings of scripts.
-const SCRIPTS: [&str; 8] = ["sh", "py", "js", "mjs", "rb", "pl", "php", "lua"];
-
-/// Checks the script, and the files of a worker.
-fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
-    if let Some(script) = run.entry("script")
-        && let Some(written) = script.node.as_str().filter(|written| !written.contains("${"))
-        && check_file(written, &script.node.span, folder, findings)
-    {
-        check_start(written, &script.node.span, &folder.join(written), findings);
-    }
-    for item in run.entry("worker").map(|worker| worker.node.items()).unwrap_or_default() {
-        let Some(written) = item.as_str().filter(|written| !written.contains(' ')) else {
-            continue;
-        };
-        let ending = Path::new(written).extension().and_then(|ending| ending.to_str());
-        if ending.is_some_and(|ending| SCRIPTS.contains(&ending)) && !written.starts_with('-') {
-            check_file(written, &item.span, folder, findings);
-        }
-    }
-}
-
-/// Reports a script that cannot be started: a text whose first line names no interpreter.
-fn check_start(written: &str, place: &Span, path: &Path, findings: &mut Findings<'_>) {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    // An unreadable file is not checked. Binary programs have zero bytes at the beginning, texts do
-    // not.
-    if !path.is_file() || read.is_err() || head.starts_with(b"#!") || head.contains(&0) {
-        return;
-    }
-    let message =
-        format!("the script `{written}` does not begin with `#!`, so the tool will be unavailable");
-    let help = format!(
-        "make its first line the one that names its interpreter, such as `{}`",
-        interpreter_line(path)
-    );
-    findings.add(Diagnostic::warning("unstartable-script", place, message).help(help));
-}
-
-/// The first line for a script of this name.
-fn interpreter_line(path: &Path) -> &'static str {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("py") => "#!/usr/bin/env python3",
-        Some("js" | "mjs") => "#!/usr/bin/env node",
-        Some("rb") => "#!/usr/bin/env ruby",
-        Some("pl") => "#!/usr/bin/env perl",
-        _ => "#!/bin/sh",
-    }
-}
-
-/// Checks that the working directory exists, because nothing creates it.
-fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
-    let Some(written) = cwd.as_str() else { return };
-    // Shell syntax has been reported.
-    if folder.is_dir() || written.starts_with('~') || written.contains('$') {
-        return;
-    }
-    let message = format!("the folder `{written}` does not exist, so every call will fail");
-    let help = format!("make it: `mkdir -p {}`, or correct `cwd`", folder.display());
-    findings.add(Diagnostic::warning("missing-folder", &cwd.span, message).help(help));
-}
-
-/// Checks the files that interpreters in an argument vector run, relative to their working
-/// directory.
-fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
-    let Some(argv) = run.entry("argv") else { return };
-    for (written, place) in
-        started(&argv.node, findings).into_iter().filter_map(|program| program.file)
-    {
-        let ending = Path::new(&written).extension().and_then(|ending| ending.to_str());
-        if written.contains('/') || ending.is_some_and(|ending| SCRIPTS.contains(&ending)) {
-            check_file(&written, &place, folder, findings);
-        }
-    }
-}
-
-/// Checks the working directory of an MCP server's program, and the files that an interpreter in `command` runs.
-fn check_upstream(server: &Node, workspace: &Path, manifests: &Path, findings: &mut Findings<'_>) {
-    let cwd = server.entry("cwd");
-    let profile = server.entry("sandbox").and_then(|sandbox| sandbox.node.entry("profile"));
-    let is_trusted = profile.and_then(|profile| profile.node.as_str()) == Some("trusted");
-    let written = cwd.and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
-    let folder =
-        if is_trusted && cwd.is_none() { manifests.to_owned() } else { workspace.join(written) };
-    if let Some(cwd) = cwd {
-        check_cwd(&cwd.node, &folder, findings);
-    }
-    let Some(command) = server.entry("command") else { return };
-    for (written, place) in
-        started(&command.node, findings).into_iter().filter_map(|program| program.file)
-    {
-        let ending = Path::new(&written).extension().and_then(|ending| ending.to_str());
-        let is_file =
-            written.contains('/') || ending.is_some_and(|ending| SCRIPTS.contains(&ending));
-        let path = folder.join(&written);
-        if !is_file || written.contains("${") || path.exists() {
-            continue;
-        }
-        let beside = manifests.join(&written);
-        let help = if beside.exists() {
-            let from = cwd_for(manifests, workspace);
-            format!("`{}` exists: write `cwd: {}`", beside.display(), from.display())
-        } else {
-            "put it there, or correct the path: it is relative to `cwd`, and that to the workspace"
-                .to_owned()
-        };
-        let message = format!(
-            "the file `{written}` does not exist, so the server cannot start: it would be `{}`",
-            path.components().collect::<PathBuf>().display()
-        );
-        findings.add(Diagnostic::warning("missing-script", &place, message).help(help));
-    }
-}
-
-/// The folder as a `cwd`: relative to the workspace, if both can be found.
-fn cwd_for(folder: &Path, workspace: &Path) -> PathBuf {
-    let absolute = Path::new(".").join(folder).canonicalize();
-    let (Ok(folder), Ok(workspace)) = (absolute, workspace.canonicalize()) else {
-        return folder.to_owned();
-    };
-    let shared = folder.components().zip(workspace.components());
-    let shared = shared.take_while(|(one, other)| one == other).count();
-    let up = workspace.components().skip(shared).map(|_| Component::ParentDir);
-    let relative: PathBuf = up.chain(folder.components().skip(shared)).collect();
-    if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative }
-}
-
-/// How many bytes of a script are read to distinguish a text from a binary program.
-const HEAD_BYTES: u64 = 64;
-
-/// Whether a file exists; adds a warning if not.
-fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) -> bool {
-    let path = folder.join(written);
-    if path.exists() {
-        return true;
-    }
-    let beside = path.parent().unwrap_or(folder);
-    let names: Vec<String> = std::fs::read_dir(beside)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
-    let message = format!("the file `{written}` does not exist, so the tool will be unavailable");
-    let arguments = written.split_once(' ').filter(|(file, _)| folder.join(file).exists());
-    let arguments = arguments.map(|(file, rest)| {
-        let words: Vec<_> = rest.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        format!(
-            "write the arguments beside it: `script: {file}` and `args: [{}]`",
-            words.join(", ")
-        )
-    });
-    let help = arguments.or(near).unwrap_or_else(|| {
-        format!("put it into {}", beside.components().collect::<PathBuf>().display())
-    });
-    findings.add(Diagnostic::warning("missing-script", place, message).help(help));
-    false
 }
 
 /// The result of looking up a program on `PATH`, with advice for a missing one.

@@ -5,6 +5,8 @@ mod answers;
 mod confinement;
 mod context;
 mod descriptions;
+mod files;
+mod habits;
 mod hidden;
 mod schemas;
 mod shell;
@@ -79,6 +81,7 @@ pub fn lint_with(
         for server in root.entry("upstream").map(|list| list.node.items()).unwrap_or_default() {
             shell::check_upstream(server, findings);
         }
+        tools::check_namespace(root, findings);
         let lines = Lines::new(findings.text);
         let mut declarations = declarations.iter();
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
@@ -89,6 +92,7 @@ pub fn lint_with(
             shell::check(tool, findings);
             confinement::check(tool, findings);
             answers::check(tool, findings);
+            habits::check(tool, findings);
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }

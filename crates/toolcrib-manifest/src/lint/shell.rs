@@ -126,10 +126,12 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
             let sign = (!signs && !texts).then(|| sign(text, &words[at + 1..])).flatten();
             let expansion = || (!texts).then(|| expansion(text)).flatten();
             let glob = || (files && !texts).then(|| glob(text)).flatten();
+            let percent = || text.contains("\\%").then(|| percent(text));
             let quoted = || (files && program != "grep").then(|| straight(text)).flatten();
             sign.or_else(expansion)
                 .or_else(|| curly(text))
                 .or_else(quoted)
+                .or_else(percent)
                 .or_else(|| blank(text))
                 .or_else(glob)
         };
@@ -245,6 +247,12 @@ fn curly(text: &str) -> Option<MessageAndHelp> {
         let message = "the curly quotes are part of the text";
         (message.to_owned(), format!("write straight quotes: \"{inside}\""))
     })
+}
+
+/// A percent sign as crontabs write it.
+fn percent(text: &str) -> Said {
+    let message = "the backslash is part of the argument: only a crontab needs it before `%`";
+    (message.to_owned(), format!("write `{}`", text.replace("\\%", "%")))
 }
 
 /// Straight quotes around a whole entry, which a shell would remove.

@@ -27,6 +27,23 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     }
 }
 
+/// Reports names that begin with the namespace, which is put before each of them.
+pub(super) fn check_namespace(root: &Node, findings: &mut Findings<'_>) {
+    let namespace = root.entry("namespace").and_then(|entry| entry.node.as_str());
+    let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else { return };
+    for key in ["tools", "upstream", "prompts"] {
+        for item in root.entry(key).map(|list| list.node.items()).unwrap_or_default() {
+            let Some(name) = item.entry("name").map(|name| &name.node) else { continue };
+            let written = name.as_str().unwrap_or_default();
+            let own = written.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('_'));
+            let Some(own) = own.filter(|own| !own.is_empty()) else { continue };
+            let message = format!("it will be called `{namespace}_{written}`: `namespace` comes before each name");
+            let help = format!("write `name: {own}`, or remove `namespace`");
+            findings.add(Diagnostic::hint("doubled-namespace", &name.span, message).help(help));
+        }
+    }
+}
+
 fn check_annotations(tool: &Node, name: &Entry, findings: &mut Findings<'_>) {
     let Some(annotations) = tool.entry("annotations") else {
         findings.add(

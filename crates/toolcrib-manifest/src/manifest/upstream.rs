@@ -294,6 +294,7 @@ fn http(
         headers.extend(scope.standing_template(node, findings).map(|value| (key.clone(), value)));
     }
     let allow_private = super::http::allowed(fields, findings);
+    super::http::check_server(node, url, &allow_private, findings);
     let secret = |template: &Template| {
         template.references().any(|reference| matches!(reference, Reference::Secret(_)))
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib_core::Conflict;
-use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
+use toolcrib_manifest::directory::{CATALOGUE, DirectoryLoad, catalogue, lint_paths_with};
 use toolcrib_manifest::lock::{Kind, Lock, LockMode};
 use toolcrib_manifest::{Diagnostic, LintContext, Remark, RemarkTarget, Severity};
 use toolcrib_runners::{
@@ -65,6 +65,7 @@ pub fn check(
     let known = known(config, options.config_loaded);
     let remarks = |definition: &ToolDefinition| provider_remarks(definition, options.restated);
     let mut files = lint_paths_with(paths, &known, &remarks);
+    excuse_catalogue(&mut files);
     // Only names matter here, so no tool bodies are created.
     let names = files.declarations().map(|declaration| {
         let origin = declaration.origin.clone();
@@ -127,6 +128,22 @@ pub fn check(
     })
 }
 
+/// Makes what this config lacks a hint in the files of a catalogue, because no server loads them: a secret is
+/// needed once such a manifest is enabled.
+fn excuse_catalogue(files: &mut DirectoryLoad) {
+    for file in &mut files.files {
+        let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        let folder = path.parent().and_then(Path::file_name);
+        if folder.is_none_or(|folder| folder != CATALOGUE) {
+            continue;
+        }
+        let found = file.loaded.diagnostics.iter_mut();
+        for one in found.filter(|one| one.code == "unknown-secret") {
+            one.severity = Severity::Hint;
+        }
+    }
+}
+
 /// The lock, if the config enforces it. The commands that start the tools report a lock that cannot be read.
 fn enforced_lock(config: &Config) -> Option<Arc<Lock>> {
     let keeper = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
@@ -187,6 +204,17 @@ fn fate(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
+/// Declarations of one file that need the operator's trust for the same.
+struct UntrustedNames<'a> {
+    names: Vec<&'a str>,
+    /// Where the first one is declared.
+    origin: &'a Origin,
+    /// What to do about the first one.
+    remedy: String,
+    /// The same for the whole file.
+    of_file: String,
+}
+
 /// Reports in each file which of its tools, MCP servers, prompts and resources need the operator's trust and lack it:
 /// as a warning if the config loads the file, otherwise as a hint.
 fn untrusted(files: &mut DirectoryLoad, config: &Config) {
@@ -221,16 +249,33 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             Some((resource.uri.as_str(), &resource.origin, word))
         });
         let all = tools.chain(upstreams).chain(prompts).chain(resources);
-        let found = all.filter_map(|(name, origin, word)| {
-            let TrustDecision::Untrusted { remedy } = word else { return None };
-            let place = file.scalar_at(origin.line, origin.column);
-            let message = format!("`{name}` is unavailable: it {remedy}");
+        let mut open: Vec<UntrustedNames<'_>> = Vec::new();
+        for (name, origin, word) in all {
+            let TrustDecision::Untrusted { remedy } = word else { continue };
+            // A file of which several declarations need the same is trusted as a whole.
+            let of_file = remedy.replace(&format!(":{name}`"), "`");
+            match open.iter_mut().find(|group| group.of_file == of_file) {
+                Some(group) => group.names.push(name),
+                None => open.push(UntrustedNames { names: vec![name], origin, remedy, of_file }),
+            }
+        }
+        let found = open.into_iter().map(|group| {
+            let place = file.scalar_at(group.origin.line, group.origin.column);
+            let message = match group.names.as_slice() {
+                [name] => format!("`{name}` is unavailable: it {}", group.remedy),
+                names => format!(
+                    "{} of this file are unavailable: {}. Each {}",
+                    names.len(),
+                    names.join(", "),
+                    group.of_file
+                ),
+            };
             let diagnostic = Diagnostic::about("needs-trust", place, message).help(
                 "`manifests.trusted` in the config holds wherever the config is used, in CI as well; what \
                  `toolcrib trust` records holds on this machine only. A tool that asks for less (a narrower \
                  profile, fewer grants and files) needs neither",
             );
-            Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
+            if is_loaded { diagnostic } else { diagnostic.as_hint() }
         });
         let found: Vec<_> = found.collect();
         for diagnostic in found {

@@ -98,7 +98,7 @@ impl std::fmt::Display for ConfigError {
                 write!(f, "the config file {} cannot be read: {source}", path.display())
             }
             Self::NotText { variable } => write!(f, "the value of {variable} is not UTF-8 text"),
-            // Logs and clients of a server get this text, so it repeats nothing of the config.
+            // Logs and clients of a server get this text, so of the config it repeats only misspelt keys.
             Self::Wrong { file, text, problems } => {
                 let lines: Vec<_> =
                     problems.iter().map(|problem| problem.report(file, text)).collect();

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use toolcrib::manifest::LintContext;
 use toolcrib::manifest::directory::{CATALOGUE, catalogue, lint_paths_with, load_dirs};
 use toolcrib::settings::Config;
+use toolcrib_search::near_names;
 
 use crate::options::{JsonOutput, Options};
 use crate::screen::columns::Columns;
@@ -132,7 +133,7 @@ fn is_manifest(file: &Path) -> bool {
 }
 
 /// The entry of a name, with or without its ending.
-fn find<'e>(entries: &'e [Entry], name: &str) -> anyhow::Result<&'e Entry> {
+fn find<'e>(config: &Config, entries: &'e [Entry], name: &str) -> anyhow::Result<&'e Entry> {
     let is_named = |entry: &&Entry| {
         entry.name == name || entry.file.file_name().is_some_and(|file| file == name)
     };
@@ -140,27 +141,40 @@ fn find<'e>(entries: &'e [Entry], name: &str) -> anyhow::Result<&'e Entry> {
         return Ok(entry);
     }
     if entries.is_empty() {
-        bail!(
-            "there is no catalogue: no directory of `manifests.dirs` has a folder `{CATALOGUE}` with manifests"
-        );
+        bail!("{}", no_catalogue(config));
     }
     if let Some(entry) = entries.iter().find(|entry| entry.tools().iter().any(|tool| tool == name))
     {
         bail!("`{name}` is a tool of the manifest `{0}`: run `toolcrib enable {0}`", entry.name);
     }
     let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    bail!("the catalogue has no manifest `{name}`; it has {}", known.join(", "))
+    let near = match near_names(name, known.iter().copied()).first() {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    };
+    bail!("the catalogue has no manifest `{name}`: {near}it has {}", known.join(", "))
+}
+
+/// What to do where no directory has a catalogue.
+fn no_catalogue(config: &Config) -> String {
+    let folder = config.manifests.dirs.first().map(|dir| dir.join(CATALOGUE));
+    let folder = folder.unwrap_or_else(|| Path::new("tools.d").join(CATALOGUE));
+    format!(
+        "there is no catalogue: no directory of `manifests.dirs` has a folder `{CATALOGUE}` with manifests. \
+         toolcrib's source has one, `tools.d/{CATALOGUE}`: copy it to {}, or put manifests of your own there",
+        folder.display()
+    )
 }
 
 pub(in crate::command) fn run(options: &Options, own: &EnableOptions) -> anyhow::Result<Exit> {
     let config = startup::config(options)?.into_config();
     let entries = entries(&config)?;
     if own.names.is_empty() {
-        return list(&entries, own.output.json);
+        return list(&config, &entries, own.output.json);
     }
     // Nothing is enabled if a name is wrong.
     let wanted: anyhow::Result<Vec<&Entry>> =
-        own.names.iter().map(|name| find(&entries, name)).collect();
+        own.names.iter().map(|name| find(&config, &entries, name)).collect();
     let wanted = wanted?;
     for entry in &wanted {
         usable(entry)?;
@@ -301,7 +315,7 @@ fn say_reload(config: &Config) {
     }
 }
 
-fn list(entries: &[Entry], is_json: bool) -> anyhow::Result<Exit> {
+fn list(config: &Config, entries: &[Entry], is_json: bool) -> anyhow::Result<Exit> {
     if is_json {
         let records = entries.iter().map(|entry| {
             json!({
@@ -315,9 +329,7 @@ fn list(entries: &[Entry], is_json: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     if entries.is_empty() {
-        screen::note(format!(
-            "There is no catalogue: no directory of `manifests.dirs` has a folder `{CATALOGUE}` with manifests."
-        ));
+        screen::note(no_catalogue(config));
         return Ok(Exit::Success);
     }
     let rows = entries.iter().map(|entry| {
@@ -336,7 +348,7 @@ pub(in crate::command) fn disable(options: &Options, own: &DisableOptions) -> an
         let place = if let Some(place) = dangling(&config, name) {
             place
         } else {
-            let entry = find(&entries, name)?;
+            let entry = find(&config, &entries, name)?;
             match entry.state() {
                 State::Disabled => {
                     screen::note(format!("`{}` is not enabled", entry.name));

@@ -114,7 +114,7 @@ impl LayerProblem {
     }
 
     /// The problem in one line for logs and for other people, without any text from the file or the
-    /// value ([`Diagnostic::report`]); `file` and `text` are those of the file.
+    /// value except a misspelt key ([`Diagnostic::report`]); `file` and `text` are those of the file.
     pub fn report(&self, file: &str, text: &str) -> String {
         match &self.origin {
             None => self.diagnostic.report(file, text),

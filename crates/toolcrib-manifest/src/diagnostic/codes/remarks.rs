@@ -16,13 +16,18 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "contradicting-annotations",
-        "Two annotations that contradict each other.",
+        "Two annotations that contradict each other, or `read_only` for a command that changes things.",
         "Keep the annotation that is true.",
     ),
     warning(
         "cut-text",
-        "A text without quotes that is cut at a comma.",
-        "Quote the text: inside `{}` and `[]` a comma ends a plain text.",
+        "A text without quotes that is cut at a comma or at a `#`.",
+        "Quote the text: inside `{}` and `[]` a comma ends a plain text, and everywhere ` #` begins a comment.",
+    ),
+    hint(
+        "doubled-namespace",
+        "A name that begins with the `namespace` of its file, which is put before it once more.",
+        "Write the name without the namespace.",
     ),
     hint(
         "emptied-input",
@@ -65,6 +70,16 @@ pub(super) const REMARKS: &[Code] = &[
         "Remove it: nothing here needs it.",
     ),
     hint(
+        "endless-program",
+        "A program that does not end by itself, in a tool without a time limit of its own.",
+        "Let it end, for example after a number of lines, or set `limits: {timeout: 1m}`.",
+    ),
+    warning(
+        "no-terminal",
+        "An option that asks for a terminal, which no call has.",
+        "Remove the option.",
+    ),
+    hint(
         "insisted-value",
         "A value that may choose a program or be run, which only `unsafe_argv` allows.",
         "Check whether the reason still holds; without `unsafe_argv` this is an error.",
@@ -79,6 +94,11 @@ pub(super) const REMARKS: &[Code] = &[
         "long-description",
         "A description that some providers cut off.",
         "Say the most important things first, and omit what the schema already says.",
+    ),
+    hint(
+        "missing-grant",
+        "A path of `read` or `write` in `sandbox` that does not exist on the machine on which the check runs.",
+        "Correct the path, or make it before the tool is called: until then it grants nothing.",
     ),
     hint(
         "missing-secret",
@@ -102,8 +122,13 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "missing-script",
-        "A script, or a file that an interpreter or a worker runs, that does not exist.",
-        "Put it beside the manifest, or correct its name.",
+        "A script, or another file that a program runs, such as a makefile or a playbook, that does not exist.",
+        "Put it where the program looks for it, or correct its name.",
+    ),
+    warning(
+        "ungranted-file",
+        "A file that a program runs and that its profile does not let it read.",
+        "Grant it: `sandbox: {read: [/path/of/the/file]}`, or move it into the workspace.",
     ),
     warning(
         "needs-home",
@@ -188,6 +213,11 @@ pub(super) const REMARKS: &[Code] = &[
         "short-description",
         "A description that does not say what the tool does and when to use it.",
         "Say what the tool does, when to use it and what it does not do.",
+    ),
+    warning(
+        "spliced-filter",
+        "A value inside the filter of jq: a quote in the value would change what the filter does.",
+        "Hand the value over with `--arg name value`, and write `$name` in the filter.",
     ),
     warning(
         "spliced-json",

@@ -6,7 +6,7 @@ mod headers;
 mod url;
 
 pub(super) use auth::in_clear;
-use toolcrib_net::{AddressPolicy, IpNet};
+use toolcrib_net::{AddressPolicy, IpNet, NamedBy, Target};
 pub(super) use url::with_scheme;
 
 use super::keys;
@@ -37,8 +37,7 @@ pub(super) fn read(
 ) -> Option<HttpSpec> {
     let fields = Fields::read(&entry.node, &keys::HTTP, findings)?;
     let allowed = allowed(&fields, findings);
-    let policy = allowed.iter().fold(AddressPolicy::public(), |policy, range| policy.allow(*range));
-    let url = url::read(&fields, tool, &policy, scope, findings);
+    let url = url::read(&fields, tool, &policy(&allowed), scope, findings);
     let headers = fields.node("headers").map(|node| headers::read(node, scope, findings));
     let auth = fields.entry("auth").map(|entry| auth::read(entry, scope, findings));
     auth::check(&fields, url.as_ref(), findings);
@@ -69,6 +68,25 @@ fn method(fields: &Fields<'_>) -> HttpMethod {
     let written = fields.text("method");
     let known = HttpMethod::ALL.into_iter().find(|method| written == Some(method.as_str()));
     known.unwrap_or(HttpMethod::Get)
+}
+
+/// The addresses to which connections are made.
+fn policy(allowed: &[IpNet]) -> AddressPolicy {
+    allowed.iter().fold(AddressPolicy::public(), |policy, range| policy.allow(*range))
+}
+
+/// Reports the address of an MCP server to which no connection is allowed.
+pub(super) fn check_server(
+    node: &Node,
+    url: &str,
+    allowed: &[IpNet],
+    findings: &mut Findings<'_>,
+) {
+    // A wrong URL has been reported.
+    if let Ok(target) = Target::parse(url, NamedBy::Operator) {
+        let rule = "no connections are made to such addresses";
+        url::check_host(node, &target, &policy(allowed), rule, findings);
+    }
 }
 
 /// The ranges of `allow_private`.

@@ -89,7 +89,7 @@ fn origin(
         );
         return None;
     }
-    check_host(node, &target, policy, findings);
+    check_host(node, &target, policy, "HTTP tools do not connect to such addresses", findings);
     let mut pieces = template.pieces.clone();
     if let Some(Piece::Literal(text)) = pieces.first_mut() {
         text.drain(..end);
@@ -100,8 +100,14 @@ fn origin(
     Some((target.origin(), Template { pieces }))
 }
 
-/// Reports a host to which requests are not allowed.
-fn check_host(node: &Node, target: &Target, policy: &AddressPolicy, findings: &mut Findings<'_>) {
+/// Reports a host to which requests are not allowed; `rule` says so.
+pub(in crate::manifest) fn check_host(
+    node: &Node,
+    target: &Target,
+    policy: &AddressPolicy,
+    rule: &str,
+    findings: &mut Findings<'_>,
+) {
     let host = target.host();
     let local = host == "localhost" || host.ends_with(".localhost");
     let address = target.literal_address().or(local.then_some([127, 0, 0, 1].into()));
@@ -110,7 +116,7 @@ fn check_host(node: &Node, target: &Target, policy: &AddressPolicy, findings: &m
     else {
         return;
     };
-    let message = format!("`{host}` is {kind}, and HTTP tools do not connect to such addresses");
+    let message = format!("`{host}` is {kind}, and {rule}");
     let bits = if address.is_ipv4() { 32 } else { 128 };
     findings.add(
         Diagnostic::error("private-address", &node.span, message)

@@ -5,6 +5,10 @@ use crate::declaration::HttpMethod;
 use crate::fields::Expected::{Any, Choice, List, MappingLike, Text, TextMapping, Texts};
 use crate::fields::{Keys, optional, required};
 
+/// What to do about a certificate that the machine does not know.
+const CERTIFICATES: &str = "certificates are always checked: to trust an authority of your own, add it to those of the machine, or \
+     name a file with all of them in the server's variable `SSL_CERT_FILE`";
+
 /// A request.
 pub(in crate::manifest) const HTTP: Keys = Keys {
     what: "`http`",
@@ -26,7 +30,10 @@ pub(in crate::manifest) const HTTP: Keys = Keys {
         ("authorization", "write `auth: {bearer: \"${secret.token}\"}`"),
         ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
         ("body", "write `json: {…}`, `form: {…}` or `text: …`"),
+        ("ca", CERTIFICATES),
+        ("cert", CERTIFICATES),
         ("data", "write `json: {…}`, `form: {…}` or `text: …`"),
+        ("insecure", CERTIFICATES),
         ("host", "the host is a part of `url`"),
         ("output", "`output` belongs beside `http`, in the tool"),
         ("params", "write `query: {name: value}`"),
@@ -34,6 +41,9 @@ pub(in crate::manifest) const HTTP: Keys = Keys {
         ("retry", "`retry` belongs beside `http`, in the tool"),
         ("status", "write `expect: {status: [200]}`"),
         ("timeout", "the time limit belongs beside `http`: `limits: {timeout: 20s}`"),
+        ("tls", CERTIFICATES),
+        ("verify", CERTIFICATES),
+        ("verify_ssl", CERTIFICATES),
     ],
 };
 

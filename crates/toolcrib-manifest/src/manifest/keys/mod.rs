@@ -30,6 +30,10 @@ const fn table(what: &'static str, table: &'static [Key]) -> Keys {
     Keys { what, table, instead: &[] }
 }
 
+/// What to do about a schedule.
+const SCHEDULED: &str =
+    "a call is made by a client: for calls at set times let cron or a timer run `toolcrib call NAME`";
+
 /// The root of a file.
 pub(super) const FILE: Keys = Keys {
     what: "a manifest",
@@ -48,7 +52,11 @@ pub(super) const FILE: Keys = Keys {
         ("prompt", "write `prompts:` with a list"),
         ("description", "it belongs to a tool: tools belong in the list `tools:`"),
         ("input", "it belongs to a tool: tools belong in the list `tools:`"),
-        ("mcpServers", "MCP servers belong in the list `upstream:`, each with its own `name`"),
+        (
+            "mcpServers",
+            "MCP servers belong in a list, each with its own name: `upstream: [{name: files, command: \
+             [program, argument]}]`",
+        ),
         ("servers", "MCP servers belong in the list `upstream:`, each with its own `name`"),
         ("upstreams", "write `upstream:` with a list"),
         ("name", "tools belong in the list `tools:`, each with its own `name`"),
@@ -168,6 +176,7 @@ pub(super) const TOOL: Keys = Keys {
         ("confirm", "write `approval: always`"),
         ("env", "write it inside `run: {env: …}`"),
         ("concurrent", "write `limits: {concurrent: 4}`"),
+        ("cron", SCHEDULED),
         ("inputSchema", "the schema of the arguments is `input`"),
         ("input_schema", "the schema of the arguments is `input`"),
         ("max_concurrent", "write `limits: {concurrent: 4}`"),
@@ -191,6 +200,7 @@ pub(super) const TOOL: Keys = Keys {
         ("stdin", "write it inside `run`: `run: {stdin: …}`"),
         ("text", "write it inside `run`: `run: {shell: sh, text: …}`"),
         ("worker", "write it inside `run`: `run: {worker: [program, argument]}`"),
+        ("schedule", SCHEDULED),
         ("timeout", "write `limits: {timeout: 30s}`"),
         ("ttl", "write `cache: {ttl: 30s}`"),
         ("url", "write it inside `http`: `http: {method: GET, url: …}`"),

@@ -31,7 +31,10 @@ pub(in crate::manifest) const UPSTREAM: Keys = Keys {
         SANDBOX_KEY,
     ],
     instead: &[
-        ("args", "the program and its arguments are one list: `command: [program, argument]`"),
+        (
+            "args",
+            "append its entries to the end of `command`, which is one list: `command: [program, argument]`",
+        ),
         ("argv", "write `command: [program, argument]`"),
         ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
         ("exclude", "write `tools: {exclude: [\"delete_*\"]}`"),

@@ -80,32 +80,6 @@ pub(in crate::manifest) fn read(
     Argv { entries, program_from_stdin, input_run, unsafe_values }
 }
 
-/// A program that a tool starts, with its literal arguments.
-pub(crate) struct StartedProgram {
-    pub(crate) name: String,
-    pub(crate) span: Span,
-    pub(crate) arguments: Vec<String>,
-    /// The file that it runs, if it is an interpreter and one is named.
-    pub(crate) file: Option<(String, Span)>,
-}
-
-/// The programs that a tool or an MCP server starts, including wrappers.
-pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<StartedProgram> {
-    let mut said = Findings::new(findings.text);
-    let mut scope = Scope::default();
-    let mut words = Vec::new();
-    entries(list, &mut scope, &mut words, &mut said);
-    let read = known::read(&words, &scope);
-    let all = read.started.iter().map(|(at, name)| StartedProgram {
-        name: known::base_name(name).to_owned(),
-        span: words[*at].node.span.clone(),
-        arguments: words[at + 1..].iter().filter_map(Word::literal).map(str::to_owned).collect(),
-        file: interpreters::file_run(name, &words[at + 1..])
-            .and_then(|word| Some((word.literal()?.to_owned(), word.node.span.clone()))),
-    });
-    all.collect()
-}
-
 /// Adds warnings and hints about an argument vector, which only lints report.
 pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     let Some(run) = tool.entry("run").map(|run| &run.node) else { return };
@@ -163,7 +137,7 @@ pub(in crate::manifest) fn arguments(
 }
 
 /// Reads entries, and every argument in them as a word.
-fn entries<'n>(
+pub(super) fn entries<'n>(
     list: &'n Node,
     scope: &mut Scope,
     words: &mut Vec<Word<'n>>,

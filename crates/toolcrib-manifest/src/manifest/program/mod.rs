@@ -11,4 +11,5 @@ pub(crate) mod plain_text;
 pub(crate) mod sandbox;
 pub(crate) mod script;
 pub(crate) mod shell_text;
+pub(crate) mod started;
 pub(crate) mod worker;

@@ -196,6 +196,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "capped-timeout", // depends on a config
         "invalid-value",
         "missing-folder",    // depends on the disk
+        "missing-grant",     // depends on the disk
         "missing-program",   // depends on the machine
         "missing-script",    // depends on the disk
         "missing-secret",    // about a config
@@ -208,6 +209,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "shadowed-name",
         "too-complex",
         "too-large",
+        "ungranted-file", // depends on the disk
         "unknown-secret", // depends on a config
         "unlisted",
         "unmatched-name", // about a config

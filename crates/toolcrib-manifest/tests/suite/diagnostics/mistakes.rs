@@ -36,7 +36,7 @@ fn folder() -> PathBuf {
 }
 
 fn rows() -> Vec<Row> {
-    let mut rows: Vec<Row> = ["operators", "own", "newcomers"]
+    let mut rows: Vec<Row> = ["operators", "own", "newcomers", "everyday"]
         .iter()
         .flat_map(|group| {
             let files = fs::read_dir(folder().join(group)).expect("a folder of mistakes");

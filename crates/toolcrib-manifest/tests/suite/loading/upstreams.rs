@@ -276,8 +276,20 @@ fn a_secret_without_encryption_is_warned_of() {
     shows("upstream_secret_in_clear", "up.yaml", &text, &["plain-credentials"]);
     assert_eq!(load_str("up.yaml", &text).upstreams.len(), 1);
     for url in ["https://a.example/mcp", "http://127.0.0.1:8000/mcp", "http://localhost/mcp"] {
-        let text = upstream(&format!("url: {url}\nauth: {{bearer: \"${{secret.token}}\"}}"));
+        let text = upstream(&format!(
+            "url: {url}\nauth: {{bearer: \"${{secret.token}}\"}}\nallow_private: [127.0.0.0/8]"
+        ));
         assert!(load_str("up.yaml", &text).diagnostics.is_empty(), "{url}");
+    }
+}
+
+#[test]
+fn an_address_of_this_machine_needs_its_range() {
+    for url in ["http://127.0.0.1:3000/mcp", "http://localhost/mcp", "https://10.1.2.3/mcp"] {
+        let found = load_str("up.yaml", &upstream(&format!("url: {url}"))).diagnostics;
+        let [found] = found.as_slice() else { panic!("{url}: {found:?}") };
+        assert_eq!(found.code, "private-address");
+        assert!(found.help.as_deref().unwrap().contains("allow_private: [\""), "{found:?}");
     }
 }
 

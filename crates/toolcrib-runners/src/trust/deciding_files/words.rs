@@ -3,7 +3,7 @@
 use toolcrib_manifest::declaration::ArgvEntry;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 
-use super::programs::{SHELLS, name_without_version};
+use super::programs::is_shell;
 
 /// An entry of an argument vector.
 pub(super) enum ArgumentText {
@@ -28,7 +28,7 @@ impl ArgumentText {
 
     pub(super) fn is_shell(&self) -> bool {
         match self {
-            Self::Whole { text, .. } => SHELLS.contains(&name_without_version(text)),
+            Self::Whole { text, .. } => is_shell(text),
             Self::Begins(_) => false,
         }
     }

@@ -34,6 +34,7 @@ use crate::{Exit, startup};
 #[command(after_help = "Examples:
   toolcrib trust                                       list what is not trusted yet
   toolcrib trust tools.d/services.yaml                 all tools of a manifest
+  toolcrib trust tools.d/a.yaml tools.d/b.yaml         those of several
   toolcrib trust tools.d/services.yaml:restart --yes   one tool, without a question
   toolcrib trust --list
   toolcrib trust --revoke tools.d/services.yaml:restart
@@ -46,18 +47,18 @@ with the same state folder detect the change at once. The command shows everythi
 covers, the text of scripts (secrets by name), and what has changed since you last trusted it.
 `manifests.trusted` in the config trusts a manifest or a tool whatever its content.")]
 pub(crate) struct TrustOptions {
-    /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource [default: list
-    /// what is not trusted yet]
+    /// Manifests, as `list --all` shows them, each optionally with one tool, MCP server, prompt or resource
+    /// [default: list what is not trusted yet]
     #[arg(value_name = "UNIT[:TOOL]", conflicts_with = "list")]
-    unit: Option<String>,
+    units: Vec<String>,
     /// Do not ask for confirmation
-    #[arg(short, long, conflicts_with_all = ["list", "revoke"], requires = "unit")]
+    #[arg(short, long, conflicts_with_all = ["list", "revoke"], requires = "units")]
     yes: bool,
     /// List what is trusted
     #[arg(long)]
     list: bool,
     /// Revoke the trust
-    #[arg(long, conflicts_with = "list", requires = "unit")]
+    #[arg(long, conflicts_with = "list", requires = "units")]
     revoke: bool,
     #[command(flatten)]
     output: JsonOutput,
@@ -75,6 +76,14 @@ struct Candidate {
     before: Option<EarlierTrust>,
     /// Whether it is already trusted.
     is_vouched: bool,
+}
+
+impl Candidate {
+    /// The manifest, as the config names it.
+    fn unit(&self) -> &str {
+        let name = self.label.strip_suffix(self.record.name.as_str());
+        name.and_then(|unit| unit.strip_suffix(':')).unwrap_or(&self.label)
+    }
 }
 
 /// A definition that was trusted under the same name before it changed.
@@ -95,23 +104,24 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
     if own.list {
         return list(&keeper, record, own.output.json);
     }
-    let Some(unit) = own.unit.as_deref() else {
+    if own.units.is_empty() {
         return list_open(&config, &keeper, own.output.json);
-    };
+    }
     if let Ok(place) = &place {
         servers_have_this_state(place, config.state.dir.as_deref())?;
     }
     if own.revoke {
-        return revoke(&config, record, unit, own.output.json);
+        return revoke(&config, record, &own.units, own.output.json);
     }
-    let candidates = candidates(&config, &keeper, unit)?;
+    let candidates = candidates(&config, &keeper, &own.units)?;
     let open: Vec<&Candidate> = candidates.iter().filter(|one| !one.is_vouched).collect();
     if open.is_empty() {
         let names: Vec<_> = candidates.iter().map(|one| one.label.as_str()).collect();
         if own.output.json {
             screen::json(&json!({"trusted": [], "already": names}))?;
         } else if names.is_empty() {
-            screen::out(format!("{unit} asks for nothing that needs the operator's trust"))?;
+            let units = own.units.join(", ");
+            screen::out(format!("nothing in {units} needs the operator's trust"))?;
         } else {
             screen::out(format!("already trusted: {}", names.join(", ")))?;
         }
@@ -245,15 +255,20 @@ fn page(candidate: &Candidate) -> String {
     page
 }
 
-/// The declarations of a unit, or the one with that name in it, that need the operator's trust.
-fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
-    let mut is_known = false;
+/// The declarations of these units, or those with these names in them, that need the operator's trust. Fails if
+/// one of them does not exist.
+fn candidates(
+    config: &Config,
+    keeper: &TrustKeeper,
+    wanted: &[String],
+) -> anyhow::Result<Vec<Candidate>> {
+    let mut unknown: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let (found, units) = declared(config, keeper, &mut |file, name| {
-        let is_named = name_filter(config, file, unit).takes(name);
-        is_known |= is_named;
-        is_named
+        let is_named = |unit: &str| name_filter(config, file, unit).takes(name);
+        unknown.retain(|unit| !is_named(unit));
+        wanted.iter().any(|unit| is_named(unit))
     });
-    if !is_known {
+    if let Some(unit) = unknown.first() {
         bail!(
             "no manifest, and no tool of one, is named `{unit}`; there is {}",
             if units.is_empty() { "none".to_owned() } else { units.join(", ") }
@@ -413,22 +428,39 @@ fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Re
         screen::json(&json!({"untrusted": found.iter().map(record).collect::<Vec<_>>()}))?;
         return Ok(Exit::Success);
     }
+    // The tools of a manifest that want the same are listed once.
+    let mut units: Vec<(&str, &[String], Vec<&Candidate>)> = Vec::new();
     for one in &found {
-        let wants = visible(&one.wants.join(", "));
-        let wants = screen::folded(&wants, 4, 4);
-        screen::out(format!("{STRONG}{}{STRONG:#}\n    {wants}", one.label))?;
+        let unit = one.unit();
+        match units.iter_mut().find(|(known, wants, _)| *known == unit && **wants == *one.wants) {
+            Some((.., same)) => same.push(one),
+            None => units.push((unit, &one.wants, vec![one])),
+        }
     }
-    screen::note(match found.as_slice() {
-        [] => {
+    for (unit, wants, same) in &units {
+        let wants = visible(&wants.join(", "));
+        let wants = screen::folded(&wants, 4, 4);
+        let head = match same.as_slice() {
+            [one] => format!("{STRONG}{}{STRONG:#}", one.label),
+            _ => {
+                let names: Vec<_> = same.iter().map(|one| one.record.name.as_str()).collect();
+                format!("{STRONG}{unit}{STRONG:#}: {}", visible(&names.join(", ")))
+            }
+        };
+        screen::out(format!("{head}\n    {wants}"))?;
+    }
+    let first = units.first().map(|(unit, _, same)| match same.as_slice() {
+        [one] => one.label.as_str(),
+        _ => unit,
+    });
+    screen::note(match first {
+        None => {
             "nothing here needs the operator's trust; `toolcrib trust --list` lists what is trusted"
                 .to_owned()
         }
-        [first, ..] => {
-            format!(
-                "{FAINT}look at one and trust it with `toolcrib trust {}`{FAINT:#}",
-                first.label
-            )
-        }
+        Some(first) => format!(
+            "{FAINT}look at what they run and trust them, for example with `toolcrib trust {first}`{FAINT:#}"
+        ),
     });
     Ok(Exit::Success)
 }
@@ -454,18 +486,21 @@ fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Re
 fn revoke(
     config: &Config,
     record: &TrustRecord,
-    unit: &str,
+    units: &[String],
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let removed = record.remove(|own| name_filter(config, &own.unit, unit).takes(&own.name))?;
+    let removed = record.remove(|own| {
+        units.iter().any(|unit| name_filter(config, &own.unit, unit).takes(&own.name))
+    })?;
     if as_json {
         screen::json(&json!({ "revoked": removed }))?;
     } else if removed > 0 {
         screen::out(format!("revoked {}", screen::count(removed, "tool")))?;
     } else {
         screen::note(format!(
-            "{ERROR}error{ERROR:#}: `{unit}` was not trusted with `toolcrib trust`: see `toolcrib trust \
-             --list`"
+            "{ERROR}error{ERROR:#}: `{}` was not trusted with `toolcrib trust`: see `toolcrib trust \
+             --list`",
+            units.join("`, `")
         ));
     }
     Ok(if removed > 0 { Exit::Success } else { Exit::Failure })

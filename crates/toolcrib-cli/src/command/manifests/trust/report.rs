@@ -16,7 +16,7 @@ use toolcrib::manifest::declaration::{
 };
 use toolcrib::manifest::lock::fields_of;
 use toolcrib::manifest::template::Template;
-use toolcrib::tool::units::ByteSize;
+use toolcrib::tool::units::{ByteSize, HumanDuration};
 
 use crate::terminal_approver::visible;
 
@@ -79,6 +79,9 @@ impl TrustReport {
         match (tool.command(), tool.worker()) {
             (Some(command), _) => {
                 shown.words(command.argv.iter().map(entry));
+                if let Some(stdin) = command.stdin.as_ref().filter(|_| shown.is_brief) {
+                    shown.line("stdin", &super::shown(&json!(stdin)));
+                }
                 shown.sandbox(&tool.sandbox, command.cwd.as_deref());
                 shown.environment(&command.env, &command.pass_env);
                 let script = command.script.iter().map(|script| &script.path);
@@ -86,6 +89,13 @@ impl TrustReport {
             }
             (None, Some(worker)) => {
                 shown.words(worker.argv.iter().map(|word| quoted(word)));
+                if shown.is_brief {
+                    let idle = HumanDuration(Some(worker.idle));
+                    let kept = format!(
+                        "started once, answers many calls as lines of JSON, ended after {idle} without one"
+                    );
+                    shown.line("worker", &kept);
+                }
                 shown.sandbox(&tool.sandbox, None);
                 shown.environment(&worker.env, &worker.pass_env);
                 shown.files(worker.files.values().map(|file| &file.path));
@@ -204,7 +214,8 @@ impl TrustReport {
 
     /// The part of a file's text that is shown.
     fn file(&mut self, path: &Path) {
-        let shown = path.display();
+        let plain: PathBuf = path.components().collect();
+        let shown = plain.display();
         if self.is_brief {
             return self.line("file", &shown.to_string());
         }

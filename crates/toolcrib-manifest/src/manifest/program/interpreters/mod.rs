@@ -11,6 +11,7 @@ use crate::diagnostic::position::Span;
 use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
 use crate::manifest::tool::references::Scope;
+use crate::programs::{is_any_shell, name_without_version};
 use crate::template::{Piece, Reference};
 pub(in crate::manifest) use evaluated::evaluated;
 
@@ -25,26 +26,10 @@ struct Interpreter {
     loads: &'static [&'static str],
 }
 
-/// Shells.
-const SHELLS: [&str; 13] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "fish",
-    "csh",
-    "tcsh",
-    "pwsh",
-    "rbash",
-    "powershell",
-];
-
 const INTERPRETERS: [Interpreter; 9] = [
     Interpreter {
-        names: &SHELLS,
+        // Those of the table of programs.
+        names: &[],
         text: &['c'],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         loads: &["--rcfile", "--init-file", "--init-command"],
@@ -143,7 +128,7 @@ pub(in crate::manifest) fn read_stdin(words: &[Word<'_>], read: &Read<'_>) -> bo
 /// Whether the text that a program runs is a shell's, which gets its arguments as positional
 /// parameters. `name` has no folder and no version.
 pub(crate) fn runs_shell_text(name: &str) -> bool {
-    SHELLS.contains(&name) || name == "su"
+    is_any_shell(name) || name == "su"
 }
 
 /// Whether a program runs texts or files as programs.
@@ -225,9 +210,11 @@ enum ProgramSource<'w, 'n> {
 impl Interpreter {
     /// The interpreter of that path or name, version numbers aside.
     fn find(program: &str) -> Option<(&str, &'static Self)> {
-        let name = program.rsplit('/').next().unwrap_or(program);
-        let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let known = INTERPRETERS.iter().find(|interpreter| interpreter.names.contains(&name))?;
+        let name = name_without_version(program);
+        let is_shell = is_any_shell(name);
+        let known = INTERPRETERS.iter().find(|known| {
+            if known.names.is_empty() { is_shell } else { known.names.contains(&name) }
+        })?;
         Some((name, known))
     }
 

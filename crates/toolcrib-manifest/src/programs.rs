@@ -1,0 +1,272 @@
+//! Programs that run the files in their arguments: one table for what is refused in a manifest, what is reported
+//! as missing, and which files no tool may change.
+
+use std::path::Path;
+
+/// What a program runs of its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// The first one that is not an option. It can be any descriptor, and nothing else is loaded from its folder.
+    Shell,
+    /// The first one that is not an option; a shell with requirements of its own.
+    OtherShell,
+    /// The first one that is not an option: an interpreter.
+    Script,
+    /// The values of some [options](RUN_OPTIONS). The others are targets, a program's text, or data.
+    Options,
+    /// Another program, or a file, somewhere among them.
+    Program,
+}
+
+/// Programs that run a file, or another program, that their arguments name. A version may follow:
+/// `python3.12`.
+const RUNNERS: [(&str, Runs); 57] = [
+    ("sh", Runs::Shell),
+    ("bash", Runs::Shell),
+    ("dash", Runs::Shell),
+    ("ash", Runs::Shell),
+    ("zsh", Runs::Shell),
+    ("ksh", Runs::Shell),
+    ("mksh", Runs::Shell),
+    ("rbash", Runs::Shell),
+    ("fish", Runs::Shell),
+    ("csh", Runs::OtherShell),
+    ("tcsh", Runs::OtherShell),
+    ("pwsh", Runs::OtherShell),
+    ("powershell", Runs::OtherShell),
+    ("python", Runs::Script),
+    ("pypy", Runs::Script),
+    ("node", Runs::Script),
+    ("nodejs", Runs::Script),
+    ("ruby", Runs::Script),
+    ("perl", Runs::Script),
+    ("php", Runs::Script),
+    ("lua", Runs::Script),
+    ("luajit", Runs::Script),
+    ("Rscript", Runs::Script),
+    ("tclsh", Runs::Script),
+    ("osascript", Runs::Script),
+    ("ansible-playbook", Runs::Script),
+    ("awk", Runs::Options),
+    ("gawk", Runs::Options),
+    ("mawk", Runs::Options),
+    ("sed", Runs::Options),
+    ("make", Runs::Options),
+    ("gmake", Runs::Options),
+    ("just", Runs::Options),
+    ("ninja", Runs::Options),
+    ("java", Runs::Options),
+    ("busybox", Runs::Program),
+    ("deno", Runs::Program),
+    ("bun", Runs::Program),
+    ("env", Runs::Program),
+    ("xargs", Runs::Program),
+    ("nice", Runs::Program),
+    ("timeout", Runs::Program),
+    ("nohup", Runs::Program),
+    ("setsid", Runs::Program),
+    ("stdbuf", Runs::Program),
+    ("sudo", Runs::Program),
+    ("npx", Runs::Program),
+    ("npm", Runs::Program),
+    ("pnpm", Runs::Program),
+    ("yarn", Runs::Program),
+    ("uv", Runs::Program),
+    ("uvx", Runs::Program),
+    ("pipx", Runs::Program),
+    ("poetry", Runs::Program),
+    ("parallel", Runs::Program),
+    ("time", Runs::Program),
+    ("watch", Runs::Program),
+];
+
+/// Options whose value is a file that the program runs, and without which it fails.
+const RUN_OPTIONS: [(&[&str], &[&str]); 5] = [
+    (&["make", "gmake"], &["-f", "--file", "--makefile"]),
+    (&["awk", "gawk", "mawk", "sed", "php"], &["-f", "--file"]),
+    (&["just"], &["-f", "--justfile"]),
+    (&["ninja"], &["-f"]),
+    (&["java"], &["-jar"]),
+];
+
+/// Programs that change to the folder after `-C` before they open a file.
+const CHANGE_FOLDER: [&str; 4] = ["make", "gmake", "ninja", "env"];
+
+
+/// Programs that never run a file from their working directory because an argument is its bare name.
+/// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A
+/// program that is not in this list may run such a file.
+const RUN_NO_FILE: [&str; 100] = [
+    "arch",
+    "base32",
+    "base64",
+    "basename",
+    "cal",
+    "cat",
+    "chmod",
+    "chown",
+    "cksum",
+    "cmp",
+    "column",
+    "comm",
+    "cp",
+    "csplit",
+    "curl",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dig",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "expand",
+    "expr",
+    "factor",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "fmt",
+    "fold",
+    "free",
+    "getconf",
+    "getent",
+    "git",
+    "grep",
+    "groups",
+    "gunzip",
+    "gzip",
+    "head",
+    "hexdump",
+    "host",
+    "hostname",
+    "iconv",
+    "id",
+    "join",
+    "journalctl",
+    "jq",
+    "ln",
+    "locale",
+    "ls",
+    "lsblk",
+    "md5sum",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "nl",
+    "nproc",
+    "nslookup",
+    "numfmt",
+    "od",
+    "paste",
+    "ping",
+    "printenv",
+    "printf",
+    "ps",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rev",
+    "rg",
+    "rm",
+    "rmdir",
+    "seq",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "shuf",
+    "sleep",
+    "sort",
+    "stat",
+    "strings",
+    "systemctl",
+    "tac",
+    "tail",
+    "tar",
+    "tee",
+    "touch",
+    "tr",
+    "true",
+    "tty",
+    "uname",
+    "uniq",
+    "uptime",
+    "wc",
+    "whoami",
+    "xz",
+    "zcat",
+];
+
+/// Folders of the system's own programs.
+const SYSTEM_PROGRAMS: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
+
+
+fn runs(program: &str) -> Option<Runs> {
+    let name = name_without_version(program);
+    RUNNERS.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
+}
+
+/// Whether a program runs files or programs that its arguments name.
+pub fn runs_its_arguments(program: &str) -> bool {
+    runs(program).is_some()
+}
+
+/// Whether a program runs its first argument that is not an option.
+pub fn is_interpreter(program: &str) -> bool {
+    matches!(runs(program), Some(Runs::Shell | Runs::OtherShell | Runs::Script))
+}
+
+/// Whether a program is a shell that can read its script from any descriptor.
+pub fn is_shell(program: &str) -> bool {
+    runs(program) == Some(Runs::Shell)
+}
+
+/// Whether a program is a shell of any kind.
+pub(crate) fn is_any_shell(program: &str) -> bool {
+    matches!(runs(program), Some(Runs::Shell | Runs::OtherShell))
+}
+
+/// Whether a program runs only files that follow an option.
+pub fn runs_only_options(program: &str) -> bool {
+    runs(program) == Some(Runs::Options)
+}
+
+/// Whether a program changes to the folder after `-C`.
+pub fn changes_folder(program: &str) -> bool {
+    CHANGE_FOLDER.contains(&name_without_version(program))
+}
+
+/// Whether the value of an option is a file that the program runs, and without which it fails.
+pub fn is_run_option(program: &str, option: &str) -> bool {
+    let name = name_without_version(program);
+    RUN_OPTIONS.iter().any(|(names, options)| names.contains(&name) && options.contains(&option))
+}
+
+/// Whether a program never runs a file because an argument is its bare name.
+pub fn runs_no_file(program: &str) -> bool {
+    let name = match program.rsplit_once('/') {
+        None => program,
+        Some((folder, name)) if SYSTEM_PROGRAMS.contains(&folder) => name,
+        // A program in another folder may only share the name.
+        Some(_) => return false,
+    };
+    RUN_NO_FILE.contains(&name)
+}
+
+/// The name of a program without its folder and its version.
+pub fn name_without_version(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+/// Whether a text would have to be a file even if none exists: a path, or a name like a script's.
+pub fn looks_like_a_file(text: &str) -> bool {
+    let extensions =
+        ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "awk"];
+    let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
+    !text.contains(char::is_whitespace)
+        && (text.starts_with("./") || text.starts_with("../"))
+            | extension.is_some_and(|extension| extensions.contains(&extension))
+}

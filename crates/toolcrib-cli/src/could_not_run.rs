@@ -126,10 +126,16 @@ fn add_tips(error: &mut clap::Error, arguments: &[OsString], commands: &clap::Co
             error.insert(ContextKind::Usage, usage);
             return;
         }
-        ErrorKind::UnknownArgument
-            if command.get_name() == "call" && error.get(ContextKind::SuggestedArg).is_none() =>
-        {
-            wrong.iter().filter_map(|option| as_pair(option, arguments)).collect()
+        ErrorKind::UnknownArgument if command.get_name() == "call" && !is_slip(error) => {
+            let pairs: Vec<String> =
+                wrong.iter().filter_map(|option| as_pair(option, arguments)).collect();
+            if !pairs.is_empty() {
+                // clap also suggests options that have little in common with the one written.
+                error.remove(ContextKind::SuggestedArg);
+                let usage = ContextValue::StyledStr(command.clone().render_usage());
+                error.insert(ContextKind::Usage, usage);
+            }
+            pairs
         }
         _ => return,
     };
@@ -147,6 +153,19 @@ fn is_unsuggested(error: &clap::Error) -> bool {
 fn near_command(written: &str, commands: &clap::Command) -> Option<String> {
     let names = commands.get_subcommands().map(clap::Command::get_name);
     near_names(written, names).first().map(|name| (*name).to_owned())
+}
+
+/// Whether clap suggests an option of which the one written is a misspelling.
+fn is_slip(error: &clap::Error) -> bool {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let suggested = text(ContextKind::SuggestedArg);
+    let wrong = text(ContextKind::InvalidArg);
+    wrong.zip(suggested).is_some_and(|(wrong, meant)| {
+        wrong.len().abs_diff(meant.len()) <= 2 && !near_names(wrong, [meant]).is_empty()
+    })
 }
 
 /// An option as an argument of a tool: `query=up` for `--query up` and `--query=up`.

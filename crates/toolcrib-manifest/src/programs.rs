@@ -92,7 +92,6 @@ const RUN_OPTIONS: [(&[&str], &[&str]); 5] = [
 /// Programs that change to the folder after `-C` before they open a file.
 const CHANGE_FOLDER: [&str; 4] = ["make", "gmake", "ninja", "env"];
 
-
 /// Programs that never run a file from their working directory because an argument is its bare name.
 /// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A
 /// program that is not in this list may run such a file.
@@ -201,7 +200,6 @@ const RUN_NO_FILE: [&str; 100] = [
 
 /// Folders of the system's own programs.
 const SYSTEM_PROGRAMS: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
-
 
 fn runs(program: &str) -> Option<Runs> {
     let name = name_without_version(program);

@@ -257,7 +257,10 @@ fn needs_keys(program: &StartedProgram, is_granted: &dyn Fn(&str) -> bool) -> Op
     ))
 }
 
-fn needs_journal(program: &StartedProgram, is_granted: &dyn Fn(&str) -> bool) -> Option<Diagnostic> {
+fn needs_journal(
+    program: &StartedProgram,
+    is_granted: &dyn Fn(&str) -> bool,
+) -> Option<Diagnostic> {
     let names_files = program.arguments.iter().any(|word| {
         word.starts_with("-D") || word.starts_with("--directory") || word.starts_with("--file")
     });

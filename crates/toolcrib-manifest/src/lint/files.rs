@@ -82,7 +82,8 @@ impl Places<'_> {
             }
             let beside = self.manifests.join(&file.written);
             if !beside.is_file() {
-                let folder = file.folder.as_ref().map_or(folder.clone(), |below| folder.join(below));
+                let folder =
+                    file.folder.as_ref().map_or(folder.clone(), |below| folder.join(below));
                 check_file(&file.written, &file.span, &folder, findings);
                 continue;
             }
@@ -181,9 +182,8 @@ impl Places<'_> {
     ) {
         let Some(granted) = granted else { return };
         let Ok(place) = path.canonicalize() else { return };
-        let is_below = |folder: &Path| {
-            folder.canonicalize().is_ok_and(|folder| place.starts_with(folder))
-        };
+        let is_below =
+            |folder: &Path| folder.canonicalize().is_ok_and(|folder| place.starts_with(folder));
         let is_readable = is_below(self.workspace)
             || is_below(folder)
             || granted.iter().any(|grant| is_below(grant))
@@ -195,14 +195,25 @@ impl Places<'_> {
             "a confined program may not read `{}`, which is outside of the workspace, so every call will fail",
             file.written
         );
-        let help = format!("add it to the grants: `sandbox: {{read: [\"{}\"]}}`", plain(path).display());
+        let help =
+            format!("add it to the grants: `sandbox: {{read: [\"{}\"]}}`", plain(path).display());
         findings.add(Diagnostic::warning("ungranted-file", &file.span, message).help(help));
     }
 }
 
 /// Folders that every confined program may read.
 const SYSTEM: [&str; 11] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc", "/proc", "/dev",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/etc",
+    "/proc",
+    "/dev",
 ];
 
 fn is_trusted(declared: &Node) -> bool {
@@ -212,8 +223,7 @@ fn is_trusted(declared: &Node) -> bool {
 
 /// Where a program that starts in `folder` looks for a file, if the word certainly means one.
 fn path_of(file: &RunFile, folder: &Path) -> Option<PathBuf> {
-    let is_file =
-        file.is_certain || file.written.contains('/') || looks_like_a_file(&file.written);
+    let is_file = file.is_certain || file.written.contains('/') || looks_like_a_file(&file.written);
     if !is_file || file.written.contains("${") {
         return None;
     }

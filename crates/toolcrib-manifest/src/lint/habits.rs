@@ -15,17 +15,29 @@ const CHANGES: [(&[&str], &[&str]); 9] = [
     (
         &["kubectl", "oc"],
         &[
-            "delete", "apply", "create", "patch", "replace", "edit", "scale", "drain", "cordon", "uncordon", "taint",
-            "annotate", "label",
+            "delete", "apply", "create", "patch", "replace", "edit", "scale", "drain", "cordon",
+            "uncordon", "taint", "annotate", "label",
         ],
     ),
     (&["helm"], &["install", "upgrade", "uninstall", "rollback"]),
     (&["docker", "podman", "nerdctl"], &["rm", "rmi", "stop", "kill", "restart", "start", "prune"]),
-    (&["systemctl", "service"], &["start", "stop", "restart", "reload", "enable", "disable", "mask", "kill"]),
+    (
+        &["systemctl", "service"],
+        &["start", "stop", "restart", "reload", "enable", "disable", "mask", "kill"],
+    ),
     (&["git"], &["push", "commit", "reset", "checkout", "merge", "rebase", "clean"]),
-    (&["apt", "apt-get", "dnf", "yum", "apk"], &["install", "remove", "upgrade", "purge", "autoremove"]),
+    (
+        &["apt", "apt-get", "dnf", "yum", "apk"],
+        &["install", "remove", "upgrade", "purge", "autoremove"],
+    ),
     (&["terraform", "tofu"], &["apply", "destroy"]),
-    (&["rm", "rmdir", "mv", "kill", "pkill", "killall", "shutdown", "reboot", "mkfs", "truncate"], &[]),
+    (
+        &[
+            "rm", "rmdir", "mv", "kill", "pkill", "killall", "shutdown", "reboot", "mkfs",
+            "truncate",
+        ],
+        &[],
+    ),
     (&["ansible-playbook"], &[]),
 ];
 
@@ -56,8 +68,9 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
         findings.add_all(terminal(program, &argv.node));
     }
     // An author who limits the time has thought of the end.
-    let is_limited = tool.entry("limits").is_some_and(|limits| limits.node.entry("timeout").is_some())
-        || programs.iter().any(|program| program.name == "timeout");
+    let is_limited =
+        tool.entry("limits").is_some_and(|limits| limits.node.entry("timeout").is_some())
+            || programs.iter().any(|program| program.name == "timeout");
     if !is_limited {
         findings.add_all(programs.iter().find_map(endless));
     }
@@ -68,10 +81,13 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
             programs.iter().find_map(|program| Some((program, changes(program)?)))
     {
         let what = format!("{} {command}", program.name);
-        let message = format!("`{}` changes things, and the tool says that it only reads", what.trim());
+        let message =
+            format!("`{}` changes things, and the tool says that it only reads", what.trim());
         findings.add(
             Diagnostic::warning("contradicting-annotations", &program.span, message)
-                .help("write `read_only: false`, and `destructive: false` if a call destroys nothing")
+                .help(
+                    "write `read_only: false`, and `destructive: false` if a call destroys nothing",
+                )
                 .also(&said.key_span, "this says that a call changes nothing"),
         );
     }
@@ -96,7 +112,9 @@ fn filter(argv: &[Node]) -> Option<Diagnostic> {
     let template = Template::parse(filter.as_str()?).ok()?;
     // The whole filter may be a value: jq runs nothing and writes no files.
     let reference = template.references().next().filter(|_| template.pieces.len() > 1)?;
-    let message = format!("{reference} is inside the filter of jq: a quote in the value changes what it does");
+    let message = format!(
+        "{reference} is inside the filter of jq: a quote in the value changes what it does"
+    );
     Some(Diagnostic::warning("spliced-filter", &filter.span, message).help(format!(
         "hand the value over as a variable: `--arg`, `value`, \"{reference}\" before the filter, and `$value` in it"
     )))
@@ -106,7 +124,8 @@ fn filter(argv: &[Node]) -> Option<Diagnostic> {
 fn terminal(program: &StartedProgram, argv: &Node) -> Option<Diagnostic> {
     let asks = |word: &str| {
         let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        word == "--tty" || letters.is_some_and(|letters| matches!(letters, "t" | "it" | "ti" | "tt"))
+        word == "--tty"
+            || letters.is_some_and(|letters| matches!(letters, "t" | "it" | "ti" | "tt"))
     };
     let words = program.arguments.as_slice();
     // What follows the first word that is no option belongs to another program.
@@ -133,16 +152,25 @@ fn endless(program: &StartedProgram) -> Option<Diagnostic> {
     let follows = has(&["-f", "--follow"]);
     let help = match program.name.as_str() {
         "ping" | "ping6" if !has(&["-c", "-w"]) => "send a number of packets: `-c`, \"4\"",
-        "tail" if follows || has(&["-F"]) => "read the end of the file: `-n`, \"100\", without `-f`",
+        "tail" if follows || has(&["-F"]) => {
+            "read the end of the file: `-n`, \"100\", without `-f`"
+        }
         "journalctl" if follows => "read the last entries: `-n`, \"100\", without `-f`",
-        "kubectl" | "docker" | "podman" | "oc" if follows && program.arguments.iter().any(|word| word == "logs") => {
+        "kubectl" | "docker" | "podman" | "oc"
+            if follows && program.arguments.iter().any(|word| word == "logs") =>
+        {
             "read the last lines: `--tail=100`, without `-f`"
         }
         "top" | "htop" | "atop" if !has(&["-b", "-n"]) => "print once: `top`, `-b`, `-n`, \"1\"",
-        "watch" => "run the program itself: a tool is called again by whoever wants to see it again",
+        "watch" => {
+            "run the program itself: a tool is called again by whoever wants to see it again"
+        }
         _ => return None,
     };
-    let message = format!("`{}` does not end by itself, so each call lasts until its time limit", program.name);
+    let message = format!(
+        "`{}` does not end by itself, so each call lasts until its time limit",
+        program.name
+    );
     Some(
         Diagnostic::hint("endless-program", &program.span, message)
             .help(format!("{help}; if clients are to watch it, set `limits: {{timeout: 1m}}`")),
@@ -152,7 +180,8 @@ fn endless(program: &StartedProgram) -> Option<Diagnostic> {
 /// Whether a word is an option, alone, with its value, or in a cluster of letters.
 fn is_option(word: &str, option: &str) -> bool {
     let Some(letter) = option.strip_prefix('-').filter(|rest| rest.len() == 1) else {
-        return word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        return word == option
+            || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
     };
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     letters.is_some_and(|letters| letters.contains(letter))
@@ -177,10 +206,12 @@ fn check_comment(text: &Node, findings: &mut Findings<'_>) {
     let Some(rest) = findings.text.get(text.span.end..) else { return };
     let line = rest.lines().next().unwrap_or_default();
     let comment = line.trim_start();
-    let is_word = comment.strip_prefix('#').is_some_and(|word| word.starts_with(char::is_alphanumeric));
-    let is_plain = findings.text.get(text.span.clone()).is_some_and(|text| {
-        !text.starts_with(['"', '\'', '|', '>'])
-    });
+    let is_word =
+        comment.strip_prefix('#').is_some_and(|word| word.starts_with(char::is_alphanumeric));
+    let is_plain = findings
+        .text
+        .get(text.span.clone())
+        .is_some_and(|text| !text.starts_with(['"', '\'', '|', '>']));
     if !is_word || !is_plain || comment.len() == line.len() {
         return;
     }

@@ -250,7 +250,7 @@ fn curly(text: &str) -> Option<MessageAndHelp> {
 }
 
 /// A percent sign as crontabs write it.
-fn percent(text: &str) -> Said {
+fn percent(text: &str) -> MessageAndHelp {
     let message = "the backslash is part of the argument: only a crontab needs it before `%`";
     (message.to_owned(), format!("write `{}`", text.replace("\\%", "%")))
 }

@@ -37,7 +37,9 @@ pub(super) fn check_namespace(root: &Node, findings: &mut Findings<'_>) {
             let written = name.as_str().unwrap_or_default();
             let own = written.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('_'));
             let Some(own) = own.filter(|own| !own.is_empty()) else { continue };
-            let message = format!("it will be called `{namespace}_{written}`: `namespace` comes before each name");
+            let message = format!(
+                "it will be called `{namespace}_{written}`: `namespace` comes before each name"
+            );
             let help = format!("write `name: {own}`, or remove `namespace`");
             findings.add(Diagnostic::hint("doubled-namespace", &name.span, message).help(help));
         }

@@ -12,7 +12,7 @@ use crate::{Exit, screen};
   toolcrib schema config > config.schema.json
 
 Editors with the YAML language server check and complete files that start with
-  # yaml-language-server: $schema=manifest.schema.json")]
+  # yaml-language-server: $schema=../manifest.schema.json")]
 pub(crate) struct SchemaOptions {
     /// The kind of file
     #[arg(value_enum)]

@@ -116,8 +116,8 @@ pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyh
             screen::json(&json!({"servers": [], "approvals": []}))?;
         }
         screen::note(
-            "no server runs with this config: start one (`toolcrib serve`), then list and decide the \
-             calls that wait in its `state.dir`",
+            "no server runs with this config. Waiting calls are kept in `state.dir`: start a server (`toolcrib \
+             serve`), then list and decide them",
         );
         return Ok(Exit::Failure);
     }

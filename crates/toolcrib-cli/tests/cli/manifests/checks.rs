@@ -1,5 +1,7 @@
 //! `toolcrib check`, for people and programs.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::harness::crib::{Crib, run};
@@ -26,6 +28,27 @@ tools:
 
 pub(crate) fn crib() -> Crib {
     Crib::new(&[("a.yaml", FIRST), ("b c.yaml", &SECOND.replace("1.10", "'1.10'"))])
+}
+
+#[test]
+fn a_manifest_of_the_catalogue_may_name_a_secret_that_the_config_lacks() {
+    let text = "toolcrib: 1\ntools:\n  - name: issues\n    description: List the open issues of our project. Read-only.\n    \
+                annotations: {read_only: true, idempotent: true}\n    http: {url: https://api.example.com/issues, auth: \
+                {bearer: \"${secret.issue_token}\"}}\n";
+    let crib = Crib::new(&[("issues.yaml", text)]);
+    crib.config("state: {dir: state}\n");
+    let loaded = crib.run(&["check", "--strict"]);
+    assert_eq!(loaded.code, Some(1), "{loaded:?}");
+    let folder = crib.path().join("tools.d/available");
+    fs::create_dir(&folder).expect("a folder");
+    fs::rename(crib.path().join("tools.d/issues.yaml"), folder.join("issues.yaml")).expect("moved");
+    for path in [&["check", "--strict", "tools.d/available"][..], &["check", "--strict", "tools.d"]]
+    {
+        let check = crib.run(path);
+        assert_eq!(check.code, Some(0), "{check:?}");
+    }
+    let told = crib.run(&["check", "tools.d/available/issues.yaml"]).stderr;
+    assert!(told.contains("hint[unknown-secret]"), "{told}");
 }
 
 #[test]

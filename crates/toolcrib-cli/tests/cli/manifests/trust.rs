@@ -52,6 +52,32 @@ fn a_manifest_cannot_trust_itself_and_every_listing_says_what_to_do() {
 }
 
 #[test]
+fn tools_of_one_manifest_are_listed_once_and_several_manifests_are_trusted_at_once() {
+    let two = TRUSTED.to_owned()
+        + "  - name: reload\n    description: Reload the service that answers on port 80. Not for others.\n    \
+           run: {argv: [echo, reloaded]}\n    sandbox: {profile: trusted}\n";
+    let other = TRUSTED.replace("restart", "halt");
+    let crib = Crib::new(&[("services.yaml", &two), ("other.yaml", &other)]);
+    crib.config("state: {dir: state}\n");
+    let check = crib.run(&["check"]).stderr;
+    assert_eq!(check.matches("warning[needs-trust]").count(), 2, "{check}");
+    assert!(check.contains("2 of this file are unavailable: restart, reload"), "{check}");
+    assert!(check.contains("run `toolcrib trust tools.d/services.yaml`"), "{check}");
+    let list = crib.run(&["trust"]);
+    assert!(list.stdout.contains("tools.d/services.yaml: restart, reload\n"), "{list:?}");
+    assert!(list.stderr.contains("toolcrib trust tools.d/other.yaml:halt"), "{list:?}");
+    let unknown = crib.run(&["trust", "tools.d/services.yaml", "tools.d/nosuch.yaml", "--yes"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(!is_called(&crib, "restart"), "nothing is trusted if one name is wrong");
+    let units = ["tools.d/services.yaml", "tools.d/other.yaml"];
+    let run = crib.run(&["trust", units[0], units[1], "--yes"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(["restart", "reload", "halt"].iter().all(|name| is_called(&crib, name)));
+    let revoked = crib.run(&["trust", "--revoke", units[0], units[1]]);
+    assert!(revoked.stdout.contains("revoked 3 tools"), "{revoked:?}");
+}
+
+#[test]
 fn check_only_hints_at_files_that_the_config_does_not_load() {
     let crib = crib();
     fs::create_dir(crib.path().join("catalogue")).expect("a folder");

@@ -43,6 +43,43 @@ fn a_missing_argument_names_its_choices() {
 }
 
 #[test]
+fn call_says_how_the_arguments_of_a_tool_are_written() {
+    let crib = Crib::new(&[]);
+    for (arguments, tip) in [
+        (&["call", "calculator", "--expression", "2+2"][..], "write `expression=2+2`"),
+        (&["call", "calculator", "--expression=2+2"], "write `expression=2+2`"),
+        (&["call", "calculator", "--round-up"], "write `round_up=true`"),
+    ] {
+        let run = crib.run(arguments);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(tip) && !run.stderr.contains("use '--"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_misspelt_command_after_help_gets_the_near_one() {
+    let run = Crib::new(&[]).run(&["help", "cal"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("a similar subcommand exists: 'call'"), "{run:?}");
+}
+
+#[test]
+fn a_misspelt_manifest_of_the_catalogue_gets_the_near_one() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["enable"]);
+    assert!(
+        run.stderr.contains("there is no catalogue") && run.stderr.contains("copy it to"),
+        "{run:?}"
+    );
+    let folder = crib.path().join("tools.d/available");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("postgresql.yaml"), "toolcrib: 1\ntools: []\n").expect("a file");
+    let run = crib.run(&["enable", "postgresqll"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("did you mean `postgresql`?"), "{run:?}");
+}
+
+#[test]
 fn format_json_gets_a_hint_about_json() {
     let crib = Crib::new(&[]);
     for command in ["list", "status"] {

@@ -87,6 +87,30 @@ fn show_tells_bounds_limits_approval_confinement_and_what_would_run() {
 }
 
 #[test]
+fn show_names_standard_input_and_that_a_worker_keeps_running() {
+    let text = r#"
+toolcrib: 1
+tools:
+  - name: count
+    description: Count the words of a text. Read-only.
+    annotations: {read_only: true, idempotent: true, open_world: false}
+    input: {properties: {text: {type: string}}, required: [text]}
+    run: {argv: [wc, -w], stdin: "${args.text}"}
+  - name: geo
+    description: Find the country of a place. Read-only.
+    annotations: {read_only: true, idempotent: true, open_world: false}
+    run: {worker: [python3, ./geo.py], idle: 7m}
+"#;
+    let crib = Crib::new(&[("text.yaml", text)]);
+    let shown = crib.run(&["show", "count"]).stdout;
+    assert!(shown.contains("stdin    ${args.text}"), "{shown}");
+    crib.write("geo.py", "print()\n");
+    let shown = crib.run(&["show", "geo"]).stdout;
+    assert!(shown.contains("worker   started once") && shown.contains("after 7m"), "{shown}");
+    assert!(shown.contains("file     ") && !shown.contains("/./"), "{shown}");
+}
+
+#[test]
 fn why_says_that_every_call_needs_approval_and_what_asks_for_it() {
     let crib = Crib::new(&[("tail.yaml", TAIL)]);
     let rule = "policy: {rules: [{tool: get_*, action: ask}, {tool: calculator, action: deny}]}\n";

@@ -76,12 +76,7 @@ fn policy(allowed: &[IpNet]) -> AddressPolicy {
 }
 
 /// Reports the address of an MCP server to which no connection is allowed.
-pub(super) fn check_server(
-    node: &Node,
-    url: &str,
-    allowed: &[IpNet],
-    findings: &mut Findings<'_>,
-) {
+pub(super) fn check_server(node: &Node, url: &str, allowed: &[IpNet], findings: &mut Findings<'_>) {
     // A wrong URL has been reported.
     if let Ok(target) = Target::parse(url, NamedBy::Operator) {
         let rule = "no connections are made to such addresses";

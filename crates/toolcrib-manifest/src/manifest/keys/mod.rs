@@ -31,8 +31,7 @@ const fn table(what: &'static str, table: &'static [Key]) -> Keys {
 }
 
 /// What to do about a schedule.
-const SCHEDULED: &str =
-    "a call is made by a client: for calls at set times let cron or a timer run `toolcrib call NAME`";
+const SCHEDULED: &str = "a call is made by a client: for calls at set times let cron or a timer run `toolcrib call NAME`";
 
 /// The root of a file.
 pub(super) const FILE: Keys = Keys {

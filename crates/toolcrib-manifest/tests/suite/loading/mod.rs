@@ -5,6 +5,7 @@ mod config;
 mod constraints;
 mod directories;
 mod files;
+mod files_that_run;
 mod http;
 mod layers;
 mod memory;

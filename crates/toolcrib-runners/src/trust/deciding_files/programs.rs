@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub(super) use toolcrib_manifest::programs::{
-    changes_folder, is_interpreter, is_run_option, is_shell, looks_like_a_file, name_without_version,
-    runs_its_arguments, runs_no_file, runs_only_options,
+    changes_folder, is_interpreter, is_run_option, is_shell, looks_like_a_file,
+    name_without_version, runs_its_arguments, runs_no_file, runs_only_options,
 };
 
 /// Variables with which a program finds code; their files and folders count.

@@ -22,6 +22,9 @@ use crate::manifest::{Loaded, load_str};
 /// files are checked but never loaded; operators copy those they want.
 pub const CATALOGUE: &str = "available";
 
+/// The endings of manifests' names.
+pub const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
+
 /// The number of files that take longer to load than a thread takes to start.
 const FILES_PER_THREAD: usize = 16;
 /// The number of bytes that take longer to load than a thread takes to start.
@@ -418,5 +421,5 @@ pub fn counts(name: &OsStr) -> bool {
         return false;
     }
     let extension = Path::new(name).extension();
-    extension.is_some_and(|found| ["yaml", "yml", "toml"].iter().any(|context| found == *context))
+    extension.is_some_and(|found| ENDINGS.iter().any(|known| found == *known))
 }

@@ -242,6 +242,13 @@ pub fn is_run_option(program: &str, option: &str) -> bool {
     RUN_OPTIONS.iter().any(|(names, options)| names.contains(&name) && options.contains(&option))
 }
 
+/// The options of a program whose value is a file that it runs.
+pub fn run_options(program: &str) -> impl Iterator<Item = &'static str> {
+    let name = name_without_version(program);
+    let own = RUN_OPTIONS.iter().filter(move |(names, _)| names.contains(&name));
+    own.flat_map(|(_, options)| options.iter().copied())
+}
+
 /// Whether a program never runs a file because an argument is its bare name.
 pub fn runs_no_file(program: &str) -> bool {
     let name = match program.rsplit_once('/') {

@@ -1,12 +1,12 @@
 //! Programs that start while somebody deletes and rewrites files that the server runs.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::attack::{facts, pwned, script};
 use crate::dimensions::{Row, User};
@@ -22,9 +22,15 @@ fn edited(folder: &Folder) -> [PathBuf; 2] {
     ["scripts/tidy.sh", "target/debug/toolcrib-jail"].map(|name| folder.site().join(name))
 }
 
+/// The target of a link in place of a script.
+fn link_target(folder: &Folder) -> PathBuf {
+    folder.site().join("linked.sh")
+}
+
 /// The file that the program puts in place of each.
 pub(crate) fn plants(folder: &Folder) -> Vec<(PathBuf, String)> {
-    edited(folder).into_iter().map(|file| (file, script(folder))).collect()
+    let places = edited(folder).into_iter().chain([link_target(folder)]);
+    places.map(|file| (file, script(folder))).collect()
 }
 
 /// Calls the row's tool while the files are missing, then the tools that run them; returns what was
@@ -36,7 +42,11 @@ pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
         (file, content)
     });
     let owner = (row.user == User::Plain && is_root()).then_some(NOBODY);
-    let mut heard = String::new();
+    let mut heard = link(world, row, &facts);
+    for (file, content) in &files {
+        put(file, content, owner, true);
+    }
+    heard += &reload(world);
     for (number, missing) in MISSING.into_iter().enumerate() {
         for (file, _) in &files {
             fs::remove_file(file).unwrap();
@@ -63,6 +73,27 @@ pub(crate) fn attack(world: &mut World, row: &Row, mark: &str) -> String {
         heard += &reload(world);
         let runs = run_what_was_edited(world, row);
         assert!(runs.contains("tidy"), "the operator's own script does not run: {runs}");
+    }
+    heard
+}
+
+/// The operator replaces the script by a link whose target comes later. Calls the row's tool, and then the
+/// script; returns what was received.
+fn link(world: &mut World, row: &Row, facts: &Value) -> String {
+    let [script, _] = edited(&world.folder);
+    let link = script.with_extension("link");
+    symlink(link_target(&world.folder), &link).unwrap();
+    fs::rename(&link, &script).unwrap();
+    let mut heard = world.run_code(row, row.goal.name(), facts);
+    let target = link_target(&world.folder);
+    if let Ok(found) = target.metadata() {
+        let mut mode = found.permissions();
+        mode.set_mode(0o755);
+        fs::set_permissions(&target, mode).unwrap();
+    }
+    heard += &run_what_was_edited(world, row);
+    if !pwned(&world.folder).exists() {
+        let _ = fs::remove_file(target);
     }
     heard
 }

@@ -35,6 +35,13 @@ pub trait Subscriber: Send + Sync {
 
     /// Receives the results of a scan, after its changes were applied.
     fn report(&self, report: &ScanReport);
+
+    /// Why the file at this path must not be loaded, however it was changed, as a clause. It keeps the
+    /// tools of its last valid version and is read again with the next [reload](LiveManifests::reload).
+    /// The default `None` means no objection.
+    fn objection(&self, _path: &Path) -> Option<String> {
+        None
+    }
 }
 
 /// What to scan.
@@ -133,7 +140,7 @@ impl LiveManifests {
         // The lock is held while the changes are applied, so that they are applied in the order of
         // the scans.
         let mut state = self.state();
-        let report = state.scan(scope, Instant::now(), &|changes| self.subscriber.apply(changes));
+        let report = state.scan(scope, Instant::now(), &*self.subscriber);
         self.subscriber.report(&report);
         report
     }
@@ -197,12 +204,7 @@ struct FileOutcome {
 }
 
 impl LiveState {
-    fn scan(
-        &mut self,
-        scope: &ScanScope,
-        now: Instant,
-        apply: &dyn Fn(Vec<UnitChange>) -> Result<(), String>,
-    ) -> ScanReport {
+    fn scan(&mut self, scope: &ScanScope, now: Instant, subscriber: &dyn Subscriber) -> ScanReport {
         let report_all = *scope == ScanScope::Anew;
         let mut observed = self.observe(scope, now);
         self.observe_related(&mut observed);
@@ -243,12 +245,12 @@ impl LiveState {
                     key,
                     file_verdict,
                     observed,
-                    report_all,
+                    (report_all, subscriber),
                     &mut changes,
                 ));
             }
         }
-        let applied = if changes.is_empty() { Ok(()) } else { apply(changes) };
+        let applied = if changes.is_empty() { Ok(()) } else { subscriber.apply(changes) };
         let mut report = ScanReport::default();
         match applied {
             Ok(()) => self.commit(outcomes, &mut report),
@@ -386,7 +388,7 @@ impl LiveState {
         key: FileKey,
         file_verdict: FileVerdict,
         observed: Observation,
-        report_all: bool,
+        (report_all, subscriber): (bool, &dyn Subscriber),
         changes: &mut Vec<UnitChange>,
     ) -> Option<FileOutcome> {
         let unit = self.roots.unit(&key);
@@ -439,6 +441,13 @@ impl LiveState {
                 }
                 let read =
                     FileRecord { version: Some(file.version.clone()), ..FileRecord::default() };
+                if let Some(reason) = subscriber.objection(&self.roots.path(&key)) {
+                    // Without a version, it is read again with every scan.
+                    let lost_target = file.version.target;
+                    let known = FileRecord { lost_target, ..FileRecord::default() };
+                    let problem = FileProblem::Refused(reason);
+                    return Some(self.with_problem(key, from, known, problem, report_all));
+                }
                 if file.is_empty() && declared {
                     let problem = FileProblem::Absent("the file is empty");
                     return Some(self.with_problem(key, from, read, problem, report_all));
@@ -545,7 +554,7 @@ mod tests {
         let pending = ScanScope::Places(BTreeSet::from([key.clone()]));
         let nothing = ScanScope::Places(BTreeSet::new());
         let scan = |scope: &ScanScope, at: Instant| {
-            live.state().scan(scope, at, &|_| Ok(()));
+            live.state().scan(scope, at, &Nobody);
             live.state().files.get(&key).is_some()
         };
 

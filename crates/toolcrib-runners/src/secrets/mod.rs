@@ -6,12 +6,13 @@ mod variables;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 pub use secrecy::{ExposeSecret, SecretString};
 
 pub use source::SecretSource;
+use toolcrib_sandbox::{ControlPlane, ExposedFile};
 
 use variables::ServerVariables;
 
@@ -62,8 +63,24 @@ impl SecretSources {
 
     /// Reads all secrets except those whose command has already succeeded (`known`): a command runs once. If `commands`
     /// is false, no command runs.
-    fn read(&self, known: &SecretStates, commands: bool) -> SecretStates {
+    ///
+    /// A file that a program of this server could have changed keeps its known value, or has none.
+    fn read(
+        &self,
+        known: &SecretStates,
+        commands: bool,
+        plane: Option<&ControlPlane>,
+    ) -> SecretStates {
         let mut found = SecretStates::new();
+        let checked = |name: &str, file: &Path, read: SecretState| match plane
+            .and_then(|plane| plane.exposed([file]))
+        {
+            None => read,
+            Some(file) => match known.get(name) {
+                Some(value @ SecretState::Value(_)) => value.clone(),
+                _ => SecretState::Missing(not_used(&file)),
+            },
+        };
         for (name, source) in &self.named {
             let value = match (source, known.get(name)) {
                 (SecretSource::Command { .. }, Some(value @ SecretState::Value(_))) => {
@@ -74,11 +91,16 @@ impl SecretSources {
                     .read(&self.variables)
                     .map_or_else(SecretState::Missing, SecretState::Value),
             };
+            let value = match source {
+                SecretSource::File(file) => checked(name, file, value),
+                SecretSource::Env(_) | SecretSource::Command { .. } => value,
+            };
             found.insert(name.clone(), value);
         }
         for folder in &self.folders {
             for (name, value) in source::folder(folder) {
                 let value = value.map_or_else(SecretState::Missing, SecretState::Value);
+                let value = checked(&name, &folder.join(&name), value);
                 found.entry(name).or_insert(value);
             }
         }
@@ -98,6 +120,16 @@ impl SecretSources {
              `{{file: PATH}}` or `{{command: [PROGRAM]}}` there"
         )
     }
+}
+
+/// Why a file's secret is not used, as a clause with what to do.
+fn not_used(file: &ExposedFile) -> String {
+    let remedy = if file.is_reviewed {
+        "run `toolcrib reload` again when these programs have ended"
+    } else {
+        file.remedy()
+    };
+    format!("it would be read from {file}: {remedy}")
 }
 
 type SecretStates = BTreeMap<String, SecretState>;
@@ -132,20 +164,21 @@ pub struct Secrets(Arc<Shared>);
 struct Shared {
     sources: RwLock<Arc<SecretSources>>,
     found: RwLock<Arc<SecretStates>>,
+    plane: OnceLock<ControlPlane>,
 }
 
 impl Secrets {
     /// Reads all secrets. Commands run one after another, each for at most ten seconds; blocks meanwhile. A secret that
     /// cannot be read is missing, with the reason.
     pub fn read(sources: SecretSources) -> Self {
-        let found = sources.read(&SecretStates::new(), true);
+        let found = sources.read(&SecretStates::new(), true, None);
         Self::with(sources, found)
     }
 
     /// Like [`read`](Self::read), but runs no commands: their secrets count as available but cannot be used. For
     /// listings.
     pub fn look(sources: SecretSources) -> Self {
-        let found = sources.read(&SecretStates::new(), false);
+        let found = sources.read(&SecretStates::new(), false, None);
         Self::with(sources, found)
     }
 
@@ -160,7 +193,14 @@ impl Secrets {
 
     fn with(sources: SecretSources, found: SecretStates) -> Self {
         let (sources, found) = (RwLock::new(Arc::new(sources)), RwLock::new(Arc::new(found)));
-        Self(Arc::new(Shared { sources, found }))
+        Self(Arc::new(Shared { sources, found, plane: OnceLock::new() }))
+    }
+
+    /// Sets the control plane that says which files programs of this server could have changed. Such a
+    /// file is not read again before the operator has [reviewed](ControlPlane::reviewed) it. Only the
+    /// first call has an effect.
+    pub fn set_control_plane(&self, plane: &ControlPlane) {
+        let _ = self.0.plane.set(plane.clone());
     }
 
     fn sources(&self) -> Arc<SecretSources> {
@@ -231,7 +271,7 @@ impl Secrets {
     /// Reads files and folders again, where secrets may have been rotated, and repeats failed commands. `mask` gets
     /// every value before a tool can use it and has to mask it from then on.
     pub fn refresh(&self, mask: impl FnOnce(&[(String, SecretString)])) {
-        let found = self.sources().read(&self.found(), true);
+        let found = self.sources().read(&self.found(), true, self.0.plane.get());
         mask(&values(&found));
         *self.0.found.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
     }

@@ -175,6 +175,8 @@ pub struct Confinement {
     pub job_control: bool,
     /// Why the control plane cannot be withheld, regardless of the kernel.
     pub(crate) objection: Option<String>,
+    /// A folder in a place of the control plane that belongs to this program.
+    pub(crate) own_folder: Option<PathBuf>,
     /// Which places of a control plane were removed from the grants.
     pub(crate) taken: Option<WithheldFromGrants>,
     /// The only rung to use, for tests.
@@ -199,6 +201,7 @@ impl Confinement {
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,
+            own_folder: None,
             taken: None,
             rung: None,
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -225,6 +228,16 @@ impl Confinement {
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
+    }
+
+    /// Grants reading and writing a folder that belongs to this program alone, for example its kept HOME. It may lie in a
+    /// folder that the [control plane](Self::control_plane) hides from all others. A program with another
+    /// grant that reaches into the hidden folder, where others have theirs, is not started.
+    #[must_use]
+    pub fn own_folder(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.own_folder = Some(path.clone());
+        self.write(path)
     }
 
     /// Withholds a file, or everything below a directory, even if it is granted.

@@ -1,6 +1,7 @@
 //! The control plane: everything that determines what a server runs, as one value.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +11,15 @@ use tokio::sync::watch;
 
 use crate::{Confinement, Profile};
 
+mod exposures;
 mod taken;
 
+pub use exposures::ExposedFile;
+pub(crate) use exposures::RunningProgram;
 pub(crate) use taken::WithheldFromGrants;
+
+use exposures::Exposures;
+use taken::OwnFolder;
 
 /// How often to check whether a withheld file of a long-running program was replaced.
 const REPLACED_PERIOD: Duration = Duration::from_secs(1);
@@ -39,6 +46,20 @@ pub struct Places {
     /// Places that no program may create if they are missing: a program that could is not started.
     /// Other missing places are recorded ([`ControlPlane::exposed`]).
     pub guarded: Vec<PathBuf>,
+    /// What symbolic links in the folders of [`with_links_in`](Self::with_links_in) lead to.
+    linked: Vec<PathBuf>,
+    /// The places before links were resolved.
+    given: GivenPlaces,
+}
+
+/// Places as a server names them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct GivenPlaces {
+    hidden: Vec<PathBuf>,
+    read_only: Vec<PathBuf>,
+    guarded: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    endings: &'static [&'static str],
 }
 
 impl Places {
@@ -53,25 +74,30 @@ impl Places {
         R: AsRef<Path>,
     {
         let mut places = Self::default();
+        let owned = |place: &dyn AsRef<Path>| place.as_ref().to_owned();
+        places.given.hidden = hidden.into_iter().map(|place| owned(&place)).collect();
+        places.given.read_only = read_only.into_iter().map(|place| owned(&place)).collect();
         let mut links = Vec::new();
-        for place in hidden {
-            follow(place.as_ref(), &mut places.hidden, &mut links);
+        for place in &places.given.hidden {
+            follow(place, &mut places.hidden, &mut links);
         }
-        for place in read_only {
-            follow(place.as_ref(), &mut places.read_only, &mut links);
+        for place in &places.given.read_only {
+            follow(place, &mut places.read_only, &mut links);
         }
-        let listed = |link: &Path| {
-            let mut all = places.hidden.iter().chain(&places.read_only);
-            all.any(|place| link != place && link.starts_with(place))
-        };
-        // A link below a place is withheld with it.
-        links.retain(|link| !listed(link));
-        places.links = links;
-        for list in [&mut places.hidden, &mut places.read_only, &mut places.links] {
+        places.add_links(links);
+        for list in [&mut places.hidden, &mut places.read_only] {
             list.sort();
             list.dedup();
         }
         places
+    }
+
+    /// Adds symbolic links on the way to places. A link below a place is withheld with it.
+    fn add_links(&mut self, mut links: Vec<PathBuf>) {
+        links.retain(|link| !self.withholds_folder_of(link));
+        self.links.extend(links);
+        self.links.sort();
+        self.links.dedup();
     }
 
     /// Adds places that no program may create if they are missing, such as manifest folders.
@@ -79,15 +105,48 @@ impl Places {
     pub fn guarded<P: AsRef<Path>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
         for place in places {
             follow(place.as_ref(), &mut self.guarded, &mut Vec::new());
+            self.given.guarded.push(place.as_ref().to_owned());
         }
         self.guarded.sort();
         self.guarded.dedup();
         self
     }
 
+    /// Adds what symbolic links in these folders lead to, if the names of the links have one of these
+    /// endings: read-only, and guarded where it is missing. For folders from which a server reads
+    /// every file with such a name, so that a link to a missing file is a file to come.
+    #[must_use]
+    pub fn with_links_in<P: AsRef<Path>>(
+        mut self,
+        folders: impl IntoIterator<Item = P>,
+        endings: &'static [&'static str],
+    ) -> Self {
+        self.given.folders = folders.into_iter().map(|folder| folder.as_ref().to_owned()).collect();
+        self.given.endings = endings;
+        let (linked, links) = self.given.linked();
+        self.read_only.extend(linked.iter().cloned());
+        self.guarded.extend(linked.iter().cloned());
+        for list in [&mut self.read_only, &mut self.guarded] {
+            list.sort();
+            list.dedup();
+        }
+        self.linked = linked;
+        self.add_links(links);
+        self
+    }
+
+    /// The same places, resolved as they are now.
+    fn resolved_again(&self) -> Self {
+        let GivenPlaces { hidden, read_only, guarded, folders, endings } = &self.given;
+        Self::resolve(hidden, read_only).guarded(guarded).with_links_in(folders, endings)
+    }
+
     /// Whether there is a symbolic link on the way to one of the places that was none when they were
     /// resolved, or that leads elsewhere now.
     fn has_new_links(&self) -> bool {
+        if self.given.linked().0 != self.linked {
+            return true;
+        }
         let withheld = || self.hidden.iter().chain(&self.read_only);
         let mut seen = HashSet::new();
         // Of the places behind one link, the first is enough: it leads elsewhere if the link does.
@@ -110,6 +169,11 @@ impl Places {
     fn withholds_folder_of(&self, link: &Path) -> bool {
         let mut all = self.hidden.iter().chain(&self.read_only);
         all.any(|place| link != place && link.starts_with(place))
+    }
+
+    /// The hidden and read-only places, without those inside a folder that is listed too.
+    fn withheld(&self) -> impl Iterator<Item = &PathBuf> {
+        uncovered(&self.hidden).into_iter().chain(uncovered(&self.read_only))
     }
 
     /// Whether a program that was started under `before` could access a place that was added since.
@@ -145,6 +209,10 @@ impl Places {
 /// Everything that determines what a server runs, or that only the server may know.
 ///
 /// The server sets it ([`set`](Self::set)) whenever its configuration or its declarations change.
+/// What is withheld from a program is fixed when it starts, so a place that comes later can be changed
+/// by programs that already run. Nobody has to wait for them, and they are not ended: such a place is
+/// [exposed](Self::exposed), and not used before the operator has [reviewed](Self::reviewed) it.
+///
 /// [Workspaces](crate::WorkspaceBuilder::control_plane) ask it at each operation;
 /// [confinements](Confinement::control_plane) take it in when a program starts. Clones share their
 /// places.
@@ -171,7 +239,7 @@ pub struct ControlPlane(Arc<SharedPlaces>);
 #[derive(Debug, Default)]
 struct SharedPlaces {
     places: watch::Sender<Arc<Places>>,
-    exposed: Mutex<BTreeSet<PathBuf>>,
+    exposures: Mutex<Exposures>,
     /// When file operations last looked for new links.
     refreshed: Mutex<Option<Instant>>,
 }
@@ -196,15 +264,20 @@ impl ControlPlane {
         Arc::clone(&self.0.places.borrow())
     }
 
-    /// Replaces all places at once. Returns whether anything changed.
+    /// Replaces all places at once. Returns whether anything changed. A place that is added while a
+    /// program runs that could change it is [exposed](Self::exposed).
     pub fn set(&self, places: Places) -> bool {
-        self.0.places.send_if_modified(|now| {
+        let changed = self.0.places.send_if_modified(|now| {
             let changed = **now != places;
             if changed {
                 *now = Arc::new(places);
             }
             changed
-        })
+        });
+        if changed {
+            self.exposures().add(&self.places());
+        }
+        changed
     }
 
     /// Resolves the places again if somebody has put a symbolic link in the place of one of them, or
@@ -215,8 +288,8 @@ impl ControlPlane {
         if !seen.has_new_links() {
             return;
         }
-        let resolved = Places::resolve(&seen.hidden, &seen.read_only).guarded(&seen.guarded);
-        self.0.places.send_if_modified(|now| {
+        let resolved = seen.resolved_again();
+        let changed = self.0.places.send_if_modified(|now| {
             // Places that were set meanwhile are newer.
             let is_current = Arc::ptr_eq(now, &seen);
             if is_current {
@@ -224,6 +297,9 @@ impl ControlPlane {
             }
             is_current
         });
+        if changed {
+            self.exposures().add(&self.places());
+        }
     }
 
     /// [Refreshes](Self::refresh) the places unless that was done in the last 20 ms: for file
@@ -246,9 +322,8 @@ impl ControlPlane {
         let mut places = self.0.places.subscribe();
         let written = ReachablePaths::written(confinement);
         // Files inside a folder that is withheld as a whole may be replaced.
-        let files: Vec<_> = uncovered(&before.hidden)
-            .into_iter()
-            .chain(uncovered(&before.read_only))
+        let files: Vec<_> = before
+            .withheld()
             .filter(|place| written.meets(place) && place.is_file())
             .map(|place| (place, identity(place)))
             .collect();
@@ -264,30 +339,69 @@ impl ControlPlane {
         }
     }
 
-    /// The first of these files that was missing while a program ran that could have created it.
-    /// Its content may come from that program, so it must not be run until the operator has checked
-    /// it ([`forgive`](Self::forgive)).
-    pub fn exposed<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) -> Option<PathBuf> {
-        let exposed = self.exposures();
-        if exposed.is_empty() {
+    /// The first of these files that a program could have created or changed, and that must therefore
+    /// not be used. A place is exposed
+    ///
+    /// - if it was missing when a program started that could create it,
+    /// - if it was added to the places while a program ran that could change it, and
+    /// - if it was replaced by another file while a program ran that could change that file.
+    ///
+    /// It stays exposed until the operator has [reviewed](Self::reviewed) it.
+    pub fn exposed<P: AsRef<Path>>(
+        &self,
+        files: impl IntoIterator<Item = P>,
+    ) -> Option<ExposedFile> {
+        // While no program runs nothing is added: the places were looked at when the last one ended.
+        if self.exposures().has_running() {
+            self.refresh();
+            self.exposures().add(&self.places());
+        }
+        let mut exposures = self.exposures();
+        if exposures.is_empty() {
             return None;
         }
-        let known = |file: &Path| {
+        files.into_iter().find_map(|file| {
             let mut spellings = Vec::new();
-            follow(file, &mut spellings, &mut Vec::new());
-            spellings.iter().any(|spelling| exposed.contains(spelling))
+            follow(file.as_ref(), &mut spellings, &mut Vec::new());
+            let is_reviewed = exposures.find(&spellings)?;
+            Some(ExposedFile { path: file.as_ref().to_owned(), is_reviewed })
+        })
+    }
+
+    /// The operator takes responsibility for the [exposed](Self::exposed) files as they are now, for
+    /// example with a reload. Those that no running program can change are no longer exposed. Of the
+    /// others the content is recorded: they are used if it is the same once those programs have ended.
+    pub fn reviewed(&self) {
+        self.exposures().review();
+    }
+
+    fn exposures(&self) -> MutexGuard<'_, Exposures> {
+        self.0.exposures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GivenPlaces {
+    /// What links in the folders lead to, and all links on the way.
+    fn linked(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let (mut targets, mut links) = (Vec::new(), Vec::new());
+        let counts = |name: &OsStr| {
+            let extension = Path::new(name).extension().and_then(OsStr::to_str);
+            extension.is_some_and(|extension| self.endings.contains(&extension))
         };
-        files.into_iter().find(|file| known(file.as_ref())).map(|file| file.as_ref().to_owned())
-    }
-
-    /// Clears the [exposed](Self::exposed) files: with a reload, the operator takes responsibility
-    /// for them.
-    pub fn forgive(&self) {
-        self.exposures().clear();
-    }
-
-    fn exposures(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.0.exposed.lock().unwrap_or_else(PoisonError::into_inner)
+        for folder in &self.folders {
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
+                if is_link && counts(&entry.file_name()) {
+                    let mut found = Vec::new();
+                    follow(&entry.path(), &mut found, &mut links);
+                    // The first is the link itself, which is withheld with its folder.
+                    targets.extend(found.into_iter().skip(1));
+                }
+            }
+        }
+        targets.sort();
+        targets.dedup();
+        (targets, links)
     }
 }
 
@@ -328,6 +442,7 @@ fn exists(place: &Path) -> bool {
 }
 
 /// The paths that a confined program can reach, as given and with links resolved.
+#[derive(Debug)]
 struct ReachablePaths(Vec<PathBuf>);
 
 impl ReachablePaths {

@@ -1,11 +1,13 @@
 //! Withholding a control plane from one program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{ControlPlane, Places, ReachablePaths, exists, is_plain, uncovered};
-use crate::Confinement;
+use super::{
+    ControlPlane, Places, ReachablePaths, RunningProgram, exists, is_plain, real, uncovered,
+};
+use crate::{Confinement, Profile};
 
 /// How long a guarded place that is missing is waited for, and the time between two looks. A file that is
 /// written anew after it was removed is away for a few milliseconds.
@@ -19,6 +21,34 @@ pub(crate) struct WithheldFromGrants {
     places: Arc<Places>,
 }
 
+/// The [own folder](Confinement::own_folder) of a program, as given and with links resolved.
+#[derive(Debug)]
+pub(super) struct OwnFolder(Vec<PathBuf>);
+
+impl OwnFolder {
+    pub(super) fn of(confinement: &Confinement) -> Self {
+        let own = confinement.own_folder.iter().filter(|_| confinement.profile != Profile::Trusted);
+        Self(own.flat_map(|own| [own.clone(), real(own)]).collect())
+    }
+
+    /// Whether it lies in this place, which is therefore not withheld as a whole.
+    pub(super) fn is_in(&self, place: &Path) -> bool {
+        self.0.iter().any(|own| own.starts_with(place))
+    }
+
+    /// Why the program cannot be started: another grant reaches a place that it has its own folder in.
+    fn objection(&self, confinement: &Confinement, places: &Places) -> Option<String> {
+        let mut others = confinement.clone();
+        others.write.retain(|grant| Some(grant) != confinement.own_folder.as_ref());
+        let granted = ReachablePaths::granted(&others);
+        let place = places.hidden.iter().find(|place| self.is_in(place) && granted.meets(place))?;
+        Some(format!(
+            "a grant reaches `{}`, where other programs have folders of their own: grant other folders",
+            place.display()
+        ))
+    }
+}
+
 impl Confinement {
     /// Takes the places out of what the program is granted: those that exist, since nothing can be
     /// mounted over others, by their paths without links, and of the read-only ones those it could
@@ -27,19 +57,21 @@ impl Confinement {
         plane.refresh();
         let places = plane.places();
         let written = ReachablePaths::written(self);
-        let hidden = places.hidden.iter().filter(|place| is_plain(place));
+        let own = OwnFolder::of(self);
+        let hidden = places.hidden.iter().filter(|place| is_plain(place) && !own.is_in(place));
         let changed = uncovered(&places.read_only).into_iter();
         let changed = changed.filter(|place| written.meets(place) && is_plain(place));
         self.hidden.extend(hidden.cloned());
         self.read_only.extend(changed.cloned());
-        self.objection = places.objection(self);
+        self.objection = places.objection(self).or_else(|| own.objection(self, &places));
         self.taken = Some(WithheldFromGrants { plane: plane.clone(), places });
     }
 
-    /// Records which places the program could create or change when it starts. Fails if one of them
-    /// is guarded, or if a link has come since the places were [taken out](Self::take_out).
-    pub(crate) fn expose(&self) -> Result<(), String> {
-        let Some(WithheldFromGrants { plane, places }) = &self.taken else { return Ok(()) };
+    /// Records which places the program could create or change when it starts, and that it runs until
+    /// the returned value is dropped. Fails if one of them is guarded, or if a link has come since the
+    /// places were [taken out](Self::take_out).
+    pub(crate) fn expose(&self) -> Result<Option<RunningProgram>, String> {
+        let Some(WithheldFromGrants { plane, places }) = &self.taken else { return Ok(None) };
         if places.has_new_links() {
             return Err(
                 "a symbolic link was put on the way to a protected file while the program \
@@ -47,35 +79,14 @@ impl Confinement {
                     .to_owned(),
             );
         }
-        let written = ReachablePaths::written(self);
-        // In a folder that is withheld as a whole, nothing can be created. What is there under another
-        // path is withheld by that.
-        let is_open = |place: &&PathBuf| {
-            let mut withheld = self.hidden.iter().chain(&self.read_only);
-            written.meets(place)
-                && !withheld.any(|known| place.starts_with(known))
-                && (!exists(place) || is_plain(place))
-        };
-        let all = uncovered(&places.hidden).into_iter().chain(uncovered(&places.read_only));
-        let open: Vec<_> = all.filter(is_open).collect();
-        let is_made =
-            |place: &&PathBuf| written.meets(place) && (!exists(place) || open.contains(place));
-        if let Some(place) = places.guarded.iter().find(is_made) {
-            return Err(format!(
-                "`{}` does not exist, and the program could create it, which would decide what this \
-                 server runs: create it first",
-                place.display()
-            ));
-        }
-        if !open.is_empty() {
-            plane.exposures().extend(open.into_iter().cloned());
-        }
-        Ok(())
+        RunningProgram::start(plane, self)
     }
 
     /// [Exposes](Self::expose) the places. A guarded place that is missing may be one that an editor saves:
     /// it is waited for, on this thread.
-    pub(crate) fn expose_when_guarded_places_are_there(&mut self) -> Result<(), String> {
+    pub(crate) fn expose_when_guarded_places_are_there(
+        &mut self,
+    ) -> Result<Option<RunningProgram>, String> {
         let began = Instant::now();
         loop {
             match self.expose() {

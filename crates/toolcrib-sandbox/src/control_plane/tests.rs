@@ -10,6 +10,14 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
+/// The first of these files that is exposed.
+fn exposed<P: AsRef<Path>>(
+    plane: &ControlPlane,
+    files: impl IntoIterator<Item = P>,
+) -> Option<PathBuf> {
+    plane.exposed(files).map(|file| file.path)
+}
+
 #[test]
 fn a_place_is_listed_as_written_and_without_links_with_each_link_on_the_way() {
     let (_dir, top) = folder();
@@ -44,7 +52,7 @@ fn only_new_places_within_the_grants_have_a_program_started_again() {
 }
 
 #[test]
-fn a_missing_script_that_a_program_could_create_is_exposed_until_it_is_forgiven() {
+fn a_missing_script_that_a_program_could_create_is_exposed_until_it_is_reviewed() {
     let (_dir, top) = folder();
     std::fs::write(top.join("there.sh"), "").unwrap();
     let [there, missing] = ["there.sh", "missing.sh"].map(|name| top.join(name));
@@ -52,17 +60,17 @@ fn a_missing_script_that_a_program_could_create_is_exposed_until_it_is_forgiven(
     plane.set(Places::resolve([""; 0], [&there, &missing]));
     let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
     pure.expose().unwrap();
-    assert_eq!((pure.read_only, plane.exposed([&missing])), (Vec::new(), None));
+    assert_eq!((pure.read_only, exposed(&plane, [&missing])), (Vec::new(), None));
 
     let program = Confinement::new(Profile::Workspace).workspace(&top);
     let confined = program.clone().control_plane(&plane);
     assert_eq!(confined.read_only, std::slice::from_ref(&there));
     confined.expose().unwrap();
     std::fs::write(&missing, "evil").unwrap();
-    assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
+    assert_eq!(exposed(&plane, [&there, &missing]), Some(missing.clone()));
     assert!(program.control_plane(&plane).read_only.contains(&missing));
-    plane.forgive();
-    assert_eq!(plane.exposed([&missing]), None);
+    plane.reviewed();
+    assert_eq!(exposed(&plane, [&missing]), None);
 }
 
 #[test]
@@ -75,7 +83,7 @@ fn what_is_missing_in_a_folder_that_is_withheld_is_not_exposed() {
     plane.set(Places::resolve([""; 0], [&manifests, &missing]));
     let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
     program.expose().unwrap();
-    assert_eq!(plane.exposed([&missing]), None);
+    assert_eq!(exposed(&plane, [&missing]), None);
 }
 
 #[test]
@@ -114,7 +122,7 @@ fn a_place_that_goes_while_a_program_starts_is_left_out_and_what_was_asked_for_s
     program.expose().unwrap();
     // It is back before the program runs, which could change it.
     std::fs::write(&script, "true").unwrap();
-    assert_eq!(plane.exposed([&script]), Some(script));
+    assert_eq!(exposed(&plane, [&script]), Some(script));
 }
 
 #[test]
@@ -170,7 +178,7 @@ fn a_link_in_the_place_of_a_file_of_a_protected_folder_has_its_target_withheld()
     symlink(work.join("later.yaml"), &manifest).unwrap();
     let program = Confinement::new(Profile::Workspace).workspace(&work).control_plane(&plane);
     program.expose().unwrap();
-    assert_eq!(plane.exposed([&manifest]), Some(manifest));
+    assert_eq!(exposed(&plane, [&manifest]), Some(manifest));
 }
 
 #[test]
@@ -198,7 +206,7 @@ fn what_comes_after_the_places_were_taken_out_of_the_grants_is_exposed() {
     let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
     std::fs::write(&script, "true").unwrap();
     program.expose().unwrap();
-    assert_eq!(plane.exposed([&script]), Some(script));
+    assert_eq!(exposed(&plane, [&script]), Some(script));
 }
 
 #[test]
@@ -267,4 +275,172 @@ fn a_link_that_a_program_could_replace_is_an_objection() {
     let why = places.objection(&program).unwrap();
     assert!(why.contains("could replace the link"), "{why}");
     assert_eq!(places.objection(&Confinement::new(Profile::Pure).workspace(&top)), None);
+}
+
+#[test]
+fn a_start_that_is_refused_exposes_nothing() {
+    let (_dir, top) = folder();
+    let [guarded, script] = ["tools.d", "run.sh"].map(|name| top.join(name));
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&guarded, &script]).guarded([&guarded]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    program.expose().unwrap_err();
+    assert_eq!(exposed(&plane, [&script]), None);
+}
+
+#[test]
+fn what_a_link_to_a_manifest_leads_to_is_guarded_whatever_it_is() {
+    let (_dir, top) = folder();
+    let [manifests, work] = ["tools.d", "work"].map(|name| top.join(name));
+    for folder in [&manifests, &work] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&manifests]).with_links_in([&manifests], &["yaml"]));
+    let start = || {
+        let program = Confinement::new(Profile::Workspace).workspace(&work).control_plane(&plane);
+        program.expose().map(|_running| program.read_only)
+    };
+    // Links with other names may lead anywhere.
+    symlink(work.join("notes"), manifests.join("notes")).unwrap();
+    assert_eq!(start().unwrap(), [""; 0].map(PathBuf::from));
+
+    let [link, target] = [manifests.join("a.yaml"), work.join("a.yaml")];
+    symlink(&target, &link).unwrap();
+    let why = start().unwrap_err();
+    assert!(why.contains("work/a.yaml` does not exist") && why.contains("link"), "{why}");
+    // A folder, too, could be renamed and replaced by a file.
+    std::fs::create_dir(&target).unwrap();
+    assert_eq!(start().unwrap(), std::slice::from_ref(&target));
+    std::fs::remove_dir(&target).unwrap();
+    std::fs::write(&target, "").unwrap();
+    assert_eq!(start().unwrap(), [target.clone()]);
+    std::fs::remove_file(&target).unwrap();
+    std::fs::remove_file(&link).unwrap();
+    assert_eq!(start().unwrap(), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn a_place_that_is_added_while_a_program_runs_is_exposed_until_a_review_after_its_end() {
+    let (_dir, top) = folder();
+    let script = top.join("run.sh");
+    std::fs::write(&script, "true").unwrap();
+    let plane = ControlPlane::new();
+    let program = Confinement::new(Profile::Workspace).workspace(&top);
+    let running = program.clone().control_plane(&plane).expose().unwrap();
+    plane.set(Places::resolve([""; 0], [&script]));
+    // From programs that start later it is withheld.
+    drop(program.control_plane(&plane).expose().unwrap());
+    let found = plane.exposed([&script]).unwrap();
+    assert_eq!((&found.path, found.is_reviewed), (&script, false));
+    drop(running);
+    assert_eq!(exposed(&plane, [&script]), Some(script.clone()));
+    plane.reviewed();
+    assert_eq!(exposed(&plane, [&script]), None);
+}
+
+#[test]
+fn a_review_while_a_program_runs_holds_for_the_content_that_was_reviewed() {
+    let (_dir, top) = folder();
+    let [same, changed, missing] = ["same", "changed", "missing"].map(|name| top.join(name));
+    for file in [&same, &changed] {
+        std::fs::write(file, "true").unwrap();
+    }
+    let plane = ControlPlane::new();
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    let running = program.expose().unwrap();
+    plane.set(Places::resolve([""; 0], [&same, &changed, &missing]));
+    plane.reviewed();
+    for file in [&same, &changed, &missing] {
+        let found = plane.exposed([file]).unwrap();
+        assert!(found.is_reviewed, "{found}");
+        assert!(found.remedy().contains("when these programs have ended"), "{found}");
+    }
+    std::fs::write(&changed, "evil").unwrap();
+    drop(running);
+    assert_eq!(exposed(&plane, [&same, &missing]), None);
+    assert!(plane.exposed([&changed]).is_some_and(|found| !found.is_reviewed));
+    // A change that is undone after the first look is reviewed all the same.
+    std::fs::write(&changed, "true").unwrap();
+    assert_eq!(exposed(&plane, [&changed]), Some(changed));
+}
+
+#[test]
+fn a_file_that_is_replaced_while_a_program_runs_is_exposed() {
+    let (_dir, top) = folder();
+    let [script, other] = ["run.sh", "other.sh"].map(|name| top.join(name));
+    for file in [&script, &other] {
+        std::fs::write(file, "true").unwrap();
+    }
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&script, &other]));
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    let running = program.expose().unwrap();
+    assert_eq!(exposed(&plane, [&script]), None);
+    // An editor saves it: what covered the old file does not cover the new one.
+    std::fs::write(top.join("saved"), "true").unwrap();
+    std::fs::rename(top.join("saved"), &script).unwrap();
+    drop(running);
+    assert_eq!(exposed(&plane, [&other, &script]), Some(script));
+}
+
+#[test]
+fn a_link_that_comes_while_a_program_runs_exposes_what_it_leads_to() {
+    let (_dir, top) = folder();
+    let [manifests, work] = ["tools.d", "work"].map(|name| top.join(name));
+    for folder in [&manifests, &work] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([""; 0], [&manifests]).with_links_in([&manifests], &["yaml"]));
+    let program = Confinement::new(Profile::Workspace).workspace(&work).control_plane(&plane);
+    let running = program.expose().unwrap();
+    symlink(work.join("a.yaml"), manifests.join("a.yaml")).unwrap();
+    std::fs::write(work.join("a.yaml"), "evil").unwrap();
+    // Nobody has looked before it ended.
+    drop(running);
+    let link = manifests.join("a.yaml");
+    assert_eq!(exposed(&plane, [&link]), Some(link));
+}
+
+#[test]
+fn a_file_in_an_exposed_folder_is_exposed() {
+    let (_dir, top) = folder();
+    let keys = top.join("keys");
+    std::fs::create_dir(&keys).unwrap();
+    let plane = ControlPlane::new();
+    let program = Confinement::new(Profile::Workspace).workspace(&top).control_plane(&plane);
+    let _running = program.expose().unwrap();
+    plane.set(Places::resolve([&keys], [""; 0]));
+    assert_eq!(exposed(&plane, [keys.join("one")]), Some(keys.join("one")));
+    assert_eq!(exposed(&plane, [top.join("keys.txt")]), None);
+}
+
+#[test]
+fn only_its_owner_reaches_an_own_folder_in_a_hidden_place() {
+    let (_dir, top) = folder();
+    let homes = top.join("homes");
+    let [own, other] = ["a", "b"].map(|name| homes.join(name));
+    for folder in [&own, &other] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::create_dir(top.join("work")).unwrap();
+    let plane = ControlPlane::new();
+    plane.set(Places::resolve([&homes], [""; 0]));
+    let workspace = || Confinement::new(Profile::Workspace).workspace(top.join("work"));
+
+    let owner = workspace().own_folder(&own).control_plane(&plane);
+    owner.check().unwrap();
+    drop(owner.expose().unwrap());
+    assert_eq!(exposed(&plane, [&own]), None);
+    for wide in [&top, &other] {
+        for granted in [workspace().write(wide), workspace().read(wide)] {
+            let why = granted.own_folder(&own).control_plane(&plane).check().unwrap_err();
+            assert!(why.contains("where other programs have folders of their own"), "{why}");
+        }
+    }
+    // Of other programs' grants it is taken out.
+    assert_eq!(workspace().write(&top).control_plane(&plane).hidden, std::slice::from_ref(&homes));
+    let why = workspace().write(&own).control_plane(&plane).check().unwrap_err();
+    assert!(why.contains("no program may read"), "{why}");
 }

@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use super::start::{FURTHER, OF_HELPER, above, c_string};
 use super::sys::{Request, spawn};
 use super::{KillRung, SealedFile, SpawnError};
+use crate::control_plane::RunningProgram;
 use crate::jail;
 use crate::jail::helper::plan;
 use crate::jail::helper::plan::Plan;
@@ -86,9 +87,11 @@ fn ladder(confinement: &Confinement) -> Vec<KillRung> {
     ladder
 }
 
-/// Starts the helper and waits until it has become the program.
+/// Starts the helper and waits until it has become the program. `running` is replaced if the program is
+/// started with other places withheld.
 pub(super) fn launch(
     target: &LaunchTarget<'_>,
+    running: &mut Option<RunningProgram>,
 ) -> Result<(Pid, Supervisor, Enforced), LaunchError> {
     let Some(helper) = jail::helper() else {
         return Err(LaunchError::Because(SpawnError::NoHelper {
@@ -122,7 +125,7 @@ pub(super) fn launch(
                     };
                     let own = confinement.to_mut();
                     own.leave_out_missing();
-                    own.expose_when_guarded_places_are_there().map_err(grants)?;
+                    *running = own.expose_when_guarded_places_are_there().map_err(grants)?;
                 }
                 LaunchAttempt::Missing(reason) => {
                     let program = target.file.display().to_string();

@@ -77,13 +77,17 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
         });
     }
     let mut confinement = Cow::Borrowed(&command.confinement);
-    if command.confinement.expose().is_err() {
-        let exposed = confinement.to_mut().expose_when_guarded_places_are_there();
-        exposed.map_err(|reason| SpawnError::Grants {
-            program: command.program.to_string_lossy().into_owned(),
-            reason,
-        })?;
-    }
+    let mut running = match command.confinement.expose() {
+        Ok(running) => running,
+        Err(_) => {
+            confinement.to_mut().expose_when_guarded_places_are_there().map_err(|reason| {
+                SpawnError::Grants {
+                    program: command.program.to_string_lossy().into_owned(),
+                    reason,
+                }
+            })?
+        }
+    };
     let trusted = command.confinement.profile == Profile::Trusted;
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;
@@ -135,10 +139,11 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
             directory: scratch_path.or(command.cwd.as_deref()).or(own.as_deref()),
             request,
         };
-        let (pid, supervisor, enforced) = launch(&target).map_err(|refusal| match refusal {
-            LaunchError::Because(error) => error,
-            LaunchError::Load(error) => explain(command, &file, error),
-        })?;
+        let (pid, supervisor, enforced) =
+            launch(&target, &mut running).map_err(|refusal| match refusal {
+                LaunchError::Because(error) => error,
+                LaunchError::Load(error) => explain(command, &file, error),
+            })?;
         (pid, Some(supervisor), enforced)
     };
 
@@ -153,7 +158,7 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
             return Err(SpawnError::Unfollowed { program, source: error.into() });
         }
     };
-    let tree = ProcessTree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);
+    let tree = ProcessTree::new(pid, pidfd, supervisor, cookie, scratch, command.grace, running);
     let guard = TreeGuard::new(tree);
     Ok(Started { guard, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
 }

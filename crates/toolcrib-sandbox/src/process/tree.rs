@@ -19,6 +19,7 @@ use super::scratch::ScratchDir;
 use super::sweep::{ProcessIdentity, SweepResult, SweepTarget, identify, sweep};
 use super::sys::watch;
 use super::{KillRung, Status};
+use crate::control_plane::RunningProgram;
 use crate::process::supervised_tree::Supervisor;
 
 /// A program that leads its own session and group. Its process number is not reused before it is
@@ -33,6 +34,8 @@ pub(crate) struct ProcessTree {
     scratch: Mutex<Option<ScratchDir>>,
     grace: Duration,
     known: Mutex<HashSet<ProcessIdentity>>,
+    /// Says until all of the tree has ended that it runs and which files it can change.
+    _running: Option<RunningProgram>,
 }
 
 impl ProcessTree {
@@ -43,6 +46,7 @@ impl ProcessTree {
         cookie: Cookie,
         scratch: Option<ScratchDir>,
         grace: Duration,
+        running: Option<RunningProgram>,
     ) -> Self {
         Self {
             pid,
@@ -53,6 +57,7 @@ impl ProcessTree {
             scratch: Mutex::new(scratch),
             known: Mutex::default(),
             grace,
+            _running: running,
         }
     }
 

@@ -7,6 +7,8 @@
 mod own;
 mod placeholders;
 #[cfg(test)]
+mod running_programs_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
@@ -16,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec, UpstreamTransport};
+use toolcrib_manifest::directory::ENDINGS;
 use toolcrib_manifest::live::{ManifestUnit, UnitChange};
 use toolcrib_runners::{ControlPlane, DecidingFiles, Lease, Places, RunnerHost};
 
@@ -170,7 +173,7 @@ impl ControlPlaneKeeper {
     /// Resolves the places again on the operator's request. The operator takes responsibility for
     /// files that were added in the meantime.
     pub(crate) fn look_again(&self) {
-        self.0.plane.forgive();
+        self.0.plane.reviewed();
         self.publish(&self.state(), []);
     }
 
@@ -203,7 +206,12 @@ impl ControlPlaneKeeper {
         let mut read_only: Vec<PathBuf> = own.read_only.clone();
         read_only.extend(own::programs());
         read_only.extend(of_manifests.read_only);
-        let places = Places::resolve(&own.hidden, &read_only).guarded(&own.guarded);
+        let resolved = |own: &OwnPlaces, read_only: &[PathBuf]| {
+            Places::resolve(&own.hidden, read_only)
+                .guarded(&own.guarded)
+                .with_links_in(&own.manifest_folders, &ENDINGS)
+        };
+        let places = resolved(&own, &read_only);
         // A link can be replaced unless its folder is withheld, which is possible for every folder
         // except the workspace.
         let roots: Vec<_> = roots
@@ -221,7 +229,7 @@ impl ControlPlaneKeeper {
             return places;
         }
         read_only.extend(folders.into_iter().map(Path::to_owned));
-        Places::resolve(&own.hidden, &read_only).guarded(&own.guarded)
+        resolved(&own, &read_only)
     }
 
     fn state(&self) -> MutexGuard<'_, KeeperState> {

@@ -25,6 +25,9 @@ pub struct OwnPlaces {
     pub read_only: Vec<PathBuf>,
     /// Places that no tool may create if they are missing: a program that could is unavailable.
     pub guarded: Vec<PathBuf>,
+    /// Folders of manifests. What a symbolic link to a manifest in one of them leads to is read-only and
+    /// guarded, also while it does not exist.
+    pub manifest_folders: Vec<PathBuf>,
 }
 
 impl OwnPlaces {
@@ -51,6 +54,7 @@ impl OwnPlaces {
         self.hidden.extend(other.hidden);
         self.read_only.extend(other.read_only);
         self.guarded.extend(other.guarded);
+        self.manifest_folders.extend(other.manifest_folders);
     }
 }
 
@@ -58,9 +62,9 @@ impl Config {
     /// The places of this config that belong to the [control
     /// plane](crate::Toolcrib::control_plane).
     ///
-    /// Hidden: every config file in the folder of the config, `state.dir`, the audit log with its numbered files,
-    /// secret files and secret folders. Read-only: the directories of manifests, the lock, and the files that the
-    /// commands of secrets run.
+    /// Hidden: every config file in the folder of the config, `state.dir`, the audit log with its
+    /// numbered files, the kept HOMEs of upstreams, secret files and secret folders. Read-only: the
+    /// directories of manifests, the lock, and the files that the commands of secrets run.
     pub fn own_places(&self) -> OwnPlaces {
         let mut own = OwnPlaces::new();
         for file in &self.own_files {
@@ -70,6 +74,8 @@ impl Config {
         }
         own.hidden.extend(self.state.dir.clone());
         own.hidden.extend(self.state.users_default.clone());
+        // What stands there runs when the upstream that it belongs to starts again.
+        own.hidden.extend(self.homes_folder().ok());
         if let Some(log) = &self.audit.file {
             own.hidden.push(log.clone());
             own.hidden.extend(self.audit_folder().filter(|folder| !self.holds_work(folder)));
@@ -88,6 +94,7 @@ impl Config {
         own.hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from));
         own.read_only.extend(self.manifests.dirs.iter().cloned());
         own.guarded.extend(self.manifests.dirs.iter().cloned());
+        own.manifest_folders.extend(self.manifests.dirs.iter().cloned());
         own.guarded.extend(self.configs_to_come());
         own.guarded.extend(self.present());
         if self.registry.lock == LockMode::Enforce {

@@ -14,13 +14,13 @@ use crate::settings::Config;
 use crate::{ToolCall, Toolcrib, ToolcribBuilder};
 
 /// A folder with a workspace and a manifest directory in it.
-struct TestWorkspace {
+pub(super) struct TestWorkspace {
     _dir: tempfile::TempDir,
-    top: PathBuf,
+    pub(super) top: PathBuf,
 }
 
 impl TestWorkspace {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         for folder in ["ws", "tools.d", "ws/scripts"] {
@@ -29,21 +29,21 @@ impl TestWorkspace {
         Self { _dir: dir, top }
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.top.join(name);
         fs::write(&path, text).unwrap();
         path
     }
 
     /// A manifest with one tool, which `run` describes.
-    fn tool(&self, name: &str, run: &str) {
+    pub(super) fn tool(&self, name: &str, run: &str) {
         let text = format!(
             "toolcrib: 1\ntools:\n  - name: {name}\n    description: Run something.\n    run: {run}\n"
         );
         self.write(&format!("tools.d/{name}.yaml"), &text);
     }
 
-    fn builder(&self, config: &str) -> ToolcribBuilder {
+    pub(super) fn builder(&self, config: &str) -> ToolcribBuilder {
         let config: Config = decode("config.yml", config).unwrap();
         let mut config = config.relative_to(&self.top);
         config.workspace.root = self.top.join("ws");
@@ -52,7 +52,7 @@ impl TestWorkspace {
         Toolcrib::builder().settings(&config).native_tools().manifests(&found)
     }
 
-    fn crib(&self) -> Toolcrib {
+    pub(super) fn crib(&self) -> Toolcrib {
         self.builder("{}").build().unwrap()
     }
 
@@ -65,12 +65,12 @@ fn hidden(crib: &Toolcrib, path: &Path) -> bool {
     crib.control_plane().places().hidden.contains(&path.to_owned())
 }
 
-fn unavailable(crib: &Toolcrib, tool: &str) -> Option<String> {
+pub(super) fn unavailable(crib: &Toolcrib, tool: &str) -> Option<String> {
     let snapshot = crib.executor().registry().snapshot();
     snapshot.get(tool)?.unavailable_reason().map(str::to_owned)
 }
 
-async fn call(crib: &Toolcrib, tool: &str, arguments: &str) -> String {
+pub(super) async fn call(crib: &Toolcrib, tool: &str, arguments: &str) -> String {
     crib.turn().call(ToolCall::new("1", tool, arguments)).await.text().into_owned()
 }
 
@@ -298,7 +298,7 @@ async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
     call(&crib, "other", "{}").await;
     fs::write(&script, "echo evil").unwrap();
     let said = call(&crib, "a", "{}").await;
-    assert!(said.contains("could create it") && !said.contains("evil"), "{said}");
+    assert!(said.contains("could create") && !said.contains("evil"), "{said}");
     crib.manifests().unwrap().reload();
     assert!(call(&crib, "a", "{}").await.contains("evil"));
 }
@@ -329,7 +329,7 @@ async fn no_program_starts_while_it_could_make_the_config_or_the_lock() {
         let crib = Toolcrib::builder().settings(&config).manifests(&found).build().unwrap();
         fs::remove_file(place.top.join(name)).unwrap();
         let said = call(&crib, "shell", "{}").await;
-        assert!(said.contains("could create it") && !said.contains("ran"), "{said}");
+        assert!(said.contains("could create") && !said.contains("ran"), "{said}");
         assert!(!place.top.join(name).exists(), "{name}");
 
         // An editor may remove a file before it writes it, so the start waits.
@@ -475,6 +475,48 @@ fn a_missing_file_that_a_program_may_run_is_read_only_and_its_tool_is_available(
 }
 
 #[test]
+fn a_file_that_a_program_reads_unasked_and_names_that_would_win_over_it_are_read_only() {
+    let place = TestWorkspace::new();
+    fs::create_dir(place.top.join("ws/sub")).unwrap();
+    for file in ["Makefile", "sub/makefile", "package.json", "build.ninja"] {
+        place.write(&format!("ws/{file}"), "{}");
+    }
+    place.tool("make", "{argv: [make, build]}");
+    place.tool("make_below", "{argv: [make, -C, sub, build]}");
+    place.tool("npm", "{argv: [npm, run, build]}");
+    let crib = place.crib();
+    for name in
+        ["Makefile", "makefile", "GNUmakefile", "sub/GNUmakefile", "sub/makefile", "package.json"]
+    {
+        let name = format!("ws/{name}");
+        assert!(place.read_only(&crib, &name), "{name}: {:?}", crib.control_plane().places());
+    }
+    for name in ["sub/Makefile", "build.ninja"] {
+        let name = format!("ws/{name}");
+        assert!(!place.read_only(&crib, &name), "{name}: {:?}", crib.control_plane().places());
+    }
+    for tool in ["make", "make_below", "npm"] {
+        assert!(!unavailable(&crib, tool).is_some_and(|why| why.contains("exist")), "{tool}");
+    }
+}
+
+#[test]
+fn a_file_that_a_program_would_read_unasked_stays_open_if_another_is_named_or_it_is_granted() {
+    let place = TestWorkspace::new();
+    for file in ["Makefile", "own.mk", "package.json"] {
+        place.write(&format!("ws/{file}"), "{}");
+    }
+    place.tool("named", "{argv: [make, -fown.mk, build]}");
+    place.tool("install", "{argv: [npm, install]}");
+    place.tool("granted", "{argv: [ninja]}\n    sandbox: {write: [build.ninja]}");
+    let crib = place.crib();
+    for name in ["Makefile", "GNUmakefile", "package.json", "build.ninja"] {
+        let name = format!("ws/{name}");
+        assert!(!place.read_only(&crib, &name), "{name}: {:?}", crib.control_plane().places());
+    }
+}
+
+#[test]
 fn a_missing_file_that_is_a_programs_data_stays_open_to_tools() {
     let place = TestWorkspace::new();
     place.tool("target", "{argv: [make, app]}");
@@ -533,7 +575,7 @@ async fn a_file_that_a_program_created_and_a_command_would_run_is_not_run_before
     call(&crib, "other", "{}").await;
     assert!(place.top.join("ws/d.sh").exists());
     let said = call(&crib, "command", "{}").await;
-    assert!(said.contains("could create it"), "{said}");
+    assert!(said.contains("could create"), "{said}");
     crib.manifests().unwrap().reload();
     assert!(call(&crib, "command", "{}").await.contains("done"));
 }

@@ -15,7 +15,7 @@ pub mod trust;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
@@ -215,7 +215,10 @@ impl Reloader {
     /// this happens in the background.
     pub fn reload(&self) -> ScanReport {
         self.0.keeper.look_again();
-        self.0.live.reload()
+        let report = self.0.live.reload();
+        // The operator has also reviewed what these manifests add.
+        self.0.keeper.plane().reviewed();
+        report
     }
 
     /// Applies the trusted names of a reloaded config. They take effect with the next
@@ -297,6 +300,11 @@ impl Subscriber for ManifestRegistry {
         #[cfg(feature = "mcp")]
         self.names.apply(named);
         Ok(())
+    }
+
+    fn objection(&self, path: &Path) -> Option<String> {
+        let file = self.keeper.plane().exposed([path])?;
+        Some(format!("the server would read {file}: {}", file.remedy()))
     }
 
     fn report(&self, report: &ScanReport) {

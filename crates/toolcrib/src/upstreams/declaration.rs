@@ -112,9 +112,10 @@ fn server(
             )),
         }
     }
+    let mut home = None;
     if stdio.keep_home {
         match host.home_of(&declaration.name) {
-            Ok(home) => server = server.home(home),
+            Ok(kept) => home = Some(kept),
             Err(reason) => values.lacks(format!("it keeps its HOME (`keep_home`), and {reason}")),
         }
     }
@@ -135,11 +136,20 @@ fn server(
     if stdio.cwd.is_some() {
         confinement = confinement.read(&cwd);
     }
-    if let Err(reason) = confinement.clone().control_plane(&host.control_plane).check() {
+    let mut whole = confinement.clone();
+    if let Some(home) = &home {
+        whole = whole.own_folder(home);
+    }
+    if let Err(reason) = whole.control_plane(&host.control_plane).check() {
         values.lacks(reason);
     }
     // Replacing a link by a file counts as a change too.
-    let places = deciding.places.into_iter().chain(deciding.linked).collect();
+    let mut places: Vec<_> = deciding.places.into_iter().chain(deciding.linked).collect();
+    if let Some(home) = home {
+        // A program may run files in its HOME.
+        places.push(home.clone());
+        server = server.home(home);
+    }
     server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, places)
 }
 

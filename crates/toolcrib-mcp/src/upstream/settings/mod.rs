@@ -441,11 +441,7 @@ impl StdioServer {
 
     fn exposed(&self) -> Option<String> {
         let file = self.plane.as_ref()?.exposed(&self.deciding)?;
-        Some(format!(
-            "it runs `{}`, which did not exist while programs of this server could create it: look at \
-             the file, then run `toolcrib reload`",
-            file.display()
-        ))
+        Some(format!("it runs {file}: {}", file.remedy()))
     }
 
     /// Completes when the program has to be restarted, given the paths protected at its start.
@@ -464,7 +460,7 @@ impl StdioServer {
     pub(crate) fn command(&self) -> Command {
         let mut confinement = self.confinement.clone();
         if let Some(home) = &self.home {
-            confinement = confinement.write(home);
+            confinement = confinement.own_folder(home);
         }
         if let Some(plane) = &self.plane {
             confinement = confinement.control_plane(plane);

@@ -153,7 +153,7 @@ fn in_shell_text(text: &str) -> Vec<(&str, Certainty)> {
 }
 
 /// The folder in which the program opens its files: its working directory, or the one it changes to.
-fn folder_of_files(words: &[ArgumentText], around: &DeclarationFolders<'_>) -> PathBuf {
+pub(super) fn folder_of_files(words: &[ArgumentText], around: &DeclarationFolders<'_>) -> PathBuf {
     let texts: Vec<_> = words.iter().map(|word| word.text().unwrap_or_default()).collect();
     let mut folder = around.cwd.clone();
     for (at, text) in texts.iter().enumerate().skip(1) {

@@ -24,6 +24,7 @@ mod options;
 mod programs;
 mod roles;
 mod system;
+mod unasked;
 mod words;
 
 use self::absent::AbsentEntry;
@@ -31,7 +32,7 @@ use self::declaration_folders::DeclarationFolders;
 pub(crate) use self::declaration_folders::is_behind_a_link;
 use self::entry::{VectorEntry, is_inline, outputs};
 use self::programs::{
-    CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, runs_its_arguments, runs_no_file,
+    CODE_VARIABLES, INLINE, first_line, is_package, runs_its_arguments, runs_no_file,
 };
 use self::roles::WordRole;
 use self::words::{ArgumentText, argument_text, words_of};
@@ -69,18 +70,14 @@ pub struct ReferencedFile {
     pub script_at: Option<usize>,
 }
 
-/// Fails if a program that ran here may have created one of these files: the file did not exist while that program
-/// could have created it.
+/// Fails if a program of this server could have created or changed one of these files.
 pub(crate) fn check<P: AsRef<Path>>(
     plane: &ControlPlane,
     files: impl IntoIterator<Item = P>,
 ) -> Result<(), ToolError> {
     let Some(file) = plane.exposed(files) else { return Ok(()) };
-    Err(ToolError::unavailable(format!(
-        "the tool runs `{}`, which did not exist while programs of this server could create it",
-        file.display()
-    ))
-    .with_hint("Tell the user: look at the file, then run `toolcrib reload`."))
+    let hint = format!("Tell the user: {}.", file.remedy());
+    Err(ToolError::unavailable(format!("the tool runs {file}")).with_hint(hint))
 }
 
 /// The files among these places with their digests, one line each. If the text differs, the code differs. The contents
@@ -257,6 +254,7 @@ impl DecidingFiles {
                 }
             }
         }
+        self.unasked(words, around);
     }
 
     /// Adds the files that a text names: as a whole, after `=`, after the letters of an option, or, if a shell reads
@@ -335,7 +333,7 @@ impl DecidingFiles {
             self.places.push(place);
             return true;
         }
-        let found = RUN_UNASKED.iter().map(|name| place.join(name)).filter(|file| file.is_file());
+        let found = unasked::names().map(|name| place.join(name)).filter(|file| file.is_file());
         let before = self.places.len();
         self.places.extend(found);
         self.places.len() > before

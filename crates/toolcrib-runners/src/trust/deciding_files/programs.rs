@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub(super) use toolcrib_manifest::programs::{
     changes_folder, is_interpreter, is_run_option, is_shell, looks_like_a_file,
-    name_without_version, runs_its_arguments, runs_no_file, runs_only_options,
+    name_without_version, run_options, runs_its_arguments, runs_no_file, runs_only_options,
 };
 
 /// Variables with which a program finds code; their files and folders count.
@@ -49,10 +49,6 @@ pub(super) const CODE_VARIABLES: [&str; 34] = [
 
 /// Options after which an interpreter takes its program from the command line.
 pub(super) const INLINE: [&str; 4] = ["-c", "-e", "-m", "--eval"];
-
-/// Files that programs read from their working directory unasked.
-pub(super) const RUN_UNASKED: [&str; 6] =
-    ["GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "build.ninja"];
 
 /// How many bytes of a file are read for its `#!` line: as many as the kernel reads.
 pub(super) const LINE_MAX: u64 = 256;

@@ -229,7 +229,9 @@ impl ToolcribBuilder {
         // Everyone who can write there can declare tools.
         let declared = self.manifests.iter().flat_map(Manifests::paths);
         own.read_only.extend(declared.clone().cloned());
-        own.guarded.extend(declared.cloned());
+        own.guarded.extend(declared.clone().cloned());
+        own.manifest_folders.extend(declared.cloned());
+        host.secrets.set_control_plane(&host.control_plane);
         ControlPlaneKeeper::new(&host, own, roots)
     }
 }

@@ -1,0 +1,79 @@
+//! Files that a program reads from its folder although no argument names them, such as a makefile.
+
+use std::path::PathBuf;
+
+use super::DecidingFiles;
+use super::absent::folder_of_files;
+use super::declaration_folders::DeclarationFolders;
+use super::programs::{name_without_version, run_options};
+use super::words::ArgumentText;
+
+/// Programs that run a file which no argument names.
+struct UnaskedFiles {
+    programs: &'static [&'static str],
+    /// Commands, one of which has to be among the arguments; empty if every command runs the file.
+    commands: &'static [&'static str],
+    /// The names, in the order in which the program looks for them: the first that exists counts.
+    names: &'static [&'static str],
+}
+
+const UNASKED: [UnaskedFiles; 4] = [
+    UnaskedFiles {
+        programs: &["make", "gmake"],
+        commands: &[],
+        names: &["GNUmakefile", "makefile", "Makefile"],
+    },
+    UnaskedFiles { programs: &["just"], commands: &[], names: &["justfile", ".justfile"] },
+    UnaskedFiles { programs: &["ninja"], commands: &[], names: &["build.ninja"] },
+    // `npm install` changes the file and runs nothing of it unless its own scripts say so.
+    UnaskedFiles {
+        programs: &["npm", "pnpm", "yarn"],
+        commands: &["run", "run-script", "restart", "start", "stop", "test"],
+        names: &["package.json"],
+    },
+];
+
+/// The names of such files.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    UNASKED.iter().flat_map(|files| files.names.iter().copied())
+}
+
+impl DecidingFiles {
+    /// Adds the file that the vector's program reads unasked, if it exists. Files that the program would
+    /// prefer to it, or that it would run if they existed, are absent.
+    pub(super) fn unasked(&mut self, words: &[ArgumentText], around: &DeclarationFolders<'_>) {
+        let texts: Vec<_> = words.iter().map(|word| word.text().unwrap_or_default()).collect();
+        let found = texts.iter().enumerate().find_map(|(at, text)| {
+            let name = name_without_version(text);
+            Some((at, UNASKED.iter().find(|files| files.programs.contains(&name))?))
+        });
+        let Some((at, files)) = found else { return };
+        let arguments = &texts[at + 1..];
+        let is_command = |text: &&str| files.commands.contains(text);
+        let names_file = |text: &&str| {
+            run_options(texts[at]).any(|option| match text.strip_prefix(option) {
+                Some("") => true,
+                Some(value) => !option.starts_with("--") || value.starts_with('='),
+                None => false,
+            })
+        };
+        let is_run = files.commands.is_empty() || arguments.iter().any(is_command);
+        if !is_run || arguments.iter().any(names_file) {
+            return;
+        }
+        let folder = folder_of_files(words, around);
+        for name in files.names {
+            let place: PathBuf = folder.join(name).components().collect();
+            if around.is_written_or_data(&place) || around.is_data(&place) {
+                continue;
+            }
+            if around.is_behind_a_link(&place) {
+                return self.linked.push(place);
+            }
+            if place.is_file() {
+                return self.places.push(place);
+            }
+            self.absent.push(place);
+        }
+    }
+}

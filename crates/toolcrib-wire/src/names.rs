@@ -107,11 +107,6 @@ impl NameMap {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.to_provider.iter().map(|(own, provider)| (own.as_str(), provider.as_str()))
     }
-
-    /// Whether every name is the same on both sides.
-    pub fn is_identity(&self) -> bool {
-        self.iter().all(|(own, provider)| own == provider)
-    }
 }
 
 /// The beginning of `wish` and a hash of the name, within the rule's length.

@@ -8,7 +8,7 @@ use hashbrown::hash_map::Entry;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use toolcrib_tool::{
-    CallContext, DefinitionError, IntoOutcome, Layer, Source, ToolEntry, ToolName, native_tools,
+    CallContext, DefinitionError, IntoOutcome, Layer, Source, ToolEntry, ToolName,
 };
 
 use super::change::check_entries;
@@ -150,15 +150,6 @@ impl RegistryBuilder {
         for (position, entry) in (0..).zip(entries) {
             let _ = self
                 .add(ToolSlot::new(entry, EntryPosition::Declared { rank: unit.rank, position }));
-        }
-        Ok(())
-    }
-
-    /// Adds every tool linked into this binary, in an order that does not depend on the linker.
-    pub fn register_native(&mut self) -> Result<(), DefinitionError> {
-        for tool in native_tools() {
-            // The snapshot lists conflicts.
-            let _ = self.register(tool.entry()?);
         }
         Ok(())
     }

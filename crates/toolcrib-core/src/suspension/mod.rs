@@ -313,12 +313,6 @@ impl Suspension {
         &self.shown
     }
 
-    /// Whether the other call is the same: the same caller, tool, arguments, injected values and
-    /// session.
-    pub fn is_same_call(&self, other: &Self) -> bool {
-        self.call_key() == other.call_key()
-    }
-
     /// The digest of everything that identifies equal calls: the caller, the session, and the tool
     /// with its arguments and injected values. Stores find calls by it.
     pub fn call_key(&self) -> Fingerprint {

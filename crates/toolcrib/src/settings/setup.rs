@@ -179,17 +179,6 @@ impl ToolcribBuilder {
         }
         Ok(builder)
     }
-
-    /// Stores pinned definitions of imported tools in a state directory, and opens nothing else of
-    /// it: for programs that list tools but call none.
-    #[cfg(all(unix, feature = "mcp"))]
-    pub fn pins_in(self, state_dir: &std::path::Path) -> Result<Self, SetupError> {
-        let pins = crate::stores::StateDir::open(state_dir).and_then(|state| state.pins());
-        match pins {
-            Ok(pins) => Ok(self.pins(std::sync::Arc::new(pins))),
-            Err(source) => Err(SetupError::Open { key: "state.dir", source }),
-        }
-    }
 }
 
 /// The values for the mask. Values that it cannot hide are named in the log.

@@ -174,6 +174,9 @@ impl RunnerHost {
     }
 }
 
+/// What a plan has in place of a secret that is not read for it.
+pub(crate) const UNREAD_SECRET: &str = "[secret]";
+
 /// The host for making plans: secrets whose command was not run count as available.
 pub(crate) struct PlanningHost<'h>(pub(crate) &'h RunnerHost);
 
@@ -189,7 +192,7 @@ impl ServerValues for PlanningHost<'_> {
     fn secret(&self, name: &str) -> Result<SecretString, String> {
         self.0.secret(name).or_else(|reason| match self.0.secrets.check(name) {
             Err(_) if !self.0.for_plans => Err(reason),
-            _ => Ok(SecretString::from("[secret]".to_owned())),
+            _ => Ok(SecretString::from(UNREAD_SECRET.to_owned())),
         })
     }
 }

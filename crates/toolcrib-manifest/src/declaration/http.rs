@@ -81,13 +81,38 @@ impl fmt::Display for HttpMethod {
 /// values, each as one component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UrlSpec {
-    /// Scheme, host and port, which are always literal: `https://tickets.example:8443`.
-    pub origin: String,
-    /// The path, beginning with `/`. Every argument to which it refers should be present in every
-    /// call.
+    /// The server.
+    pub origin: UrlOrigin,
+    /// The path, beginning with `/`; empty if the whole URL is a secret. Every argument to which it
+    /// refers should be present in every call.
     pub path: Template,
     /// The query: first that of the URL, then `query`.
     pub query: Vec<QueryPair>,
+}
+
+/// Where a request goes. No value of a call chooses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UrlOrigin {
+    /// Scheme, host and port: `https://tickets.example:8443`.
+    Literal(String),
+    /// The secret with this reference holds the whole URL. It is read and checked in each call, and
+    /// no part of it is shown.
+    Secret(Reference),
+}
+
+impl fmt::Display for UrlOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(origin) => f.write_str(origin),
+            Self::Secret(reference) => reference.fmt(f),
+        }
+    }
+}
+
+impl Serialize for UrlOrigin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// One `name=value` pair of a query. It is omitted if it refers to an absent optional value. A
@@ -168,7 +193,11 @@ impl HttpSpec {
             Some(HttpBody::Text(text)) => templates.push(text),
             None => {}
         }
-        templates.into_iter().flat_map(Template::references)
+        let origin = match &self.url.origin {
+            UrlOrigin::Literal(_) => None,
+            UrlOrigin::Secret(reference) => Some(reference),
+        };
+        origin.into_iter().chain(templates.into_iter().flat_map(Template::references))
     }
 }
 

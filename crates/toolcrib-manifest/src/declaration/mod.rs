@@ -20,7 +20,9 @@ use toolcrib_tool::{Origin, ToolDefinition};
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
-pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use http::{
+    HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlOrigin, UrlSpec,
+};
 pub use named_file::NamedFile;
 pub use offering::{
     MessageContent, PromptArgument, PromptDeclaration, PromptMessage, ResourceContent,

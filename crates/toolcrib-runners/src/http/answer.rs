@@ -1,12 +1,12 @@
 //! Turns an HTTP response into a result, or into a failure that contains it.
 
 use serde_json::Value;
-use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
+use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec, UrlOrigin};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
 use toolcrib_tool::{Annotations, ByteMasks, Content, Data, ToolError, ToolOutput, visible};
 
-use super::failure::{self, host, phrase};
+use super::failure::{self, answering, phrase};
 use crate::output::masked_json::from_slice;
 use crate::output::redact::Redaction;
 use crate::output::streams;
@@ -59,7 +59,7 @@ pub(super) fn outcome(
         statuses => statuses.contains(&code),
     };
     if !expected {
-        let failure = failure::status(response, annotations);
+        let failure = failure::status(response, spec, annotations);
         return Err(failure.with_partial(answer.excerpt(spec.output_bytes)));
     }
     let result = if spec.select.is_some() || output.format == OutputFormat::Json {
@@ -173,9 +173,8 @@ impl ResponseReader<'_> {
 
     /// A failure that names the host and shows the beginning of the response.
     fn unreadable(&self, problem: &str) -> ToolError {
-        let origin = self.response.target.origin();
-        ToolError::execution(format!("{} {problem}", host(&origin)))
-            .with_partial(self.excerpt(EXCERPT))
+        let server = answering(self.response, self.spec);
+        ToolError::execution(format!("{server} {problem}")).with_partial(self.excerpt(EXCERPT))
     }
 
     /// The beginning of the response that may be shown, with metadata.
@@ -208,9 +207,10 @@ impl ResponseReader<'_> {
             output = output.with_meta("content_type", self.media_type.as_str());
         }
         if self.response.redirects > 0 {
-            output = output
-                .with_meta("redirects", self.response.redirects)
-                .with_meta("answered_by", self.response.target.origin());
+            output = output.with_meta("redirects", self.response.redirects);
+            if matches!(self.spec.url.origin, UrlOrigin::Literal(_)) {
+                output = output.with_meta("answered_by", self.response.target.origin());
+            }
         }
         output
     }

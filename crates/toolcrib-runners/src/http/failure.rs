@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolcrib_manifest::declaration::HttpSpec;
+use toolcrib_manifest::declaration::{HttpSpec, UrlOrigin};
+use toolcrib_manifest::template::Reference;
 use toolcrib_net::{Error, Response, StatusCode};
 use toolcrib_tool::{Annotations, ErrorKind, ToolError};
 
@@ -45,7 +46,11 @@ pub(super) fn without_response(
     if !unsent && !annotations.read_only && (broken || kind == ErrorKind::Timeout) {
         failure = failure.with_hint(CHECK_FIRST);
     }
-    failure.with_source(error)
+    match spec.url.origin {
+        UrlOrigin::Literal(_) => failure.with_source(error),
+        // The error contains the host.
+        UrlOrigin::Secret(_) => failure,
+    }
 }
 
 /// Whether a call that may have taken effect can be repeated without harm.
@@ -55,9 +60,42 @@ fn repeatable(annotations: Annotations) -> bool {
 
 /// The message for the model: the host and the reason.
 fn text(error: &Error, spec: &HttpSpec) -> String {
+    match (&spec.url.origin, error) {
+        (UrlOrigin::Literal(origin), Error::Timeout { .. }) => {
+            format!("{} gave {error}", host(origin))
+        }
+        (UrlOrigin::Literal(_), other) => other.to_string(),
+        (UrlOrigin::Secret(secret), other) => text_without_host(innermost(other), secret),
+    }
+}
+
+/// The message if a secret holds the URL.
+fn text_without_host(error: &Error, secret: &Reference) -> String {
+    let server = server_of(secret);
     match error {
-        Error::Timeout { .. } => format!("{} gave {error}", host(&spec.url.origin)),
-        other => other.to_string(),
+        Error::Timeout { .. } => format!("{server} gave {error}"),
+        Error::TooLarge { .. } | Error::Setup(_) => error.to_string(),
+        Error::Address { .. } => {
+            format!("{server} has an address to which connections are not allowed")
+        }
+        Error::Unresolved { .. } => format!("{server} has a name without an address"),
+        Error::Connect { .. } => format!("no connection to {server} could be made"),
+        Error::Broken { .. } => format!("the response from {server} is invalid"),
+        Error::Redirect { .. } => format!("a redirect from {server} is not followed"),
+        _ => format!("the request to {server} failed"),
+    }
+}
+
+/// A name for a server whose host is not shown.
+fn server_of(secret: &Reference) -> String {
+    format!("the server of `{secret}`")
+}
+
+/// A name for the server that answered.
+pub(super) fn answering(response: &Response, spec: &HttpSpec) -> String {
+    match &spec.url.origin {
+        UrlOrigin::Literal(_) => host(&response.target.origin()).to_owned(),
+        UrlOrigin::Secret(secret) => server_of(secret),
     }
 }
 
@@ -70,11 +108,10 @@ fn innermost(error: &Error) -> &Error {
 }
 
 /// The error for a status that is not a success. The caller adds the response's text.
-pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError {
+pub(super) fn status(response: &Response, spec: &HttpSpec, annotations: Annotations) -> ToolError {
     let status = response.status;
     let wait = response.retry_after();
-    let origin = response.target.origin();
-    let message = format!("{} answered {}", host(&origin), phrase(status));
+    let message = format!("{} answered {}", answering(response, spec), phrase(status));
     let kind = match status {
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimited,
         // A proxy sends these for a service that may have completed the request. If the call cannot be repeated safely,
@@ -139,6 +176,6 @@ pub(super) fn phrase(status: StatusCode) -> String {
 }
 
 /// Host and port of an origin.
-pub(super) fn host(origin: &str) -> &str {
+fn host(origin: &str) -> &str {
     origin.split_once("://").map_or(origin, |(_, host)| host)
 }

@@ -1,13 +1,14 @@
 //! Builds the URL of a call: the author's text unchanged, and every value as one component.
 
 use toolcrib_json::Kind;
-use toolcrib_manifest::declaration::{QueryPair, UrlSpec};
+use toolcrib_manifest::declaration::{QueryPair, UrlOrigin, UrlSpec};
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_net::{NamedBy, Target, encode_component};
+use toolcrib_net::{NamedBy, Target, UrlRefusal, encode_component};
 use toolcrib_tool::ToolError;
 
 use crate::expansion::text::{Destination, text_of};
 use crate::expansion::values::CallValues;
+use crate::host::UNREAD_SECRET;
 
 /// A checked URL.
 pub(super) struct BuiltUrl {
@@ -18,29 +19,69 @@ pub(super) struct BuiltUrl {
 
 /// Fills in the values.
 pub(super) fn build(spec: &UrlSpec, values: CallValues<'_>) -> Result<BuiltUrl, ToolError> {
+    let origin = match &spec.origin {
+        UrlOrigin::Literal(origin) => origin,
+        UrlOrigin::Secret(secret) => return of_secret(secret, &spec.query, values),
+    };
     let path = path(&spec.path, values, &encoded_path)?;
     let query = query(&spec.query, values, &encoded)?;
-    let text = joined(&spec.origin, &path, &query);
+    let text = joined(origin, &path, &query);
     let target = Target::parse(&text, NamedBy::Operator).map_err(|refusal| {
         ToolError::invalid_args(format!("with these arguments, {refusal}"))
             .with_hint("Send shorter values.")
     })?;
     // The rules above keep a value from moving a boundary; this check also holds for a parser that reads the URL
     // differently.
-    let unchanged = target.origin() == spec.origin
+    let unchanged = target.origin() == *origin
         && target.url().path() == path
         && target.url().query().unwrap_or_default() == query;
     if !unchanged {
         return Err(ToolError::invalid_args("a value would change where the request goes")
             .with_hint("Send plain values, without parts of a URL."));
     }
-    let hidden = |reference: &Reference, text: &str| match reference {
+    let path = self::path(&spec.path, values, &hidden)?;
+    let shown = joined(origin, &path, &self::query(&spec.query, values, &hidden)?);
+    Ok(BuiltUrl { target, shown })
+}
+
+/// The URL that a secret holds, with the parameters of the declaration added.
+fn of_secret(
+    secret: &Reference,
+    pairs: &[QueryPair],
+    values: CallValues<'_>,
+) -> Result<BuiltUrl, ToolError> {
+    let shown = joined(&secret.to_string(), "", &query(pairs, values, &hidden)?);
+    let mut text = values.text(secret, Destination::Line)?.unwrap_or_default();
+    if text == UNREAD_SECRET {
+        // Nothing is sent for a plan, and this name never has an address.
+        "https://unread.invalid/".clone_into(&mut text);
+    }
+    let unusable = |problem: &str| {
+        refused(secret, problem).with_hint("No argument can change that: tell the user.")
+    };
+    if text.contains('#') {
+        return Err(unusable("contains a `#`, and what follows it is never sent to a server"));
+    }
+    let query = query(pairs, values, &encoded)?;
+    if !query.is_empty() {
+        text.push(if text.contains('?') { '&' } else { '?' });
+        text.push_str(&query);
+    }
+    // The refusal may contain parts of the URL, so its text is not used.
+    let target = Target::parse(&text, NamedBy::Operator).map_err(|refusal| match refusal {
+        UrlRefusal::TooLong => unusable("is longer than a URL may be, 8 KiB"),
+        UrlRefusal::Character(what) => unusable(&format!("is not a URL: it contains {what}")),
+        UrlRefusal::UserInfo => unusable("contains a user name or a password before the host"),
+        _ => unusable("is not a URL that begins with `https://` or `http://` and names a host"),
+    })?;
+    Ok(BuiltUrl { target, shown })
+}
+
+fn hidden(reference: &Reference, text: &str) -> String {
+    match reference {
         Reference::Secret(_) => reference.to_string(),
         _ => encode_component(text),
-    };
-    let path = self::path(&spec.path, values, &hidden)?;
-    let shown = joined(&spec.origin, &path, &self::query(&spec.query, values, &hidden)?);
-    Ok(BuiltUrl { target, shown })
+    }
 }
 
 fn encoded(_: &Reference, text: &str) -> String {
@@ -123,10 +164,14 @@ fn end_segment(
 ) -> Result<(), ToolError> {
     if let Some(reference) = from {
         if segment.is_empty() {
-            return Err(refused(
-                reference,
-                "is empty and would leave an empty segment in the path",
-            ));
+            return Err(match reference {
+                Reference::Secret(_) => refused(
+                    reference,
+                    "is empty or contains an empty segment (`//`): it must hold a part of the path, \
+                     without scheme and host",
+                ),
+                _ => refused(reference, "is empty and would leave an empty segment in the path"),
+            });
         }
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         if matches!(plain.as_str(), "." | "..") {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jsonschema::PatternOptions;
 use serde_json::Value;
 use toolcrib_manifest::declaration::{
-    ArgvEntry, Declaration, DeclaredBody, HttpAuth, HttpSpec, StandardInput,
+    ArgvEntry, Declaration, DeclaredBody, HttpAuth, HttpSpec, StandardInput, UrlOrigin,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_manifest::{Diagnostic, Loaded, load_str};
@@ -111,14 +111,21 @@ fn assert_promises(declaration: &Declaration) {
 
 /// The server of a request is unambiguous, and only the author's credentials are sent.
 fn assert_server(http: &HttpSpec) {
-    let origin = &http.url.origin;
-    let (scheme, host) = origin.split_once("://").unwrap_or_default();
-    assert!(["http", "https"].contains(&scheme) && !host.is_empty(), "no server: {origin}");
-    assert!(!host.contains(['/', '?', '#', '@', '\\']), "more than a server: {origin}");
-    let Some(Piece::Literal(path)) = http.url.path.pieces.first() else {
-        panic!("{origin} has no path");
-    };
-    assert!(path.starts_with('/'), "{path} is joined to {origin}");
+    match &http.url.origin {
+        UrlOrigin::Literal(origin) => {
+            let (scheme, host) = origin.split_once("://").unwrap_or_default();
+            assert!(["http", "https"].contains(&scheme) && !host.is_empty(), "no server: {origin}");
+            assert!(!host.contains(['/', '?', '#', '@', '\\']), "more than a server: {origin}");
+            let Some(Piece::Literal(path)) = http.url.path.pieces.first() else {
+                panic!("{origin} has no path");
+            };
+            assert!(path.starts_with('/'), "{path} is joined to {origin}");
+        }
+        UrlOrigin::Secret(reference) => {
+            assert!(matches!(reference, Reference::Secret(_)), "{reference} chooses the server");
+            assert!(http.url.path.pieces.is_empty(), "a path is joined to {reference}");
+        }
+    }
     let sent = match &http.auth {
         Some(HttpAuth::Bearer(value) | HttpAuth::Header { value, .. }) => vec![value],
         Some(HttpAuth::Basic { user, password }) => vec![user, password],

@@ -464,7 +464,8 @@ pub(super) const ERRORS: &[Code] = &[
     error(
         "value-chosen-host",
         "A value that would choose the server of a request.",
-        "Write scheme, host and port as literals; values are allowed in the path and the query.",
+        "Write scheme, host and port as literals; values are allowed in the path and the query. A \
+         secret may hold the whole URL: `url: \"${secret.name}\"`.",
     ),
     error("wrong-type", "A value of the wrong type.", "Write a value of the type in the message."),
 ];

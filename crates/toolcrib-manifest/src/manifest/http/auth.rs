@@ -2,7 +2,7 @@
 
 use super::super::keys;
 use super::{argument_of, headers, place_of};
-use crate::declaration::{HttpAuth, UrlSpec};
+use crate::declaration::{HttpAuth, UrlOrigin, UrlSpec};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
@@ -95,7 +95,8 @@ pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut F
     }
     // In a private network, the operator decides.
     if let Some(url) = url
-        && url.origin.starts_with("http://")
+        && let UrlOrigin::Literal(origin) = &url.origin
+        && origin.starts_with("http://")
         && !fields.has("allow_private")
     {
         findings.add(in_clear(&auth.key_span));

@@ -3,7 +3,7 @@
 use toolcrib_net::{AddressPolicy, NamedBy, Target, UrlRefusal};
 
 use super::{ToolParts, check_plain_key, place_of};
-use crate::declaration::{QueryPair, UrlSpec};
+use crate::declaration::{QueryPair, UrlOrigin, UrlSpec};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::fields::Fields;
@@ -24,11 +24,17 @@ pub(super) fn read(
     let map = fields.node("query").map(|node| query(node, scope, findings)).unwrap_or_default();
     let node = fields.node("url")?;
     let template = scope.template(node, findings)?;
+    // The operator configures secrets, so that one may also hold the whole URL.
+    if let Some(secret @ Reference::Secret(_)) = template.as_single_reference() {
+        let origin = UrlOrigin::Secret(secret.clone());
+        return Some(UrlSpec { origin, path: Template::default(), query: map });
+    }
     let (origin, rest) = origin(node, &template, policy, findings)?;
     let (path, written) = split(rest);
     check_path(node, &path, tool, scope, findings);
     let mut pairs = written_pairs(node, written.as_ref(), findings);
     pairs.extend(map);
+    let origin = UrlOrigin::Literal(origin);
     Some(UrlSpec { origin, path: encoded(&path, IN_PATH), query: pairs })
 }
 
@@ -49,8 +55,8 @@ fn origin(
         let message = "a value must not choose the scheme, the host or the port";
         let help = match reference {
             Reference::Secret(_) => format!(
-                "write scheme, host and port as literals, and keep only the part after the first \
-                 `/` in the secret: https://host/{reference}"
+                "keep the whole URL in the secret and write only {reference}, or write scheme, host \
+                 and port as literals: https://host/{reference}"
             ),
             _ => "write scheme, host and port as literals; for several servers, declare one tool \
                   for each"

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcrib_manifest::declaration::{
-    Declaration, HttpAuth, HttpBody, HttpMethod, JsonTemplate, OutputFormat,
+    Declaration, HttpAuth, HttpBody, HttpMethod, JsonTemplate, OutputFormat, UrlOrigin,
 };
-use toolcrib_manifest::load_str;
 use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_manifest::{Severity, load_str};
 
 use crate::diagnostics::shows;
 
@@ -90,7 +90,7 @@ allow_private: [10.20.0.0/16, 10.1.2.3, "fd00::/8"]"#
     let http = declaration.http().unwrap();
     assert!(declaration.command().is_none());
     assert_eq!(http.method, HttpMethod::Post);
-    assert_eq!(http.url.origin, "https://tickets.example");
+    assert_eq!(http.url.origin.to_string(), "https://tickets.example");
     assert_eq!(http.url.path, template("/api/teams/${args.id}/tickets%20list"));
     let pairs: Vec<_> =
         http.url.query.iter().map(|pair| (pair.name.as_str(), pair.value.clone())).collect();
@@ -184,6 +184,24 @@ fn keys_of_a_request() {
     broken("number_in_query", "url: https://a.example/\nquery: {limit: 10}", &["wrong-type"]);
     let text = manifest("url: https://a.example/", "").replace("http:\n      url: ", "http: ");
     shows("http_url_only", "find.yaml", &text, &["wrong-type"]);
+}
+
+#[test]
+fn the_whole_url_may_be_one_secret() {
+    let text =
+        manifest("url: \"${secret.slack_url}\"\nmethod: POST\njson: {text: \"${args.id}\"}", "");
+    let loaded = load_str("find.yaml", &text);
+    let errors = loaded.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    assert_eq!(errors.count(), 0, "{:?}", loaded.diagnostics);
+    let declaration = &loaded.declarations[0];
+    let url = &declaration.http().unwrap().url;
+    assert_eq!(url.origin, UrlOrigin::Secret(Reference::Secret("slack_url".to_owned())));
+    assert_eq!(declaration.needs.secrets, ["slack_url"]);
+    for (case, url) in
+        [("secret_as_host", "https://${secret.host}"), ("secret_with_path", "${secret.base}/a")]
+    {
+        broken(case, &format!("url: \"{url}\""), &["value-chosen-host"]);
+    }
 }
 
 #[test]

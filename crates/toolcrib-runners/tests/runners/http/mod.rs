@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod requests;
+mod secret_urls;
 mod server;
 
 use serde_json::Value;

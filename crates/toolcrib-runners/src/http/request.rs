@@ -114,7 +114,7 @@ pub(super) fn build(
     output: &OutputSpec,
     values: CallValues<'_>,
 ) -> Result<HttpRequest, ToolError> {
-    let BuiltUrl { target, shown } = url::build(&spec.url, values)?;
+    let BuiltUrl { target, shown } = url::build(&spec.url, !spec.allow_private.is_empty(), values)?;
     let mut headers = headers(spec, values)?;
     let mut set = |name: &str, value: &str| {
         if !headers.iter().any(|header| header.name.eq_ignore_ascii_case(name)) {

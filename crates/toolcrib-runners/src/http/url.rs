@@ -17,11 +17,17 @@ pub(super) struct BuiltUrl {
     pub(super) shown: String,
 }
 
-/// Fills in the values.
-pub(super) fn build(spec: &UrlSpec, values: CallValues<'_>) -> Result<BuiltUrl, ToolError> {
+/// Fills in the values. `allows_private` says whether the declaration names private addresses.
+pub(super) fn build(
+    spec: &UrlSpec,
+    allows_private: bool,
+    values: CallValues<'_>,
+) -> Result<BuiltUrl, ToolError> {
     let origin = match &spec.origin {
         UrlOrigin::Literal(origin) => origin,
-        UrlOrigin::Secret(secret) => return of_secret(secret, &spec.query, values),
+        UrlOrigin::Secret(secret) => {
+            return of_secret(secret, &spec.query, allows_private, values);
+        }
     };
     let path = path(&spec.path, values, &encoded_path)?;
     let query = query(&spec.query, values, &encoded)?;
@@ -48,6 +54,7 @@ pub(super) fn build(spec: &UrlSpec, values: CallValues<'_>) -> Result<BuiltUrl, 
 fn of_secret(
     secret: &Reference,
     pairs: &[QueryPair],
+    allows_private: bool,
     values: CallValues<'_>,
 ) -> Result<BuiltUrl, ToolError> {
     let shown = joined(&secret.to_string(), "", &query(pairs, values, &hidden)?);
@@ -74,6 +81,12 @@ fn of_secret(
         UrlRefusal::UserInfo => unusable("contains a user name or a password before the host"),
         _ => unusable("is not a URL that begins with `https://` or `http://` and names a host"),
     })?;
+    if target.url().scheme() == "http" && !allows_private {
+        return Err(unusable(
+            "begins with `http://`, so that everybody on the way could read it: use `https://`, or \
+             declare the server's addresses in `allow_private`",
+        ));
+    }
     Ok(BuiltUrl { target, shown })
 }
 

@@ -6,7 +6,7 @@
 //! Masking comes before output is cut or stored, because half a secret cannot be found.
 //!
 //! What it finds is the value as it is and as it is spelt inside JSON text, a value of several lines also
-//! with other line ends. It cannot find a value that was encoded, compressed or otherwise changed.
+//! with other line ends, and the confidential parts of a URL. It cannot find a value that was encoded, compressed or otherwise changed.
 
 mod bytes;
 mod live;
@@ -257,12 +257,39 @@ fn spellings(secrets: impl IntoIterator<Item = String>) -> (Vec<Box<str>>, Vec<I
             ignored.push(IgnoredSecret { number: index + 1, bytes: secret.len() });
             continue;
         }
-        for secret in line_end_spellings(secret) {
-            spellings.extend(json_spellings(&secret));
-            spellings.push(secret.into());
+        for secret in std::iter::once(secret).chain(url_parts(secret)) {
+            for secret in line_end_spellings(secret) {
+                spellings.extend(json_spellings(&secret));
+                spellings.push(secret.into());
+            }
         }
     }
     (spellings, ignored)
+}
+
+/// The minimum length, in bytes, of what follows the host of a URL for it to be masked alone.
+const SHORTEST_URL_REST: usize = 8;
+/// The minimum length, in bytes, of one segment or value of a URL for it to be masked alone: shorter
+/// ones are words such as `services`.
+const SHORTEST_URL_SEGMENT: usize = 16;
+
+/// The parts of a URL that servers and programs print without the rest of it: the password before the
+/// host, what follows the host, and its long segments and values. Nothing for other secrets.
+fn url_parts(secret: &str) -> Vec<&str> {
+    let Some((scheme, rest)) = secret.split_once("://") else { return Vec::new() };
+    let is_scheme = |letter: u8| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter);
+    if scheme.is_empty() || !scheme.bytes().all(is_scheme) || rest.contains(char::is_whitespace) {
+        return Vec::new();
+    }
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let password = authority.rsplit_once('@').and_then(|(user, _)| Some(user.split_once(':')?.1));
+    let after = after.trim_matches(['/', '?', '#']);
+    let segments = after.split(['/', '?', '&', '=', '#']);
+    let is_long = |part: &&str, bytes: usize| part.len() >= bytes;
+    (password.into_iter().filter(|part| is_long(part, SHORTEST_SECRET)))
+        .chain(std::iter::once(after).filter(|part| is_long(part, SHORTEST_URL_REST)))
+        .chain(segments.filter(|part| is_long(part, SHORTEST_URL_SEGMENT)))
+        .collect()
 }
 
 /// What programs and terminals end lines with: LF, CR LF, CR, the CR CR LF of a terminal that is sent CR LF, and the

@@ -48,6 +48,24 @@ fn a_secret_read_from_a_file_with_a_line_end_is_found_without_it() {
     assert_eq!(mask(&["hunter22\n"]).text("pw=hunter22;"), "pw=[masked];");
 }
 
+#[test]
+fn parts_of_a_secret_url_are_hidden_and_short_words_of_it_are_not() {
+    let mask = mask(&[
+        "https://hooks.example/services/T0/B0/abcdefghijklmnopqrstuvwx",
+        "postgres://shop:hunter22@db.example/orders",
+        "https://api.example/v1",
+    ]);
+    for (text, shown) in [
+        ("POST /services/T0/B0/abcdefghijklmnopqrstuvwx", "POST /[masked]"),
+        (r#"{"path":"services\/T0\/B0\/abcdefghijklmnopqrstuvwx"}"#, r#"{"path":"[masked]"}"#),
+        ("the token abcdefghijklmnopqrstuvwx is revoked", "the token [masked] is revoked"),
+        ("password hunter22 failed", "password [masked] failed"),
+        ("services of hooks.example, orders of v1", "services of hooks.example, orders of v1"),
+    ] {
+        assert_eq!(mask.text(text), shown);
+    }
+}
+
 /// A private key of several lines, as a file holds it.
 const KEY: &str =
     "-----BEGIN KEY-----\nMIIEvQIBADANBg/kqhkiG\nsecond-line-secret\n-----END KEY-----\n";

@@ -1,6 +1,7 @@
 //! Requests whose whole URL is a secret: where they go, and that no part of the URL is shown.
 
 use serde_json::json;
+use toolcrib_manifest::load_str;
 use toolcrib_runners::{HttpRunner, RunnerHost, Secrets};
 use toolcrib_tool::{ErrorKind, Plan, Tool, ToolError, ToolOutcome};
 
@@ -65,6 +66,39 @@ async fn a_value_that_is_no_usable_url_is_refused_without_being_shown() {
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hunter2") && !shown.contains("hooks.example"), "{shown}");
     }
+}
+
+#[tokio::test]
+async fn a_secret_url_is_not_sent_in_clear_unless_private_addresses_are_declared() {
+    let text = "toolcrib: 1
+tools:
+  - name: tell
+    description: Send a note.
+    http: {url: \"${secret.hook}\", method: POST}
+";
+    let declaration = load_str("tell.yaml", text).declarations.remove(0);
+    let runner = HttpRunner::new(&declaration, &host("http://hooks.example/hunter2"));
+    let error =
+        runner.call(given(&json!({})), &context(&declaration, [])).await.unwrap_err();
+    assert!(error.message().contains("begins with `http://`"), "{error}");
+    assert!(!error.message().contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_named_and_a_private_address_behind_it_is_not_reached() {
+    let inner = Server::always(200, &[], "inner").await;
+    let location = format!("http://{}/inner-hunter2", inner.host().replace("127.0.0.1", "127.0.0.2"));
+    let location: &'static str = Box::leak(location.into_boxed_str());
+    let headers: &'static _ = Box::leak(Box::new([("location", location)]));
+    let outer = Server::always(307, headers, "moved").await;
+    let url = format!("http://{}/hunter2", outer.host());
+    let error = called(POST, &url).await.unwrap_err();
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("127.0.0"), "{shown}");
+    let get = "url: \"${secret.hook}\"";
+    let error = called(get, &url).await.unwrap_err();
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("127.0.0"), "{shown}");
 }
 
 #[tokio::test]

@@ -81,6 +81,16 @@ impl Handler {
         }
     }
 
+    /// The prompts of the catalog, if there is one. Fails if neither the catalog nor an upstream can
+    /// offer prompts here.
+    fn prompts(&self) -> Result<Arc<Offer>, ErrorData> {
+        match self.server.offer() {
+            Some(offer) => Ok(offer),
+            None if self.server.options().linked.is_some() => Ok(Arc::default()),
+            None => Err(not_offered("prompts")),
+        }
+    }
+
     /// Whether results may name resources that are not listed.
     fn has_more_to_read(&self, turn: &Turn) -> bool {
         turn.keeps_outputs() || self.server.options().linked.is_some()
@@ -118,6 +128,11 @@ impl ServerHandler for Handler {
         }
         if self.has_more_to_read(&self.server.turn()) {
             capabilities.resources.get_or_insert_default();
+        }
+        // Upstreams may offer resources and prompts at any time.
+        if options.linked.is_some() {
+            capabilities.resources.get_or_insert_default().list_changed = Some(true);
+            capabilities.prompts.get_or_insert_default().list_changed = Some(true);
         }
         if self.server.tasks().options().are_offered() {
             let extensions = capabilities.extensions.get_or_insert_default();
@@ -265,8 +280,13 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
-        let page = self.page(&offer.prompts, |prompt| &prompt.name, request.as_ref(), "prompts")?;
+        let (offer, of_upstreams) = (self.prompts()?, self.server.upstream_offers().prompts);
+        let mut all: Vec<_> = offer.prompts.iter().collect();
+        // Stable: the operator's own come first, and of equal names the first stays.
+        all.extend(of_upstreams.iter().map(|one| &one.shown));
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup_by(|later, first| later.name == first.name);
+        let page = self.page(&all, |prompt| &prompt.name, request.as_ref(), "prompts")?;
         let mut result = ListPromptsResult::with_all_items(requests::prompts(page.entries)?);
         result.next_cursor = page.next;
         Ok(result)
@@ -277,7 +297,7 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
+        let offer = self.prompts()?;
         prompts::answer(&self.server, &offer, request, &context).await
     }
 
@@ -287,10 +307,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let (offer, _) = self.resources()?;
-        let (of_upstreams, request) = (self.server.upstream_resources(), request.as_ref());
+        let (of_upstreams, request) = (self.server.upstream_offers().resources, request.as_ref());
         let mut all = offer.resources_at(false);
         // Stable: the operator's own come first, and of equal addresses the first stays.
-        all.extend(of_upstreams.iter().map(|(_, one)| one));
+        all.extend(of_upstreams.iter().map(|one| &one.shown));
         all.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
         all.dedup_by(|one, other| one.address.as_str() == other.address.as_str());
         let page = self.page(&all, |one| one.address.as_str(), request, "resources")?;
@@ -308,8 +328,11 @@ impl ServerHandler for Handler {
         let mut all = offer.resources_at(true);
         if turn.keeps_outputs() {
             all.extend(outputs::TEMPLATES.iter());
-            all.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
         }
+        let of_upstreams = self.server.upstream_offers().templates;
+        all.extend(of_upstreams.iter().map(|one| &one.shown));
+        all.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
+        all.dedup_by(|later, first| later.address == first.address);
         let request = request.as_ref();
         let page = self.page(&all, |one| one.address.as_str(), request, "resource templates")?;
         let entries = requests::resources(page.entries)?;

@@ -13,8 +13,8 @@ use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, Too
 use crate::call::tasks::{TaskOptions, TaskPersistence, TaskStore, Tasks};
 use crate::catalog::linked_resources::{GivenLinks, LINKS_OF_A_RESULT};
 use crate::catalog::tool_list::{ToolList, ToolListCache, ToolLists};
-use crate::catalog::{Catalog, Offer, Resource};
-use crate::upstream::LinkedResources;
+use crate::catalog::{Catalog, Offer};
+use crate::upstream::{LinkedResources, UpstreamOffers};
 
 /// The server's description, and the options of its calls.
 #[derive(Debug, Clone)]
@@ -119,8 +119,9 @@ impl McpOptions {
         self
     }
 
-    /// Sets the reader for linked resources of other servers: a client may read a resource for an
-    /// hour after it was given a link to it. Default: none; linked resources cannot be read.
+    /// Sets the reader for resources and prompts of other servers: a client is offered those that the
+    /// upstreams offer, and may read a resource for an hour after it was given a link to it. Default:
+    /// none; nothing of other servers but their tools can be used.
     #[must_use]
     pub fn linked(mut self, linked: LinkedResources) -> Self {
         self.linked = Some(linked);
@@ -241,16 +242,16 @@ impl McpServer {
         self.0.notifications_ended.cancel();
     }
 
-    /// The resources of upstreams that this server's client may read, sorted by address, each with the name of
-    /// its upstream.
-    pub(crate) fn upstream_resources(&self) -> Vec<(String, Resource)> {
-        let Some(linked) = &self.0.options.linked else { return Vec::new() };
-        let toolset = self.0.options.turn.own_toolset();
-        let mut all = linked.offered();
-        all.retain(|(_, one)| {
-            toolset.is_none_or(|toolset| toolset.allows_resource(one.address.as_str()))
-        });
-        all
+    /// What upstreams offer this server's client besides tools.
+    pub(crate) fn upstream_offers(&self) -> UpstreamOffers {
+        let Some(linked) = &self.0.options.linked else { return UpstreamOffers::default() };
+        let mut offers = linked.offers();
+        if let Some(toolset) = self.0.options.turn.own_toolset() {
+            offers.resources.retain(|one| toolset.allows_resource(one.address()));
+            offers.templates.retain(|one| toolset.allows_resource(one.address()));
+            offers.prompts.retain(|one| toolset.allows_prompt(&one.shown.name));
+        }
+        offers
     }
 
     pub(crate) fn options(&self) -> &McpOptions {

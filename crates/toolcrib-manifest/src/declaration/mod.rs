@@ -31,7 +31,8 @@ pub use offering::{
 pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{
-    HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamResources,
+    HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamPrompts,
+    UpstreamResources,
     UpstreamTools, UpstreamTransport,
 };
 

@@ -21,6 +21,8 @@ pub struct UpstreamDeclaration {
     pub tools: UpstreamTools,
     /// Which of its resources clients can list and read; `None` offers none.
     pub resources: Option<UpstreamResources>,
+    /// Which of its prompts clients can list and use; `None` offers none.
+    pub prompts: Option<UpstreamPrompts>,
     /// Whether the server's annotations of its tools are trusted.
     pub trust_annotations: bool,
     /// The time limit for connecting to the server and for listing its tools.
@@ -67,6 +69,15 @@ pub struct UpstreamResources {
     /// Patterns (`docs://*`) or addresses of the resources that are offered. Empty: all of them.
     pub include: Vec<NamePattern>,
     /// Patterns or addresses of resources that are not offered, even if `include` has them.
+    pub exclude: Vec<NamePattern>,
+}
+
+/// Which prompts of a server are offered, by the server's own names.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UpstreamPrompts {
+    /// Patterns (`review_*`) or names of the prompts that are offered. Empty: all of them.
+    pub include: Vec<NamePattern>,
+    /// Patterns or names of prompts that are not offered, even if `include` has them.
     pub exclude: Vec<NamePattern>,
 }
 

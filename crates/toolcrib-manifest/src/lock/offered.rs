@@ -6,7 +6,8 @@ use toolcrib_tool::{Approval, Icon};
 use super::digest_of;
 use crate::declaration::{
     HttpUpstream, MessageContent, NamePattern, Needs, PromptDeclaration, ResourceContent,
-    ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamResources,
+    ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamPrompts,
+    UpstreamResources,
     UpstreamTools, UpstreamTransport,
 };
 
@@ -20,6 +21,7 @@ impl UpstreamDeclaration {
             transport,
             tools,
             resources,
+            prompts,
             trust_annotations,
             connect_timeout,
             timeout,
@@ -71,6 +73,12 @@ impl UpstreamDeclaration {
             put(&mut offered, "exclude", patterns(exclude));
             // Offering all of them says something, too.
             expanded.insert("resources".to_owned(), offered.into());
+        }
+        if let Some(UpstreamPrompts { include, exclude }) = prompts {
+            let mut offered = Map::new();
+            put(&mut offered, "include", patterns(include));
+            put(&mut offered, "exclude", patterns(exclude));
+            expanded.insert("prompts".to_owned(), offered.into());
         }
         put(&mut expanded, "override", Value::Object(overrides.collect()));
         put(&mut expanded, "trust_annotations", json!(trust_annotations));

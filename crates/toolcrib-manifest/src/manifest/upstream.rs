@@ -73,6 +73,7 @@ fn read(
     let mut scope = Scope::default();
     let mut transport = transport(&fields, &mut scope, findings);
     let resources = upstream_tools::resources(&fields, shared, findings);
+    let prompts = upstream_tools::prompts(&fields, shared, findings);
     let tools = upstream_tools::read(&fields, name.as_deref(), shared, findings);
     let limits =
         fields.node("limits").and_then(|node| Fields::read(node, &keys::UPSTREAM_LIMITS, findings));
@@ -95,6 +96,7 @@ fn read(
         transport: transport?,
         tools,
         resources,
+        prompts,
         trust_annotations: fields.flag("trust_annotations").unwrap_or(false),
         connect_timeout,
         timeout,

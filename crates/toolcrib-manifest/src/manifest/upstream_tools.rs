@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use toolcrib_tool::{AnnotationOverrides, ToolName};
 
 use super::{Shared, keys};
-use crate::declaration::{NamePattern, ToolOverride, UpstreamResources, UpstreamTools};
+use crate::declaration::{NamePattern, ToolOverride, UpstreamPrompts, UpstreamResources, UpstreamTools};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, shortened};
@@ -45,6 +45,19 @@ pub(super) fn resources(
 ) -> Option<UpstreamResources> {
     let fields = Fields::read(fields.node("resources")?, &keys::UPSTREAM_RESOURCES, findings)?;
     Some(UpstreamResources {
+        include: patterns(&fields, "include", shared, findings),
+        exclude: patterns(&fields, "exclude", shared, findings),
+    })
+}
+
+/// Reads `prompts` of an upstream.
+pub(super) fn prompts(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<UpstreamPrompts> {
+    let fields = Fields::read(fields.node("prompts")?, &keys::UPSTREAM_PROMPTS, findings)?;
+    Some(UpstreamPrompts {
         include: patterns(&fields, "include", shared, findings),
         exclude: patterns(&fields, "exclude", shared, findings),
     })

@@ -30,6 +30,26 @@ impl Address {
         split(&self.0).1.is_some()
     }
 
+    /// Whether it is a template whose variables are plain names: no operators such as `{+path}` and
+    /// `{?query}`, which match more than one segment.
+    pub(crate) fn has_only_plain_variables(&self) -> bool {
+        let mut rest = self.0.as_str();
+        let mut has_one = false;
+        while let (_, Some((name, behind))) = split(rest) {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            if name.is_empty() || !name.chars().all(is_plain) {
+                return false;
+            }
+            (has_one, rest) = (true, behind);
+        }
+        has_one
+    }
+
+    /// The percent-decoded text of an address; `None` if it is not valid.
+    pub(crate) fn decoded(uri: &str) -> Option<String> {
+        decoded(uri)
+    }
+
     /// The percent-decoded values of its variables in `uri`; `None` if `uri` does not match.
     pub(crate) fn values(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         let mut values = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! Resources of other MCP servers that results link to, read through this server.
+//! Resources and prompts of other MCP servers, read through this server.
 //!
 //! A client may read a resource that it was given a link to while it may call the tool that gave
 //! the link. Each client has its own store of links, so that nobody reads through another client's
 //! links.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ use toolcrib_core::Turn;
 use toolcrib_tool::Content;
 
 use crate::McpServer;
-use crate::catalog::requests::{complete, not_found};
-use crate::upstream::UnreadResource;
+use crate::catalog::requests::{complete, no_such_prompt, not_found};
+use crate::upstream::{OfferedPrompt, UnreadResource};
 
 /// The number of links kept per client; the oldest are forgotten first.
 const LINKS_MAX: usize = 1_000;
@@ -29,7 +29,7 @@ const ADDRESS_MAX: usize = 2_048;
 /// How long a link can be read after it was last given.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// Marks content in its `_meta` with the server it comes from, as unverified.
-const META_UNTRUSTED: &str = "toolcrib/untrusted";
+pub(crate) const META_UNTRUSTED: &str = "toolcrib/untrusted";
 
 /// The links that one client was given.
 #[derive(Default)]
@@ -92,17 +92,33 @@ pub(crate) async fn read<T: DeserializeOwned>(
             complete(json!({"contents": contents}))
         }
         Err(UnreadResource::NotFound) => Err(not_found(uri)),
-        Err(UnreadResource::Failed(why)) => {
-            let why = server.masked(Content::Text(why)).as_text().into_owned();
-            Err(ErrorData::internal_error(why, None))
-        }
+        Err(UnreadResource::Failed(why)) => Err(unread(server, why)),
     })
+}
+
+/// The error for what an upstream does not give.
+fn unread(server: &McpServer, why: String) -> ErrorData {
+    ErrorData::internal_error(server.masked(Content::Text(why)).as_text().into_owned(), None)
+}
+
+/// The messages of an upstream's prompt, as `prompts/get` answers.
+pub(crate) async fn prompt<T: DeserializeOwned>(
+    server: &McpServer,
+    prompt: &OfferedPrompt,
+    arguments: &BTreeMap<String, String>,
+) -> Result<T, ErrorData> {
+    let no_prompt = || no_such_prompt(&prompt.shown.name);
+    let linked = server.options().linked.as_ref().ok_or_else(no_prompt)?;
+    match linked.prompt(prompt, arguments).await {
+        Ok(messages) => complete(messages),
+        Err(UnreadResource::NotFound) => Err(no_prompt()),
+        Err(UnreadResource::Failed(why)) => Err(unread(server, why)),
+    }
 }
 
 /// An address that an upstream offers to this client.
 fn offered(server: &McpServer, uri: &str) -> Option<GivenLink> {
-    let mut all = server.upstream_resources().into_iter();
-    let (upstream, _) = all.find(|(_, one)| one.address.as_str() == uri)?;
+    let upstream = server.upstream_offers().reader_of(uri)?.to_owned();
     Some(GivenLink { uri: uri.to_owned(), tool: String::new(), upstream, since: Instant::now() })
 }
 

@@ -10,8 +10,7 @@ use toolcrib_core::suspension::Resolution;
 
 use crate::McpServer;
 use crate::call::questions::{Questions, Reply};
-use crate::catalog::Offer;
-use crate::catalog::requests;
+use crate::catalog::{Offer, linked_resources, requests};
 use crate::transport::revision;
 
 /// Answers one `prompts/get`.
@@ -21,7 +20,15 @@ pub(crate) async fn answer(
     request: GetPromptRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
-    let prompt = requests::prompt(offer, &request.name)?;
+    // The operator's own prompts come before those of upstreams.
+    let offered = match offer.prompt(&request.name) {
+        Some(_) => None,
+        None => server.upstream_offers().prompt(&request.name).cloned(),
+    };
+    let prompt = match &offered {
+        Some(offered) => &offered.shown,
+        None => requests::prompt(offer, &request.name)?,
+    };
     let mut given = request.arguments.unwrap_or_default();
     if let Err(missing) = requests::prompt_arguments(prompt, Some(&given)) {
         let client = context.client_capabilities().unwrap_or_default();
@@ -48,6 +55,9 @@ pub(crate) async fn answer(
     }
     let values =
         requests::prompt_arguments(prompt, Some(&given)).map_err(|missing| missing.error())?;
-    let messages: GetPromptResult = requests::messages(server, offer, prompt, &values).await?;
+    let messages: GetPromptResult = match &offered {
+        Some(offered) => linked_resources::prompt(server, offered, &values).await?,
+        None => requests::messages(server, offer, prompt, &values).await?,
+    };
     Ok(messages.into())
 }

@@ -19,8 +19,8 @@ const FILE_MAX: u64 = 16 * 1024 * 1024;
 const SUGGESTIONS_MAX: usize = 100;
 
 /// The entries of `prompts/list`.
-pub(crate) fn prompts<T: DeserializeOwned>(prompts: &[Prompt]) -> Result<Vec<T>, ErrorData> {
-    let entry = |prompt: &Prompt| {
+pub(crate) fn prompts<T: DeserializeOwned>(prompts: &[&Prompt]) -> Result<Vec<T>, ErrorData> {
+    let entry = |prompt: &&Prompt| {
         let arguments: Vec<_> = prompt
             .arguments
             .iter()
@@ -93,9 +93,12 @@ impl MissingArguments<'_> {
 
 /// The prompt of that name.
 pub(crate) fn prompt<'a>(offer: &'a Offer, name: &str) -> Result<&'a Prompt, ErrorData> {
-    offer
-        .prompt(name)
-        .ok_or_else(|| ErrorData::invalid_params(format!("there is no prompt `{name}`"), None))
+    offer.prompt(name).ok_or_else(|| no_such_prompt(name))
+}
+
+/// The error for a name without a prompt.
+pub(crate) fn no_such_prompt(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("there is no prompt `{name}`"), None)
 }
 
 /// The arguments of a prompt, or the missing ones as an error.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::McpServer;
 use crate::catalog::{Catalog, Offer, Prompt, Resource};
+use crate::upstream::UpstreamOffers;
 
 /// A kind of change.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +18,46 @@ pub(crate) enum CatalogChange {
     Resources,
     /// The content of the resource at that address.
     Content(String),
+}
+
+/// Waits for changes of what upstreams offer besides tools.
+pub(crate) struct OfferChanges {
+    server: McpServer,
+    changes: watch::Receiver<()>,
+    last: UpstreamOffers,
+}
+
+impl OfferChanges {
+    /// Reports changes from now on; `None` if no upstream can offer anything here.
+    pub(crate) fn new(server: &McpServer) -> Option<Self> {
+        // In this order, a change in between is reported twice rather than never.
+        let changes = server.options().linked.as_ref()?.changes()?;
+        Some(Self { server: server.clone(), changes, last: server.upstream_offers() })
+    }
+
+    /// Whether there will be no more changes, because the upstreams are gone.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.changes.has_changed().is_err()
+    }
+
+    /// Waits for the next changes that the client can see; `None` when there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<Vec<CatalogChange>> {
+        loop {
+            self.changes.changed().await.ok()?;
+            let now = self.server.upstream_offers();
+            let mut changes = Vec::new();
+            if now.prompts != self.last.prompts {
+                changes.push(CatalogChange::Prompts);
+            }
+            if now.resources != self.last.resources || now.templates != self.last.templates {
+                changes.push(CatalogChange::Resources);
+            }
+            self.last = now;
+            if !changes.is_empty() {
+                return Some(changes);
+            }
+        }
+    }
 }
 
 /// Waits for changes of a catalog.

@@ -1,6 +1,7 @@
 //! Notifies a client of changes while it is connected.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -8,7 +9,7 @@ use rmcp::service::{Peer, SubscriptionSendError, SubscriptionSink};
 use tokio::sync::watch;
 
 use crate::McpServer;
-use crate::notify::catalog_changes::{CatalogChange, CatalogChanges};
+use crate::notify::catalog_changes::{CatalogChange, CatalogChanges, OfferChanges};
 use crate::notify::list_changes::ListChanges;
 
 /// A client that receives notifications.
@@ -88,11 +89,16 @@ fn is_connected(told: &Result<(), SubscriptionSendError>) -> bool {
 pub(crate) struct RecordedChanges {
     tools: ListChanges,
     catalog: Option<CatalogChanges>,
+    offers: Option<OfferChanges>,
 }
 
 impl RecordedChanges {
     pub(crate) fn of(server: &McpServer) -> Self {
-        Self { tools: ListChanges::new(server), catalog: server.catalog().map(CatalogChanges::new) }
+        Self {
+            tools: ListChanges::new(server),
+            catalog: server.catalog().map(CatalogChanges::new),
+            offers: OfferChanges::new(server),
+        }
     }
 
     /// Notifies `client` until it is gone. `followed` are the resources whose content it is
@@ -110,8 +116,8 @@ impl RecordedChanges {
                 }
             }
         };
-        let Some(catalog) = &mut self.catalog else { return of_tools.await };
         let of_catalog = async {
+            let Some(catalog) = &mut self.catalog else { return pending().await };
             while let Some(changes) = catalog.next(&followed).await
                 && client.is_listening().await
             {
@@ -122,9 +128,26 @@ impl RecordedChanges {
                 }
             }
         };
+        let of_upstreams = async {
+            let Some(offers) = &mut self.offers else { return pending().await };
+            while let Some(changes) = offers.next().await
+                && client.is_listening().await
+            {
+                for change in changes {
+                    if !client.catalog(change).await {
+                        return;
+                    }
+                }
+            }
+            // Without upstreams, the other changes are still reported.
+            if offers.have_ended() {
+                pending().await
+            }
+        };
         tokio::select! {
             () = of_tools => {}
             () = of_catalog => {}
+            () = of_upstreams => {}
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Other MCP servers as sources of tools and of the resources that their tools link to.
+//! Other MCP servers as sources of tools, resources and prompts.
 
 mod connection;
-mod resources;
+mod offers;
 mod review;
 mod set;
 mod settings;
@@ -9,6 +9,7 @@ mod status;
 mod tool;
 
 pub use crate::upstream::connection::http::HttpServer;
+pub(crate) use crate::upstream::offers::{OfferedPrompt, UpstreamOffers};
 pub use crate::upstream::review::pins::{MemoryPins, PinStore, Pins};
 pub use crate::upstream::tool::linked_resources::LinkedResources;
 pub(crate) use crate::upstream::tool::linked_resources::UnreadResource;

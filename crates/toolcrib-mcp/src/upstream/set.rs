@@ -18,18 +18,17 @@ use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
 
-use super::resources;
+use super::offers::UpstreamOffers;
 use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
-use crate::catalog::Resource;
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::supervisor::{Supervisor, SupervisorState};
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::review::pins::PinStore;
 use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::tool::linked_resources::LinkedResources;
-use crate::upstream::tool::publish::{DefinitionChecks, Publisher, UnacceptedChange};
+use crate::upstream::tool::publish::{DefinitionChecks, NameClaims, Publisher, UnacceptedChange};
 
 /// How long a shutdown waits for programs whose connection attempt was dropped.
 const KILL_WAIT: Duration = Duration::from_secs(1);
@@ -51,6 +50,12 @@ pub(super) struct Inner {
     kept: Mutex<UpstreamTable>,
     /// Held while the upstreams are changed, so that sets are applied one after another.
     changing: tokio::sync::Mutex<()>,
+    /// Changes when a first connection attempt has ended, and when the upstreams were replaced.
+    first_attempts: watch::Sender<()>,
+    /// What the names of each upstream begin with.
+    prefixes: Mutex<Arc<[String]>>,
+    /// Changes when an upstream may offer other resources or prompts.
+    offer_changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -85,7 +90,16 @@ impl Upstreams {
     pub fn reviewed(executor: Executor, pins: Arc<dyn PinStore>, review: Arc<dyn Review>) -> Self {
         let (kept, changing) = (Mutex::default(), tokio::sync::Mutex::default());
         let checks = DefinitionChecks { review, pins };
-        Self(Arc::new(Inner { executor, checks, kept, changing }))
+        let (first_attempts, offer_changes) = (watch::Sender::new(()), watch::Sender::new(()));
+        Self(Arc::new(Inner {
+            executor,
+            checks,
+            kept,
+            changing,
+            first_attempts,
+            prefixes: Mutex::new(Arc::default()),
+            offer_changes,
+        }))
     }
 
     /// Compares all definitions again with the review and with their pins.
@@ -107,7 +121,13 @@ impl Upstreams {
         Some(offered.clone())
     }
 
-    /// Replaces the set of upstreams. Their order decides who gets a contested name.
+    /// Replaces the set of upstreams.
+    ///
+    /// Which upstream gets a name does not depend on how fast the servers start. A name belongs to the
+    /// upstreams with the longest prefix that it begins with; others leave it out. Among upstreams with
+    /// one prefix, or without, the first in this order gets it: as long as the first connection attempt
+    /// of an upstream is under way, later ones with that prefix do not get a name that it may offer. If
+    /// the attempt fails, they do. An upstream keeps a name that it has.
     ///
     /// An upstream that is reached in the same way keeps its connection and its running calls; its
     /// other settings, such as limits, labels and filters, apply from the next call on. An upstream
@@ -135,6 +155,8 @@ impl Upstreams {
             wanted.insert(upstream.name.clone(), (rank, upstream));
         }
         let _one_after_the_other = self.0.changing.lock().await;
+        *self.0.prefixes.lock().unwrap_or_else(PoisonError::into_inner) =
+            wanted.values().map(|(_, upstream)| upstream.names_begin_with()).collect();
         let gone: Vec<_> = {
             let mut table = self.table();
             let (stays, gone) = split(std::mem::take(&mut table.kept), &mut wanted);
@@ -162,6 +184,9 @@ impl Upstreams {
             let listed = listed.remove(&name).unwrap_or_default();
             table.kept.insert(name, self.start(upstream, rank, listed));
         }
+        drop(table);
+        self.0.first_attempts.send_replace(());
+        self.0.offers_changed();
     }
 
     /// The status of each upstream, sorted by name.
@@ -278,6 +303,9 @@ impl Upstreams {
             shared: Arc::clone(&shared),
             publisher,
             declared: declared.subscribe(),
+            set: Arc::downgrade(&self.0),
+            first_attempts: self.0.first_attempts.subscribe(),
+            withholds: false,
             stop: stop.clone(),
         };
         RunningUpstream {
@@ -305,26 +333,50 @@ impl Inner {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resources that upstreams offer, each with the name of its upstream, sorted by address. Of two with
-    /// one address the first upstream by name has it.
-    pub(super) fn resources(&self) -> Vec<(String, Resource)> {
+    /// What upstreams offer besides tools. Of equal addresses and names, the upstream that is declared
+    /// first has them.
+    pub(super) fn offers(&self) -> UpstreamOffers {
         let mask = self.mask();
-        let mut all = BTreeMap::new();
-        for (name, kept) in &self.table().kept {
-            let Some(filter) = &kept.upstream.resources else { continue };
-            let listed = kept.shared.resources.lock().unwrap_or_else(PoisonError::into_inner);
-            for resource in listed.iter().filter(|one| filter.takes(&one.uri)) {
-                if let Some(shown) = resources::shown(name, resource, &mask) {
-                    all.entry(resource.uri.clone()).or_insert_with(|| (name.clone(), shown));
-                }
-            }
+        let mut offers = UpstreamOffers::default();
+        let table = self.table();
+        let mut by_rank: Vec<_> = table.kept.values().collect();
+        by_rank.sort_by_key(|kept| kept.declared.borrow().rank);
+        for kept in by_rank {
+            let listed = kept.shared.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            offers.add(&kept.upstream, &listed, &mask);
         }
-        all.into_values().collect()
+        offers.sorted()
+    }
+
+    /// Has those who show clients what upstreams offer besides tools look again.
+    pub(super) fn offers_changed(&self) {
+        self.offer_changes.send_replace(());
+    }
+
+    /// A receiver that is notified when the result of [`offers`](Self::offers) may have changed.
+    pub(super) fn offer_changes(&self) -> watch::Receiver<()> {
+        self.offer_changes.subscribe()
     }
 
     /// Masks the executor's secrets.
     pub(super) fn mask(&self) -> LiveMask {
         self.executor.mask()
+    }
+
+    /// What the upstream of this rank must respect when it takes names.
+    pub(super) fn claims(&self, rank: u32) -> NameClaims {
+        let prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let table = self.table();
+        let earlier = table.kept.values().filter(|kept| kept.declared.borrow().rank < rank);
+        let connecting =
+            earlier.filter(|kept| *kept.shared.state.borrow() == UpstreamState::Connecting);
+        let connecting = connecting.map(|kept| Arc::clone(&kept.upstream)).collect();
+        NameClaims { prefixes, connecting }
+    }
+
+    /// Has the upstreams look again which names they may have: a first connection attempt has ended.
+    pub(super) fn first_attempt_ended(&self) {
+        self.first_attempts.send_replace(());
     }
 
     /// The link to the upstream of that name, if there is one.

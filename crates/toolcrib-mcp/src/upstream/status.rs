@@ -57,7 +57,8 @@ impl UpstreamStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamState {
-    /// The first connection attempt is under way.
+    /// The first connection attempt is under way, or an earlier upstream that may offer names of its tools
+    /// is still connecting.
     Connecting,
     /// Its tools can be called.
     Connected,

@@ -45,6 +45,9 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     if let Some(resources) = &declaration.resources {
         upstream = upstream.resources(patterns(&resources.include), patterns(&resources.exclude));
     }
+    if let Some(prompts) = &declaration.prompts {
+        upstream = upstream.prompts(patterns(&prompts.include), patterns(&prompts.exclude));
+    }
     if let Some(limit) = declaration.timeout {
         upstream = upstream.timeout(limit);
     }

@@ -15,7 +15,8 @@ pub(super) use self::offering::{
     ASSISTANT, ICON, OFFERED_RESOURCE, PROMPT, PROMPT_ARGUMENT, PROMPT_MESSAGE,
 };
 pub(super) use self::upstream::{
-    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_RESOURCES, UPSTREAM_TOOLS,
+    UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_OVERRIDE, UPSTREAM_PROMPTS,
+    UPSTREAM_RESOURCES, UPSTREAM_TOOLS,
 };
 use crate::declaration::SandboxProfile;
 use crate::fields::Expected::{
@@ -408,6 +409,7 @@ mod tests {
             &UPSTREAM_AUTH,
             &UPSTREAM_OVERRIDE,
             &UPSTREAM_RESOURCES,
+            &UPSTREAM_PROMPTS,
             &UPSTREAM_TOOLS,
             &UPSTREAM_LIMITS,
             &ANNOTATIONS,

@@ -22,6 +22,7 @@ pub(in crate::manifest) const UPSTREAM: Keys = Keys {
         optional("allow_private", Texts),
         optional("tools", MappingLike("{include: [\"get_*\"]}")),
         optional("resources", MappingLike("{include: [\"docs://*\"]}")),
+        optional("prompts", MappingLike("{include: [\"review_*\"]}")),
         optional("trust_annotations", Bool),
         optional("connect_timeout", Duration),
         optional("limits", Mapping),
@@ -82,6 +83,12 @@ pub(in crate::manifest) const UPSTREAM_TOOLS: Keys = Keys {
 /// Which of an upstream's resources are offered.
 pub(in crate::manifest) const UPSTREAM_RESOURCES: Keys = super::table(
     "`resources` of an upstream",
+    &[optional("include", Texts), optional("exclude", Texts)],
+);
+
+/// Which of an upstream's prompts are offered.
+pub(in crate::manifest) const UPSTREAM_PROMPTS: Keys = super::table(
+    "`prompts` of an upstream",
     &[optional("include", Texts), optional("exclude", Texts)],
 );
 

@@ -39,7 +39,7 @@ use crate::upstream::connection::failure::Failure;
 use crate::upstream::connection::http::HttpServer;
 use crate::upstream::connection::link::LiveConnection;
 use crate::upstream::connection::long_lines::LongLines;
-use crate::upstream::connection::subscriptions::{listen, needs_subscription};
+use crate::upstream::connection::subscriptions::{listen, subscription};
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::tool::progress::{OrderedProgress, Progress};
 use crate::upstream::tool::questions::{QuestionRouter, Reference};
@@ -52,7 +52,7 @@ const EXIT_WAIT: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) live: Arc<LiveConnection>,
-    /// Notified when the server reports that its tools have changed.
+    /// Notified when the server reports that its tools, resources or prompts have changed.
     pub(crate) changed: Arc<Notify>,
     session: JoinHandle<Result<QuitReason, JoinError>>,
     /// The task that subscribes to changes, where that is needed; it ends with the connection.
@@ -98,8 +98,8 @@ impl Connection {
         let (changed, progress) = (Arc::clone(changed), Arc::clone(progress));
         let questions = Arc::clone(questions);
         let mut listening = JoinSet::new();
-        if needs_subscription(&peer) {
-            listening.spawn(listen(peer.clone(), Arc::clone(&changed)));
+        if let Some(filter) = subscription(&peer) {
+            listening.spawn(listen(peer.clone(), filter, Arc::clone(&changed)));
         }
         Self {
             live: Arc::new(LiveConnection { peer, progress, questions }),
@@ -323,6 +323,10 @@ impl ClientHandler for SessionClient {
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
 

@@ -15,20 +15,41 @@ use super::backoff::Backoff;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Whether a server reports changes only to subscribers, as servers without a handshake do. A
-/// server whose lists never change is not asked.
-pub(in crate::upstream) fn needs_subscription(peer: &Peer<RoleClient>) -> bool {
-    peer.peer_info().is_some_and(|server| {
-        let changes = server.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
-        !server.protocol_version.has_initialize() && changes == Some(true)
-    })
+/// The changes to subscribe to: those that a server reports only to subscribers, as servers without a
+/// handshake do. `None` if the server has a handshake, or if its lists never change.
+pub(in crate::upstream) fn subscription(peer: &Peer<RoleClient>) -> Option<SubscriptionFilter> {
+    let server = peer.peer_info()?;
+    if server.protocol_version.has_initialize() {
+        return None;
+    }
+    let offered = &server.capabilities;
+    let tools = offered.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
+    let prompts = offered.prompts.as_ref().and_then(|prompts| prompts.list_changed) == Some(true);
+    let resources = offered.resources.as_ref().and_then(|one| one.list_changed) == Some(true);
+    if !(tools || prompts || resources) {
+        return None;
+    }
+    let mut filter = SubscriptionFilter::builder();
+    if tools {
+        filter = filter.tools_list_changed();
+    }
+    if prompts {
+        filter = filter.prompts_list_changed();
+    }
+    if resources {
+        filter = filter.resources_list_changed();
+    }
+    Some(filter.build())
 }
 
 /// Subscribes to changes, and again whenever the stream ends. Returns if the server does not
 /// support subscriptions.
-pub(in crate::upstream) async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+pub(in crate::upstream) async fn listen(
+    peer: Peer<RoleClient>,
+    filter: SubscriptionFilter,
+    changed: Arc<Notify>,
+) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
     loop {
         let since = Instant::now();
         match peer.listen(filter.clone()).await {

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use rmcp::model::Resource;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::RegistryError;
 
 use super::backoff::Backoff;
 use super::failure::Failure;
 use super::link::Link;
 use crate::upstream::connection::Connection;
-use crate::upstream::resources;
+use crate::upstream::offers::ServerOffer;
 use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
+use crate::upstream::set::Inner;
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::settings::selection::UnmatchedSetting;
@@ -45,8 +46,8 @@ pub(crate) struct SupervisorState {
     pub(crate) counts: Mutex<(usize, usize)>,
     /// How many of its tools are left out.
     pub(crate) left_out: AtomicUsize,
-    /// The resources as the server lists them, whatever of them is offered.
-    pub(crate) resources: Mutex<Vec<Resource>>,
+    /// The resources and prompts as the server lists them, whatever of them is offered.
+    pub(crate) listed: Mutex<ServerOffer>,
     /// Filters and overrides that match nothing.
     pub(crate) unmatched: Mutex<Vec<UnmatchedSetting>>,
     /// The changed definitions that somebody could accept.
@@ -63,7 +64,7 @@ impl Default for SupervisorState {
             state: watch::Sender::new(UpstreamState::Connecting),
             counts: Mutex::default(),
             left_out: AtomicUsize::new(0),
-            resources: Mutex::default(),
+            listed: Mutex::default(),
             unmatched: Mutex::default(),
             unaccepted: Mutex::default(),
             offered: Mutex::default(),
@@ -82,6 +83,12 @@ pub(crate) struct Supervisor {
     pub(crate) publisher: Publisher,
     /// The current declaration of the upstream.
     pub(crate) declared: watch::Receiver<UpstreamDeclaration>,
+    /// The upstreams that this one is among.
+    pub(crate) set: Weak<Inner>,
+    /// Changes when another upstream may have got its names.
+    pub(crate) first_attempts: watch::Receiver<()>,
+    /// Whether tools are withheld because an earlier upstream may offer their names.
+    pub(crate) withholds: bool,
     pub(crate) stop: CancellationToken,
 }
 
@@ -142,6 +149,7 @@ impl Supervisor {
                     self.publish_down();
                     self.update_counts();
                 }
+                Ok(()) = self.first_attempts.changed() => self.publish_down(),
             }
         }
     }
@@ -166,7 +174,7 @@ impl Supervisor {
                 return Err(Failure { detail: ended.detail.or(failure.detail), ..failure });
             }
         }
-        self.list_resources(&connection).await;
+        self.list_offer(&connection).await;
         self.link.up(Arc::clone(&connection.live));
         self.publish();
         tracing::info!(
@@ -230,8 +238,9 @@ impl Supervisor {
                 Ok(()) = self.declared.changed() => {
                     self.apply_declaration().await;
                     self.publish();
-                    self.list_resources(&connection).await;
+                    self.list_offer(&connection).await;
                 }
+                Ok(()) = self.first_attempts.changed() => self.publish(),
                 () = sleep(ACCEPTANCE_POLL), if self.publisher.has_changed_tools() => {
                     self.look_again().await;
                 }
@@ -250,7 +259,7 @@ impl Supervisor {
             Ok(tools) => {
                 self.take(tools).await;
                 self.publish();
-                self.list_resources(connection).await;
+                self.list_offer(connection).await;
                 None
             }
             Err(ListingError::Refused(failure)) => {
@@ -259,19 +268,29 @@ impl Supervisor {
                     %failure,
                     "the tool list could not be refreshed; the known tools stay"
                 );
+                self.list_offer(connection).await;
                 None
             }
             Err(ListingError::Silent(failure)) => Some(failure),
         }
     }
 
-    /// Lists the resources, if some are offered.
-    async fn list_resources(&self, connection: &Connection) {
-        let listed = match &self.upstream.resources {
-            Some(_) => resources::list(&connection.live.peer, self.upstream.connect_timeout).await,
-            None => Vec::new(),
+    /// Lists the resources and prompts, if some are offered.
+    async fn list_offer(&self, connection: &Connection) {
+        let listed = tokio::select! {
+            () = self.stop.cancelled() => return,
+            listed = ServerOffer::list(&connection.live.peer, &self.upstream) => listed,
         };
-        *self.shared.resources.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+        {
+            let mut known = self.shared.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            if *known == listed {
+                return;
+            }
+            *known = listed;
+        }
+        if let Some(set) = self.set.upgrade() {
+            set.offers_changed();
+        }
     }
 
     /// Takes over a list of tools and logs how many are left out.
@@ -294,7 +313,10 @@ impl Supervisor {
     }
 
     fn publish(&mut self) {
-        let state = match self.publisher.publish(false) {
+        let is_first = *self.shared.state.borrow() == UpstreamState::Connecting;
+        let state = match self.publish_tools(false) {
+            // The others wait until it is known which names it gets.
+            Ok(()) if is_first && self.withholds => return self.update_counts(),
             Ok(()) => UpstreamState::Connected,
             Err(error) => {
                 tracing::error!(upstream = self.upstream.name, %error, "the registry rejected the tools of an upstream");
@@ -313,9 +335,19 @@ impl Supervisor {
     }
 
     fn publish_down(&mut self) {
-        if let Err(error) = self.publisher.publish(true) {
+        if let Err(error) = self.publish_tools(true) {
             tracing::error!(upstream = self.upstream.name, %error, "tools could not be marked as unavailable");
         }
+    }
+
+    /// Publishes the tools whose names no other upstream has, or may still get.
+    fn publish_tools(&mut self, down: bool) -> Result<(), RegistryError> {
+        // Before looking: what ends meanwhile is a change.
+        self.first_attempts.mark_unchanged();
+        let rank = self.declared.borrow().rank;
+        let claims = self.set.upgrade().map(|set| set.claims(rank)).unwrap_or_default();
+        self.withholds = self.publisher.publish(down, &claims)?;
+        Ok(())
     }
 
     /// Applies the current declaration of the upstream.
@@ -327,7 +359,12 @@ impl Supervisor {
 
     fn set_state(&self, state: UpstreamState) {
         self.update_counts();
-        self.shared.state.send_replace(state);
+        let before = self.shared.state.send_replace(state);
+        if before == UpstreamState::Connecting
+            && let Some(set) = self.set.upgrade()
+        {
+            set.first_attempt_ended();
+        }
     }
 
     fn update_counts(&self) {

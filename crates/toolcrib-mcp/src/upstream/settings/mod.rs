@@ -40,6 +40,7 @@ pub struct Upstream {
     pub(crate) missing: Option<String>,
     pub(crate) tools: Selection,
     pub(crate) resources: Option<Filter>,
+    pub(crate) prompts: Option<Filter>,
     pub(crate) trust_annotations: bool,
     pub(crate) connect_timeout: Duration,
     pub(crate) timeout: Option<Duration>,
@@ -78,6 +79,7 @@ impl Upstream {
             missing: None,
             tools: Selection::default(),
             resources: None,
+            prompts: None,
             trust_annotations: false,
             connect_timeout: Duration::from_secs(30),
             timeout: None,
@@ -130,7 +132,7 @@ impl Upstream {
         self
     }
 
-    /// Offers its resources whose addresses match `include`, or all if that is empty, without those that match
+    /// Offers its resources and resource templates whose addresses match `include`, or all if that is empty, without those that match
     /// `exclude`. Default: none.
     #[must_use]
     pub fn resources<I: Into<NamePattern>, E: Into<NamePattern>>(
@@ -141,6 +143,20 @@ impl Upstream {
         let include = include.into_iter().map(Into::into).collect();
         let exclude = exclude.into_iter().map(Into::into).collect();
         self.resources = Some(Filter { include, exclude });
+        self
+    }
+
+    /// Offers its prompts whose own names match `include`, or all if that is empty, without those that
+    /// match `exclude`. Here they are called `name_prompt`. Default: none.
+    #[must_use]
+    pub fn prompts<I: Into<NamePattern>, E: Into<NamePattern>>(
+        mut self,
+        include: impl IntoIterator<Item = I>,
+        exclude: impl IntoIterator<Item = E>,
+    ) -> Self {
+        let include = include.into_iter().map(Into::into).collect();
+        let exclude = exclude.into_iter().map(Into::into).collect();
+        self.prompts = Some(Filter { include, exclude });
         self
     }
 
@@ -246,6 +262,11 @@ impl Upstream {
     /// Whether the filters include a tool of that name.
     pub(crate) fn takes(&self, tool: &str) -> bool {
         self.tools.filter.takes(tool)
+    }
+
+    /// What the names of its tools begin with; empty if they keep the server's names.
+    pub(crate) fn names_begin_with(&self) -> String {
+        self.tools.begins_with(&self.name)
     }
 
     /// Whether a tool of this name here could be one of its tools.

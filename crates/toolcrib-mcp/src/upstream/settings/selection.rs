@@ -169,6 +169,15 @@ impl Selection {
         }
     }
 
+    /// What all names here begin with; empty if the tools keep the server's names.
+    pub(crate) fn begins_with(&self, upstream: &str) -> String {
+        match self.prefix.as_deref() {
+            Some("") => String::new(),
+            Some(prefix) => exposed_name(prefix, ""),
+            None => exposed_name(upstream, ""),
+        }
+    }
+
     /// Whether a tool of this name here could be one of the server's.
     pub(crate) fn may_offer(&self, upstream: &str, name: &str) -> bool {
         let mut renamed = self.overrides.iter().filter(|(_, own)| own.name.is_some());
@@ -178,8 +187,7 @@ impl Selection {
         match self.prefix.as_deref() {
             Some("") => self.filter.takes(name),
             // What every name begins with, whatever the tool is called.
-            Some(prefix) => name.starts_with(&exposed_name(prefix, "")),
-            None => name.starts_with(&exposed_name(upstream, "")),
+            _ => name.starts_with(&self.begins_with(upstream)),
         }
     }
 
@@ -202,11 +210,11 @@ impl Selection {
 }
 
 /// A filter or an override of an upstream that has no effect, because the connected server has nothing
-/// of that name.
+/// of that name; or a tool of the server whose name belongs to another upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnmatchedSetting {
-    /// The key that has it: `tools.include`, `tools.exclude`, `tools.override`.
+    /// The key that has it: `tools.include`, `tools.exclude`, `tools.override`; `tools` for a tool.
     pub key: String,
     /// The name or pattern.
     pub name: String,
@@ -216,7 +224,7 @@ pub struct UnmatchedSetting {
     pub origin: Option<Origin>,
 }
 
-/// Why a filter or an override has no effect.
+/// Why a filter or an override has no effect, or why a tool is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnmatchedReason {
@@ -224,6 +232,8 @@ pub enum UnmatchedReason {
     NoSuchName,
     /// The server has it, but `include` or `exclude` leaves it out.
     LeftOut,
+    /// The server has it, but its name here begins with the longer prefix of another upstream.
+    BelongsToAnother,
 }
 
 impl fmt::Display for UnmatchedSetting {
@@ -239,6 +249,11 @@ impl fmt::Display for UnmatchedSetting {
             UnmatchedReason::LeftOut => {
                 write!(f, "`{key}`: `{name}` is left out by `include` or `exclude`")
             }
+            UnmatchedReason::BelongsToAnother => write!(
+                f,
+                "`{key}`: `{name}` is left out, because names with that prefix belong to another \
+                 upstream; give it another one with `override`"
+            ),
         }
     }
 }

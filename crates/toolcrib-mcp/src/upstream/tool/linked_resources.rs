@@ -1,21 +1,26 @@
-//! Reads resources that an upstream's tools link to.
+//! Reads resources that an upstream's tools link to, and what an upstream offers besides tools.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientRequest, ErrorCode, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+    ClientRequest, ErrorCode, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest,
+    ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::ServiceError;
+use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use toolcrib_core::masking::LiveMask;
 use toolcrib_tool::Content;
 
 use super::result::file;
-use crate::catalog::Resource;
+use crate::catalog::linked_resources::META_UNTRUSTED;
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
+use crate::upstream::offers::{OfferedPrompt, UpstreamOffers};
 use crate::upstream::set::Inner;
 use crate::upstream::tool::untrusted_text::TextSource;
 
@@ -45,9 +50,34 @@ impl LinkedResources {
         Self(Arc::downgrade(upstreams))
     }
 
-    /// The resources that upstreams offer, each with the name of its upstream, sorted by address.
-    pub(crate) fn offered(&self) -> Vec<(String, Resource)> {
-        self.0.upgrade().map(|upstreams| upstreams.resources()).unwrap_or_default()
+    /// What upstreams offer besides tools.
+    pub(crate) fn offers(&self) -> UpstreamOffers {
+        self.0.upgrade().map(|upstreams| upstreams.offers()).unwrap_or_default()
+    }
+
+    /// A receiver that is notified when the result of [`offers`](Self::offers) may have changed.
+    pub(crate) fn changes(&self) -> Option<watch::Receiver<()>> {
+        Some(self.0.upgrade()?.offer_changes())
+    }
+
+    /// Asks an upstream for the messages of a prompt: `description` and `messages`, with secrets masked.
+    pub(crate) async fn prompt(
+        &self,
+        prompt: &OfferedPrompt,
+        arguments: &BTreeMap<String, String>,
+    ) -> Result<Value, UnreadResource> {
+        let upstream = prompt.upstream.as_str();
+        let (link, mask) = self.link_to(upstream)?;
+        let asked = prompt_of(&link, &prompt.original, arguments, &mask);
+        timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(unanswered(upstream)))
+    }
+
+    fn link_to(&self, upstream: &str) -> Result<(Arc<Link>, LiveMask), UnreadResource> {
+        let of = |upstreams: Arc<Inner>| Some((upstreams.link(upstream)?, upstreams.mask()));
+        self.0.upgrade().and_then(of).ok_or_else(|| {
+            let gone = format!("the MCP server `{upstream}` is no longer used here");
+            UnreadResource::Failed(gone)
+        })
     }
 
     /// Reads the contents at an upstream's address: texts, each marked as the upstream's, and
@@ -57,18 +87,77 @@ impl LinkedResources {
         upstream: &str,
         uri: &str,
     ) -> Result<Vec<Content>, UnreadResource> {
-        let of = |upstreams: Arc<Inner>| Some((upstreams.link(upstream)?, upstreams.mask()));
-        let Some((link, mask)) = self.0.upgrade().and_then(of) else {
-            let gone = format!("the MCP server `{upstream}` is no longer used here");
-            return Err(UnreadResource::Failed(gone));
-        };
-        match timeout(LIMIT, asked(&link, uri, &mask)).await {
-            Ok(read) => read,
-            Err(_) => Err(UnreadResource::Failed(format!(
-                "the MCP server `{upstream}` did not answer within {} s",
-                LIMIT.as_secs()
-            ))),
+        let (link, mask) = self.link_to(upstream)?;
+        let read = timeout(LIMIT, asked(&link, uri, &mask)).await;
+        read.unwrap_or_else(|_| Err(unanswered(upstream)))
+    }
+}
+
+fn unanswered(upstream: &str) -> UnreadResource {
+    UnreadResource::Failed(format!(
+        "the MCP server `{upstream}` did not answer within {} s",
+        LIMIT.as_secs()
+    ))
+}
+
+/// Sends a request that belongs to no call of a tool.
+async fn sent(
+    link: &Arc<Link>,
+    request: ClientRequest,
+    source: &TextSource<'_>,
+) -> Result<ServerResult, UnreadResource> {
+    let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
+    // A question during the request must not reach the client of another call.
+    let mut questions = live.questions.begin_read();
+    let mut pending =
+        PendingRequest::ask(link, &live, request).await.map_err(|error| failed(source, &error))?;
+    questions.sent(pending.progress_token());
+    let answer = pending.answer().await;
+    questions.answered();
+    answer.map_err(|error| failed(source, &error))
+}
+
+async fn prompt_of(
+    link: &Arc<Link>,
+    name: &str,
+    arguments: &BTreeMap<String, String>,
+    mask: &LiveMask,
+) -> Result<Value, UnreadResource> {
+    let upstream = &link.upstream;
+    let source = TextSource { upstream, mask: &|text| mask.text(text) };
+    let given = arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    let params = GetPromptRequestParams::new(name).with_arguments(given.collect());
+    let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
+    let failure = |what: &str| {
+        UnreadResource::Failed(format!("the prompt of the MCP server `{upstream}` {what}"))
+    };
+    let ServerResult::GetPromptResult(prompt) = sent(link, request, &source).await? else {
+        return Err(failure("cannot be read"));
+    };
+    let shown = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
+    let messages = serde_json::to_value(prompt.messages).map_err(|_| failure("cannot be read"))?;
+    if shown(&messages) > BYTES_MAX {
+        return Err(failure(&format!("is longer than {BYTES_MAX} bytes")));
+    }
+    let mut messages = visible(&source, messages);
+    for message in messages.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Object(content)) = message.get_mut("content") {
+            content.insert("_meta".to_owned(), json!({META_UNTRUSTED: upstream}));
         }
+    }
+    let description = prompt.description.map(|text| source.line(&text));
+    Ok(json!({"description": description.unwrap_or_default(), "messages": messages}))
+}
+
+/// A value without secrets and hidden characters.
+fn visible(source: &TextSource<'_>, value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(source.visible(&text)),
+        Value::Array(items) => items.into_iter().map(|item| visible(source, item)).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, member)| (key, visible(source, member))).collect()
+        }
+        other => other,
     }
 }
 
@@ -79,17 +168,9 @@ async fn asked(
 ) -> Result<Vec<Content>, UnreadResource> {
     let upstream = &link.upstream;
     let source = TextSource { upstream, mask: &|text| mask.text(text) };
-    let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-    // A question during the read must not reach the client of another call.
-    let mut questions = live.questions.begin_read();
-    let mut pending =
-        PendingRequest::ask(link, &live, request).await.map_err(|error| failed(&source, &error))?;
-    questions.sent(pending.progress_token());
-    let answer = pending.answer().await;
-    questions.answered();
-    match answer.map_err(|error| failed(&source, &error))? {
+    match sent(link, request, &source).await? {
         ServerResult::ReadResourceResult(read) => {
             let parts: Vec<_> = read.contents.into_iter().map(|one| file(&source, one)).collect();
             if parts.iter().map(bytes).sum::<usize>() > BYTES_MAX {

@@ -15,7 +15,7 @@ use crate::upstream::review::pins::{PinStore, Pins};
 use crate::upstream::review::{OfferedTool, Review, Reviewed};
 use crate::upstream::settings::Upstream;
 use crate::upstream::settings::declared::UpstreamDeclaration;
-use crate::upstream::settings::selection::UnmatchedSetting;
+use crate::upstream::settings::selection::{UnmatchedReason, UnmatchedSetting};
 use crate::upstream::tool::UpstreamTool;
 
 /// The number of fingerprint digits that people see.
@@ -34,6 +34,8 @@ pub(crate) struct Publisher {
     known: Vec<TrackedTool>,
     /// Filters and overrides that match nothing of what is listed.
     unmatched: Vec<UnmatchedSetting>,
+    /// Tools whose names belong to other upstreams.
+    foreign: Vec<UnmatchedSetting>,
     /// What was last published, with the names on the wire and sorted by them. It is published
     /// again if nothing has changed.
     entries: Vec<(String, ToolEntry)>,
@@ -46,6 +48,30 @@ pub(crate) struct Publisher {
 pub(crate) struct DefinitionChecks {
     pub(crate) review: Arc<dyn Review>,
     pub(crate) pins: Arc<dyn PinStore>,
+}
+
+/// The names that are not an upstream's to take.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NameClaims {
+    /// What the names of each declared upstream begin with.
+    pub(crate) prefixes: Arc<[String]>,
+    /// Earlier upstreams whose first connection attempt is under way.
+    pub(crate) connecting: Vec<Arc<Upstream>>,
+}
+
+impl NameClaims {
+    /// Whether a name of an upstream with this prefix begins with the longer prefix of another one.
+    fn is_foreign(&self, name: &str, prefix: &str) -> bool {
+        let mut longer = self.prefixes.iter().filter(|other| other.len() > prefix.len());
+        longer.any(|other| name.starts_with(other.as_str()))
+    }
+
+    /// Whether an earlier upstream with this prefix may still offer a tool of that name.
+    fn may_go_to_earlier(&self, name: &str, prefix: &str) -> bool {
+        let mut rivals =
+            self.connecting.iter().filter(|earlier| earlier.names_begin_with() == prefix);
+        rivals.any(|earlier| earlier.may_offer(name))
+    }
 }
 
 /// A tool that the server offers and the filters include.
@@ -86,6 +112,7 @@ impl Publisher {
             listed,
             known: Vec::new(),
             unmatched: Vec::new(),
+            foreign: Vec::new(),
             entries: Vec::new(),
         }
     }
@@ -259,12 +286,38 @@ impl Publisher {
         sound.map(offered).collect()
     }
 
-    /// Publishes the known tools; while the server is `down`, none of them can be called.
-    pub(crate) fn publish(&mut self, down: bool) -> Result<(), RegistryError> {
+    /// Publishes the known tools; while the server is `down`, none of them can be called. Tools whose names
+    /// belong to another upstream are left out, and those that an earlier upstream may still get are
+    /// withheld, unless this one has them already. Returns whether some are withheld.
+    pub(crate) fn publish(
+        &mut self,
+        down: bool,
+        claims: &NameClaims,
+    ) -> Result<bool, RegistryError> {
         let down = down.then(|| self.link.unavailable());
+        let snapshot = self.executor.registry().snapshot();
+        let is_own = |name: &str| {
+            let owner = snapshot.get(name).map(|entry| &entry.source);
+            owner.is_some_and(|owner| {
+                owner.layer == self.source.layer && owner.unit == self.source.unit
+            })
+        };
+        let prefix = self.upstream.names_begin_with();
+        let (known, foreign): (Vec<_>, Vec<_>) = (self.known.iter())
+            .partition(|known| !claims.is_foreign(known.tool.definition.name(), &prefix));
+        let foreign: Vec<_> = foreign.into_iter().map(|known| self.foreign(known)).collect();
+        let (withheld, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|known| {
+            let name = known.tool.definition.name();
+            claims.may_go_to_earlier(name, &prefix) && !is_own(name)
+        });
         let of =
             |known: &TrackedTool| (known.tool.original.clone(), self.entry(known, down.as_deref()));
-        let now: Vec<_> = self.known.iter().map(of).collect();
+        let now: Vec<_> = known.into_iter().map(of).collect();
+        let withholds = !withheld.is_empty();
+        for unmatched in foreign.iter().filter(|one| !self.foreign.contains(one)) {
+            tracing::warn!(upstream = self.upstream.name, "{unmatched}");
+        }
+        self.foreign = foreign;
         let same = |(one, other): (&(String, ToolEntry), &(String, ToolEntry))| {
             one.0 == other.0
                 && one.1.availability == other.1.availability
@@ -275,14 +328,14 @@ impl Publisher {
             && now.len() == self.entries.len()
             && now.iter().zip(&self.entries).all(same)
         {
-            return Ok(());
+            return Ok(withholds);
         }
         let entries = now.iter().map(|(_, entry)| entry.clone()).collect();
         self.entries = now;
         let change = Change::Replace { unit: self.unit.clone(), entries };
         let outcome = self.executor.registry().apply([change]).map(drop);
         self.is_published = outcome.is_ok();
-        outcome
+        outcome.map(|()| withholds)
     }
 
     fn entry(&self, known: &TrackedTool, down: Option<&str>) -> ToolEntry {
@@ -333,9 +386,15 @@ impl Publisher {
         (self.known.len(), self.known.iter().filter(disabled).count())
     }
 
-    /// Filters and overrides that match nothing.
+    /// Filters and overrides that match nothing, and tools whose names belong to other upstreams.
     pub(crate) fn unmatched(&self) -> Vec<UnmatchedSetting> {
-        self.unmatched.clone()
+        self.unmatched.iter().chain(&self.foreign).cloned().collect()
+    }
+
+    fn foreign(&self, known: &TrackedTool) -> UnmatchedSetting {
+        let name = known.tool.definition.name().to_owned();
+        let origin = self.upstream.origin.clone();
+        UnmatchedSetting { key: "tools".to_owned(), name, problem: UnmatchedReason::BelongsToAnother, origin }
     }
 
     /// Whether there is a definition that somebody could accept.

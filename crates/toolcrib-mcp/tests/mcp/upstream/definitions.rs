@@ -365,3 +365,69 @@ async fn without_a_prefix_names_are_the_servers_and_those_of_earlier_layers_win(
     assert_eq!(snapshot.conflicts()[0].loser.source.unit, "other");
     room.upstreams.shutdown().await;
 }
+
+#[tokio::test]
+async fn names_go_to_the_first_upstream_and_not_to_the_fastest_server() {
+    let (slow, fast) = (Scripted::new(&[]), Scripted::new(&["get", "more"]));
+    slow.says(&json!({"waits": true}));
+    let room = Room::pinned([], Arc::new(MemoryPins::default())).await;
+    let wanted = [
+        slow.upstream("slow").prefix("").include(["get", "put"]),
+        fast.upstream("my"),
+        fast.upstream("fast").prefix(""),
+    ];
+    room.upstreams.set(wanted).await;
+    // Names that the slow server may not offer are there at once.
+    until("other names are taken", || room.listed() == ["more", "my_get", "my_more"]).await;
+    assert!(!room.upstreams.settled(Duration::from_millis(50)).await);
+    slow.says(&json!({"tools": [tool("get"), tool("put")]}));
+    assert!(room.upstreams.settled(PATIENCE).await);
+    assert_eq!(room.listed(), ["get", "more", "my_get", "my_more", "put"]);
+    let snapshot = room.executor.registry().snapshot();
+    assert_eq!(snapshot.get("get").unwrap().source.unit, "slow");
+    assert_eq!(snapshot.conflicts()[0].loser.source.unit, "fast");
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_be_started_or_is_removed_keeps_no_names_from_later_ones() {
+    let (first, other) = (Scripted::new(&[]), Scripted::new(&["get"]));
+    first.says(&json!({"exit_at_start": "no license"}));
+    let bare = |server: &Scripted, name: &str| server.upstream(name).prefix("");
+    let room = Room::with([bare(&first, "first"), bare(&other, "other")]).await;
+    assert_eq!(room.listed(), ["get"]);
+    room.upstreams.set([]).await;
+
+    first.says(&json!({"waits": true}));
+    room.upstreams.set([bare(&first, "first"), bare(&other, "other")]).await;
+    assert!(!room.upstreams.settled(Duration::from_millis(300)).await);
+    assert!(room.listed().is_empty());
+    room.upstreams.set([bare(&other, "other")]).await;
+    until("the name is taken", || room.listed() == ["get"]).await;
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_prefix_delays_no_others_and_takes_no_name_with_their_prefix() {
+    let (slow, other) = (Scripted::new(&[]), Scripted::new(&["get"]));
+    slow.says(&json!({"waits": true}));
+    let room = Room::pinned(
+        [slow.upstream("slow").prefix(""), other.upstream("my")],
+        Arc::new(MemoryPins::default()),
+    )
+    .await;
+    until("the other one is there", || room.listed() == ["my_get"]).await;
+    slow.says(&json!({"tools": [tool("get"), tool("my_get"), tool("my_put")]}));
+    assert!(room.upstreams.settled(PATIENCE).await);
+    assert_eq!(room.listed(), ["get", "my_get"]);
+    assert_eq!(room.executor.registry().snapshot().get("my_get").unwrap().source.unit, "my");
+    let status = room.upstreams.status();
+    let told: Vec<_> = status[1].unmatched.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 2 && told[0].starts_with("`tools`: `my_get` is left out"), "{told:?}");
+
+    // Without that other upstream the names are nobody else's.
+    room.upstreams.set([slow.upstream("slow").prefix("")]).await;
+    until("they are taken", || room.listed() == ["get", "my_get", "my_put"]).await;
+    assert_eq!(room.executor.registry().snapshot().get("my_get").unwrap().source.unit, "slow");
+    room.upstreams.shutdown().await;
+}

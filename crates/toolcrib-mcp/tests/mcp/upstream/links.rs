@@ -12,7 +12,7 @@ use super::{HIDDEN, PATIENCE, Scripted, assert_hidden};
 use crate::wire::Wire;
 
 /// An MCP server over these upstreams, and a masked secret.
-async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
+pub(super) async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
     let mask = Mask::new(["hunter2-secret".to_owned(), HIDDEN.to_owned()]).unwrap();
     let executor = Executor::builder(registry).mask(mask).build();
@@ -22,7 +22,7 @@ async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Up
     (McpServer::new(executor, McpOptions::default().linked(own.linked())), own)
 }
 
-async fn read(wire: &mut Wire, uri: &str) -> Value {
+pub(super) async fn read(wire: &mut Wire, uri: &str) -> Value {
     wire.request_past_notices("resources/read", json!({"uri": uri})).await
 }
 

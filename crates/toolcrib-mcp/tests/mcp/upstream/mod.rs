@@ -4,7 +4,9 @@ mod calls;
 mod definitions;
 mod http;
 mod lifetime;
+mod joints;
 mod links;
+mod offers;
 mod progress;
 mod questions;
 

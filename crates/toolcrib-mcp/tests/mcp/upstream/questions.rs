@@ -16,7 +16,7 @@ use super::{HIDDEN, PATIENCE, Scripted, assert_hidden, until};
 use crate::wire::Wire;
 
 /// An MCP server with an upstream that asks.
-async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
+pub(super) async fn served(scripted: &Scripted) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
     let executor = Executor::builder(registry)
         .suspensions(Arc::new(MemorySuspensions::new()))

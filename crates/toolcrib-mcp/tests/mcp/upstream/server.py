@@ -62,6 +62,17 @@ def call(request, name, arguments, meta):
         sys.stdout.write("x" * (17 << 20) + "\n")
     if name == "endless":
         return send(id=request, result=text("x" * (20 << 20)))
+    if name == "announce":
+        send(method="notifications/resources/list_changed")
+        send(method="notifications/prompts/list_changed")
+    if name == "late":
+        # The answer, and then progress and a question of the call that has ended.
+        send(id=request, result=text("done"))
+        send(method="notifications/progress", params={
+            "progressToken": token, "progress": 9, "message": "too late"})
+        return send(id=f"late-{request}", method="elicitation/create", params={
+            "mode": "form", "message": "Too late?", "_meta": {"progressToken": token},
+            "requestedSchema": {"type": "object", "properties": {}}})
     if name == "reload":
         send(method="notifications/tools/list_changed")
     if name == "ask":
@@ -166,7 +177,17 @@ def main():
         elif method == "tools/call":
             call(request, params["name"], params.get("arguments"), params.get("_meta") or {})
         elif method == "resources/list":
-            send(id=request, result={"resources": script()["resources"]})
+            if script().get("silent_resources"):
+                continue
+            send(id=request, result={"resources": script().get("resources", [])})
+        elif method == "resources/templates/list":
+            send(id=request, result={"resourceTemplates": script().get("templates", [])})
+        elif method == "prompts/list":
+            send(id=request, result={"prompts": script().get("prompts", [])})
+        elif method == "prompts/get":
+            send(id=request, result={"description": "has hunter2-secret", "messages": [
+                {"role": "user", "content": {"type": "text", "text":
+                    f"{json.dumps(params, sort_keys=True)} hunter2-secret \u202e"}}]})
         elif method == "resources/read":
             read(request, params["uri"])
         elif method == "ping":

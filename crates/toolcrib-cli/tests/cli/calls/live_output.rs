@@ -40,6 +40,10 @@ tools:
     run: {argv: [sh, -c, 'echo BEGIN; echo key; echo END']}
 "#;
 
+/// The head of a call over MCP's HTTP.
+const MCP_REQUEST: &str = "POST /mcp HTTP/1.1\r\naccept: application/json, text/event-stream\r\n\
+                           mcp-protocol-version: 2025-11-25";
+
 fn crib() -> Crib {
     let crib = Crib::new(&[("tools.yaml", TOOLS)]);
     crib.config("secrets: {key: {env: KEY}}\n");
@@ -112,31 +116,72 @@ fn an_mcp_client_that_set_a_log_level_gets_lines_as_log_messages() {
     until_answered(&mut server);
 }
 
-#[test]
-fn a_secret_in_two_writes_is_masked() {
-    let crib = crib();
-    let mut server = server(&crib);
-    server.send(&called("halves"));
-    let first = server.receive();
-    assert_eq!(first["params"]["message"], "a [masked] b", "{first}");
-    go(&crib);
-    until_answered(&mut server);
+/// Where a call can be watched.
+const SURFACES: [&str; 4] = ["MCP stdio", "MCP HTTP", "REST SSE", "terminal"];
+
+/// All that a client on a surface gets of a call, and the greatest memory of the server in KiB.
+fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
+    match surface {
+        "MCP stdio" => {
+            let mut server = server(crib);
+            server.send(&called(tool));
+            let messages = until_answered(&mut server);
+            (messages.iter().map(|one| format!("{one}\n")).collect(), peak(server.id()))
+        }
+        "terminal" => {
+            let child = at_a_terminal(crib, tool);
+            let ended = child.wait_with_output().expect("it ends");
+            assert!(ended.status.success(), "{ended:?}");
+            let kib = std::fs::read_to_string(crib.data().join("peak")).expect("python wrote it");
+            let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+            (text, kib.trim().parse().expect("a number"))
+        }
+        _ => {
+            let mut program = command(env!("CARGO_BIN_EXE_toolcrib"));
+            program.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--json"]);
+            program.env("KEY", "hunter2-secret").env_remove("TOOLCRIB_TOKEN");
+            let http = Http::spawn(crib, program);
+            let rest = format!("POST /v1/tools/{tool}/call HTTP/1.1\r\naccept: text/event-stream");
+            let (request, body) = match surface {
+                "REST SSE" => (rest.as_str(), json!({"arguments": {}})),
+                _ => (MCP_REQUEST, called(tool)),
+            };
+            let mut text = String::new();
+            http.stream(request, &body).read_to_string(&mut text).expect("it answers");
+            (text, peak(http.server.id()))
+        }
+    }
+}
+
+/// The greatest memory that a process has had, in KiB.
+fn peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
+    peak.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[test]
-fn a_flood_is_shown_in_part_and_costs_no_more_memory() {
-    let crib = crib();
-    let mut server = server(&crib);
-    server.send(&called("flood"));
-    let messages = until_answered(&mut server);
-    let told: usize = messages.iter().map(|message| message.to_string().len()).sum();
-    let text = messages.iter().map(Value::to_string).collect::<String>();
-    assert!(text.contains("not shown live"), "{} messages", messages.len());
-    assert!(told < 1024 * 1024, "{told} bytes");
-    let peak = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
-    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
-    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    assert!(peak < 256 * 1024, "{peak} KiB");
+fn on_every_surface_a_secret_in_two_writes_is_masked_in_the_lines_and_in_the_result() {
+    for surface in SURFACES {
+        let crib = crib();
+        go(&crib);
+        let (text, _) = everything(&crib, surface, "halves");
+        // A terminal shows no line twice.
+        let times = if surface == "terminal" { 1 } else { 2 };
+        assert!(text.matches("a [masked] b").count() >= times, "{surface}: {text}");
+        assert!(!text.contains("hunter2") && !text.contains("secret b"), "{surface}: {text}");
+    }
+}
+
+#[test]
+fn on_every_surface_a_flood_is_shown_in_part_and_costs_no_more_memory() {
+    for surface in SURFACES {
+        let (text, peak) = everything(&crib(), surface, "flood");
+        assert!(text.contains("not shown live"), "{surface}: {} bytes", text.len());
+        assert!(text.len() < 1024 * 1024, "{surface}: {} bytes", text.len());
+        assert!(peak < 256 * 1024, "{surface}: {peak} KiB");
+        println!("{surface}: {} bytes of 100 MB, {peak} KiB", text.len());
+    }
 }
 
 #[test]
@@ -176,17 +221,24 @@ fn an_http_client_gets_lines_as_events_while_the_program_runs() {
 
 #[test]
 fn an_mcp_client_over_http_gets_lines_while_the_program_runs() {
-    let request = "POST /mcp HTTP/1.1\r\naccept: application/json, text/event-stream\r\n\
-                   mcp-protocol-version: 2025-11-25";
-    let (early, rest) = over_http(&crib(), request, &called("build"));
+    let (early, rest) = over_http(&crib(), MCP_REQUEST, &called("build"));
     assert!(early.contains("notifications/progress"), "{early}");
     assert!(rest.contains("last"), "{rest}");
 }
 
+/// Runs a program at a terminal, and writes down the greatest memory that it has had.
+const AT_A_TERMINAL: &str = "
+import os, pty, resource, sys
+ended = pty.spawn(sys.argv[1:])
+with open(os.environ['PEAK'], 'w') as file:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)
+sys.exit(ended >> 8)
+";
+
 /// Starts `toolcrib call` with a terminal as its standard streams; what the terminal shows is piped.
 pub(super) fn at_a_terminal(crib: &Crib, tool: &str) -> Child {
     let mut python = command("python3");
-    python.args(["-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"]);
+    python.args(["-c", AT_A_TERMINAL]).env("PEAK", crib.data().join("peak"));
     python.arg(env!("CARGO_BIN_EXE_toolcrib")).args(["call", tool]);
     python
         .current_dir(crib.path())

@@ -11,13 +11,13 @@ use crate::harness::crib::{Crib, Run, run};
 use crate::harness::http::Http;
 
 /// A server on loopback that records every request and answers by its number, from 0.
-struct Server {
-    address: String,
+pub(crate) struct Server {
+    pub(crate) address: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn start(answer: impl Fn(usize, &str) -> String + Send + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(usize, &str) -> String + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -37,12 +37,12 @@ impl Server {
         Self { address, seen }
     }
 
-    fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().expect("no panic").clone()
     }
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{body}",
         body.len()
@@ -146,6 +146,78 @@ fn a_masked_refusal_still_has_its_retry_delay() {
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(!format!("{refused:?}").contains("hunter2-secret"), "{refused:?}");
     assert_eq!(refused.header("retry-after"), Some("3600"), "{refused:?}");
+}
+
+/// What follows the host in the URL of a webhook.
+const HOOK: &str = "services/T0000/B0000/abcdefghijklmnopqrstuvwx";
+
+#[test]
+fn a_whole_secret_url_is_shown_nowhere() {
+    let server = Server::start(|number, asked| {
+        let first = asked.lines().next().unwrap_or_default();
+        match number % 2 {
+            0 => answer("200 OK", "content-type: text/plain\r\n", first),
+            _ => answer("403 Forbidden", "", &format!("{first}: token is revoked")),
+        }
+    });
+    let crib = Crib::new(&[(
+        "tell.yaml",
+        "toolcrib: 1\ntools:\n  - name: tell\n    description: Post a note.\n    \
+         input: {properties: {text: {type: string}}, required: [text]}\n    http:\n      \
+         url: \"${secret.hook}\"\n      method: POST\n      json: {text: \"${args.text}\"}\n      \
+         allow_private: [127.0.0.1]\n",
+    )]);
+    let secret = crib.data().join("hook");
+    std::fs::write(&secret, format!("http://{}/{HOOK}\n", server.address)).expect("a secret");
+    let audit = crib.data().join("audit.jsonl");
+    crib.config(&format!(
+        "state: {{dir: state}}\nsecrets: {{hook: {{file: {}}}}}\naudit: {{file: {}, arguments: redacted}}\n",
+        secret.display(),
+        audit.display()
+    ));
+    let mut told = String::new();
+    for arguments in [
+        &["call", "tell", "text=hi"][..],
+        &["call", "tell", "text=hi"],
+        &["call", "tell", "text=hi", "--dry-run"],
+        &["call", "tell", "text=hi", "--dry-run", "--json"],
+        &["show", "tell"],
+        &["list", "--all", "--json"],
+        &["check"],
+        &["doctor"],
+    ] {
+        let run = crib.run(arguments);
+        told.push_str(&format!("{arguments:?} {run:?}\n"));
+    }
+    assert!(told.contains("POST /[masked] HTTP/1.1"), "{told}");
+    assert!(told.contains("the server of `${secret.hook}` answered 403 Forbidden"), "{told}");
+    assert!(told.contains("POST ${secret.hook}"), "{told}");
+
+    let log = crib.data().join("log");
+    let file = std::fs::File::create(&log).expect("a file");
+    let mut serve = crate::harness::server::command(env!("CARGO_BIN_EXE_toolcrib"));
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--json"]);
+    serve.env("RUST_LOG", "trace").env_remove("TOOLCRIB_TOKEN");
+    let http = Http::spawn_with_log(&crib, serve, file);
+    for _ in 0..2 {
+        let body = json!({"arguments": {"text": "hi"}});
+        let mut text = String::new();
+        let line = "POST /v1/tools/tell/call HTTP/1.1\r\naccept: text/event-stream";
+        http.stream(line, &body).read_to_string(&mut text).expect("it answers");
+        told.push_str(&text);
+    }
+    told.push_str(&http.ask("GET /metrics", None).body);
+    drop(http);
+    assert_eq!(server.seen().len(), 4);
+    for file in [&log, &audit] {
+        let text = std::fs::read_to_string(file).expect("it was written");
+        assert!(text.contains("tell"), "{}: {text}", file.display());
+        told.push_str(&text);
+    }
+    let place = |part: &str| told.find(part).map(|at| &told[at.saturating_sub(300)..at + 100]);
+    for part in ["T0000", "abcdefghijklmnop", &server.address] {
+        assert_eq!(place(part), None, "{part} is shown");
+    }
 }
 
 #[test]

@@ -48,6 +48,11 @@ impl Http {
         Self::told(Server::spawn_with_log(crib, command, log.into()), token)
     }
 
+    /// As [`spawn`](Self::spawn), with the log in a file.
+    pub(crate) fn spawn_with_log(crib: &Crib, command: Command, log: File) -> Self {
+        Self::told(Server::spawn_with_log(crib, command, log.into()), "")
+    }
+
     fn told(mut server: Server, token: &str) -> Self {
         let said = server.receive();
         let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();

@@ -1,11 +1,8 @@
-//! Confinement from the user's view: the examples of the documentation work as printed, a program's missing access is
-//! reported with the key that grants it, and the examples of operations are correct.
+//! Confinement from the user's view: the examples of the documentation work as printed, and a program's missing
+//! access is reported with the key that grants it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-
-use serde_json::json;
 
 use crate::harness::crib::{Crib, Run, run};
 
@@ -154,58 +151,6 @@ fn a_program_that_cannot_open_a_file_gets_a_hint_about_grants() {
     assert_eq!(called.code, Some(1), "{called:?}");
     let key = format!("sandbox: {{read: [\"{}\"]}}", secret.display());
     assert!(called.stderr.contains(&key), "{called:?}");
-}
-
-/// A crib with the examples of operations.
-fn operations() -> Crib {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/operations/tools.d");
-    let crib = Crib::new(&[]);
-    for file in fs::read_dir(folder).expect("the examples") {
-        let file = file.expect("a file");
-        fs::copy(file.path(), crib.path().join("tools.d").join(file.file_name())).expect("a copy");
-    }
-    let secret = |name: &str| {
-        fs::write(crib.data().join(name), "T0/B0/x").expect("a secret");
-        format!("  {name}: {{file: {}}}\n", crib.data().join(name).display())
-    };
-    crib.config(&format!(
-        "state: {{dir: state}}\nmanifests: {{trusted: [tools.d/services.yaml, tools.d/cluster.yaml]}}\n\
-         secrets:\n{}{}",
-        secret("shop_reader"),
-        secret("slack_hook")
-    ));
-    crib
-}
-
-#[test]
-fn the_examples_of_operations_pass_the_strictest_check_and_their_tests() {
-    let crib = operations();
-    let check = crib.run(&["check", "--strict", "--quiet"]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    let test = crib.run(&["test", "--mock", "--json"]);
-    assert_eq!(test.code, Some(0), "{test:?}");
-    assert_eq!(test.json()["failed"], 0, "{test:?}");
-}
-
-#[test]
-fn the_scripts_of_the_examples_run() {
-    let crib = operations();
-    let arguments =
-        "measurements=[{\"name\": \"cpu\", \"value\": 1}, {\"name\": \"cpu\", \"value\": 3}]";
-    let called = crib.run(&["call", "summarize", arguments, "--json"]);
-    assert_eq!(called.json()["data"], json!({"cpu": 2.0}), "{called:?}");
-    let called = crib.run(&["call", "network_of", "address=10.20.3.4", "--json"]);
-    assert_eq!(called.json()["data"], json!({"network": "office"}), "{called:?}");
-}
-
-#[test]
-fn the_slashes_of_a_secret_at_the_end_of_a_path_stay() {
-    let crib = operations();
-    let planned = crib.run(&["call", "tell_operations", "text=deployed", "--dry-run"]);
-    assert!(
-        planned.stdout.contains("https://hooks.slack.com/services/${secret.slack_hook}"),
-        "{planned:?}"
-    );
 }
 
 #[test]

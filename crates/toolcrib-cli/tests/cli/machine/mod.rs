@@ -2,6 +2,7 @@
 
 mod confined;
 mod control_plane;
+mod operations;
 mod own_process;
 mod silent_helper;
 mod state;

@@ -160,6 +160,30 @@ upstream:
 }
 
 #[test]
+fn what_is_offered_besides_tools_is_read_and_bound_into_the_digest() {
+    let text = "
+toolcrib: 1
+upstream:
+  - name: github
+    command: [server]
+    resources: {include: ['docs://*'], exclude: ['docs://secret/*']}
+    prompts: {include: ['review_*']}
+";
+    let upstreams = loaded(text);
+    let prompts = upstreams[0].prompts.as_ref().expect("they are offered");
+    assert_eq!((prompts.include[0].pattern.as_str(), prompts.exclude.len()), ("review_*", 0));
+    let digest = upstreams[0].digest();
+    for (one, other) in [
+        ("review_*", "*"),
+        ("{include: ['review_*']}", "{}"),
+        ("    prompts: {include: ['review_*']}\n", ""),
+        ("docs://secret/*", "docs://other/*"),
+    ] {
+        assert_ne!(loaded(&text.replace(one, other))[0].digest(), digest, "{other}");
+    }
+}
+
+#[test]
 fn overrides_that_cannot_hold_are_refused_at_their_place() {
     let long = "x".repeat(60);
     for (lines, code) in [

@@ -88,7 +88,7 @@ fn read(
         stdio.sandbox.memory = limits.memory();
     }
     let connect_timeout = connect_timeout(&fields, findings);
-    let approval = Policies::read(&fields, findings).approval(&shared.policies);
+    let approval = Policies::upstream_approval(&fields, &shared.policies);
     let shared_category = shared.defaults.as_ref().and_then(|defaults| defaults.text("category"));
     let category = fields.text("category").or(shared_category).map(str::to_owned);
     Some(UpstreamDeclaration {

@@ -158,7 +158,7 @@ fn overrides(
             annotations: annotations(&own, findings),
             approval: own
                 .has("approval")
-                .then(|| Policies::read(&own, findings).approval(&Policies::default())),
+                .then(|| Policies::upstream_approval(&own, &Policies::default())),
             origin: origin(shared.file, &shared.lines, key_span),
         };
         overrides.insert(key.clone(), read);

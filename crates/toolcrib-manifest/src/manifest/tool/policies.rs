@@ -127,9 +127,11 @@ impl Policies {
         self.apply_to_any(shared, builder)
     }
 
-    /// The approval policy of the tool, or else of the file.
-    pub(in crate::manifest) fn approval(&self, shared: &Self) -> Approval {
-        self.approval.or(shared.approval).unwrap_or_default()
+    /// The approval policy of an MCP server or one of its tools, or else of the file. Other keys of these
+    /// tables, such as `resources`, have a meaning of their own there.
+    pub(in crate::manifest) fn upstream_approval(fields: &Fields<'_>, shared: &Self) -> Approval {
+        let own = chosen(fields, "approval", &APPROVALS, Approval::as_str);
+        own.or(shared.approval).unwrap_or_default()
     }
 
     /// Adds the policies that also apply to client tools to a definition.

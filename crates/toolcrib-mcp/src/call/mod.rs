@@ -220,7 +220,7 @@ impl InlineCall<'_> {
                     let open = OpenQuestion::new(self.call, &suspension);
                     let asked = Box::pin(self.call.ask(&questions));
                     let responses = self.call.while_waiting_for(suspension.id(), asked).await;
-                    open.is_over();
+                    open.finish();
                     let Some(responses) = responses else {
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();

@@ -20,7 +20,7 @@ impl OpenQuestion {
     }
 
     /// Notes that the client has answered, or that it could not be asked.
-    pub(crate) fn is_over(mut self) {
+    pub(crate) fn finish(mut self) {
         self.asked = None;
     }
 }

@@ -141,7 +141,7 @@ impl RecordedChanges {
             }
             // Without upstreams, the other changes are still reported.
             if offers.have_ended() {
-                pending().await
+                pending::<()>().await;
             }
         };
         tokio::select! {

@@ -126,7 +126,8 @@ fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
             let mut server = server(crib);
             server.send(&called(tool));
             let messages = until_answered(&mut server);
-            (messages.iter().map(|one| format!("{one}\n")).collect(), peak(server.id()))
+            let lines: Vec<_> = messages.iter().map(ToString::to_string).collect();
+            (lines.join("\n"), peak(server.id()))
         }
         "terminal" => {
             let child = at_a_terminal(crib, tool);

@@ -32,8 +32,7 @@ pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{
     HttpUpstream, NamePattern, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamPrompts,
-    UpstreamResources,
-    UpstreamTools, UpstreamTransport,
+    UpstreamResources, UpstreamTools, UpstreamTransport,
 };
 
 /// A tool of a manifest. A runner turns it into a tool that can be called.

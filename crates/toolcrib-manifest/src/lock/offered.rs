@@ -7,8 +7,7 @@ use super::digest_of;
 use crate::declaration::{
     HttpUpstream, MessageContent, NamePattern, Needs, PromptDeclaration, ResourceContent,
     ResourceDeclaration, StdioUpstream, ToolOverride, UpstreamDeclaration, UpstreamPrompts,
-    UpstreamResources,
-    UpstreamTools, UpstreamTransport,
+    UpstreamResources, UpstreamTools, UpstreamTransport,
 };
 
 impl UpstreamDeclaration {

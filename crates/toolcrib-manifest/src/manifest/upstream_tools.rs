@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use toolcrib_tool::{AnnotationOverrides, ToolName};
 
 use super::{Shared, keys};
-use crate::declaration::{NamePattern, ToolOverride, UpstreamPrompts, UpstreamResources, UpstreamTools};
+use crate::declaration::{
+    NamePattern, ToolOverride, UpstreamPrompts, UpstreamResources, UpstreamTools,
+};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, shortened};

@@ -1,7 +1,6 @@
 //! `tools/call`: from the request to its answer, including questions to the client.
 
 pub(crate) mod client;
-mod open_question;
 pub(crate) mod progress;
 pub(crate) mod questions;
 pub(crate) mod result;
@@ -30,7 +29,6 @@ use tracing::{Instrument as _, Span};
 
 use crate::McpServer;
 use crate::call::client::Client;
-use crate::call::open_question::OpenQuestion;
 use crate::call::progress::ProgressReporter;
 use crate::call::questions::{Questions, Reply, can_ask_for_consent};
 use crate::call::result::call_tool_result;
@@ -217,10 +215,8 @@ impl InlineCall<'_> {
                 Some(given) if asked || questions.accepts_unasked_answers() => given,
                 _ if client.has_input_required() => InputResponses::new(),
                 _ => {
-                    let open = OpenQuestion::new(self.call, &suspension);
                     let asked = Box::pin(self.call.ask(&questions));
                     let responses = self.call.while_waiting_for(suspension.id(), asked).await;
-                    open.finish();
                     let Some(responses) = responses else {
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();

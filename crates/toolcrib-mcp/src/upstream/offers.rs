@@ -181,9 +181,8 @@ impl OfferedResource {
     /// it is spelt: a server may decode it, and it may resolve `..`.
     fn is_instance(&self, uri: &str) -> bool {
         let Some(values) = self.shown.address.values(uri) else { return false };
-        let has_detour = |value: &String| {
-            value.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."))
-        };
+        let has_detour =
+            |value: &String| value.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
         let Some(decoded) = Address::decoded(uri) else { return false };
         uri.len() <= ADDRESS_MAX
             && !values.values().any(has_detour)
@@ -199,8 +198,12 @@ fn line(text: &str, mask: &LiveMask) -> String {
 
 /// The server's description, with its source.
 fn description(upstream: &str, said: Option<&str>, mask: &LiveMask) -> String {
-    let said: String =
-        said.map(|text| line(text, mask)).unwrap_or_default().chars().take(DESCRIPTION_MAX).collect();
+    let said: String = said
+        .map(|text| line(text, mask))
+        .unwrap_or_default()
+        .chars()
+        .take(DESCRIPTION_MAX)
+        .collect();
     format!("From the MCP server `{upstream}`: {said}")
 }
 

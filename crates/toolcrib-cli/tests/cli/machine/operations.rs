@@ -21,7 +21,8 @@ use crate::harness::server::{Server, command};
 const STAND_IN: &str = "#!/bin/bash\necho \"${0##*/} $*\"\n";
 
 /// A docker whose container prints two lines, half a second apart, and goes on.
-const DOCKER: &str = "#!/bin/bash\necho \"first line ($*)\"\nsleep 0.5\necho 'Bearer abc.def'\nsleep 60\n";
+const DOCKER: &str =
+    "#!/bin/bash\necho \"first line ($*)\"\nsleep 0.5\necho 'Bearer abc.def'\nsleep 60\n";
 
 /// A crib with the examples, and stand-ins for the programs that few machines have running.
 fn operations() -> Crib {
@@ -31,9 +32,12 @@ fn operations() -> Crib {
         let file = file.expect("a file");
         fs::copy(file.path(), crib.path().join("tools.d").join(file.file_name())).expect("a copy");
     }
-    for (name, text) in
-        [("systemctl", STAND_IN), ("kubectl", STAND_IN), ("ansible-playbook", STAND_IN), ("docker", DOCKER)]
-    {
+    for (name, text) in [
+        ("systemctl", STAND_IN),
+        ("kubectl", STAND_IN),
+        ("ansible-playbook", STAND_IN),
+        ("docker", DOCKER),
+    ] {
         let path = crib.data().join(name);
         fs::write(&path, text).expect("a program");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
@@ -97,7 +101,8 @@ fn the_page_of_examples_names_every_tool_and_no_other() {
     named.sort_unstable();
     let listed = with_stand_ins(&crib, &["list", "--all", "--connect", "--json"]).json();
     let tools = listed["tools"].as_array().expect("a list").iter();
-    let ours = tools.filter(|tool| ["manifest", "upstream"].contains(&tool["layer"].as_str().unwrap_or("")));
+    let ours = tools
+        .filter(|tool| ["manifest", "upstream"].contains(&tool["layer"].as_str().unwrap_or("")));
     let mut ours: Vec<_> = ours.filter_map(|tool| tool["name"].as_str()).collect();
     ours.sort_unstable();
     assert_eq!(named, ours);
@@ -113,8 +118,7 @@ fn the_scripts_and_the_worker_of_the_examples_run() {
     let called = crib.run(&["call", "network_of", "address=10.20.3.4", "--json"]);
     assert_eq!(called.json()["data"], json!({"network": "office"}), "{called:?}");
     // The script gets the argument that was left out, too.
-    let called =
-        crib.run(&["call", "disk_full", "used_percent=90", "growth_per_day=2", "--json"]);
+    let called = crib.run(&["call", "disk_full", "used_percent=90", "growth_per_day=2", "--json"]);
     assert_eq!(called.json()["data"], json!({"full_in_days": 5.0, "act_now": true}), "{called:?}");
 }
 
@@ -122,7 +126,10 @@ fn the_scripts_and_the_worker_of_the_examples_run() {
 fn the_programs_of_the_examples_get_their_arguments() {
     let crib = operations();
     for (arguments, told) in [
-        (&["call", "k8s_pods", "namespace=web"][..], "kubectl get pods --namespace=web --output=wide"),
+        (
+            &["call", "k8s_pods", "namespace=web"][..],
+            "kubectl get pods --namespace=web --output=wide",
+        ),
         (
             &["call", "rolling_update", "service=web", "vars={\"batch\": 2}", "--yes"],
             "ansible-playbook --inventory=inventory.ini --limit=web --check --extra-vars {\"batch\":2} \
@@ -134,7 +141,10 @@ fn the_programs_of_the_examples_get_their_arguments() {
         ),
     ] {
         let called = with_stand_ins(&crib, arguments);
-        assert!(called.code == Some(0) && called.stdout.contains(told), "{arguments:?}: {called:?}");
+        assert!(
+            called.code == Some(0) && called.stdout.contains(told),
+            "{arguments:?}: {called:?}"
+        );
     }
     let denied = with_stand_ins(&crib, &["call", "restart_service", "unit=web.service"]);
     assert_ne!(denied.code, Some(0), "nobody has approved it: {denied:?}");
@@ -153,7 +163,10 @@ fn the_lines_of_a_container_arrive_while_its_log_is_followed() {
         "_meta": {"progressToken": 7},
     }}));
     let first = server.receive();
-    assert_eq!(first["params"]["message"], "first line (logs --follow --tail=100 -- web)", "{first}");
+    assert_eq!(
+        first["params"]["message"], "first line (logs --follow --tail=100 -- web)",
+        "{first}"
+    );
     let mut message = server.receive();
     while message["id"] != 3 {
         message = server.receive();
@@ -168,8 +181,11 @@ fn the_lines_of_a_container_arrive_while_its_log_is_followed() {
 fn a_note_is_posted_to_the_secret_url() {
     let service = Service::start(|_, _| answer("200 OK", "content-type: text/plain\r\n", "ok"));
     let crib = operations();
-    fs::write(crib.data().join("slack_url"), format!("http://{}/services/T0/B0/x\n", service.address))
-        .expect("a secret");
+    fs::write(
+        crib.data().join("slack_url"),
+        format!("http://{}/services/T0/B0/x\n", service.address),
+    )
+    .expect("a secret");
     let private = "url: \"${secret.slack_url}\"\n      allow_private: [127.0.0.1]";
     edit(&crib, "slack.yaml", &[("url: \"${secret.slack_url}\"", private)]);
     let called = crib.run(&["call", "tell_operations", "text=deployed"]);
@@ -187,7 +203,9 @@ fn tools_of_the_ticket_server_have_our_names_and_only_some_are_there() {
     let called = crib.run(&["call", "desk_ticket", "id=7"]);
     assert!(called.stdout.contains("get_ticket_by_id: ticket 7 is open"), "{called:?}");
     let shown = crib.run(&["list", "--connect", "--json"]).json().to_string();
-    assert!(shown.contains("desk_list_open") && shown.contains("Show one ticket of the service desk"));
+    assert!(
+        shown.contains("desk_list_open") && shown.contains("Show one ticket of the service desk")
+    );
     assert!(!shown.contains("list_secrets") && !shown.contains("delete_ticket"), "{shown}");
 }
 
@@ -248,7 +266,10 @@ fn prometheus_answers_the_example() {
         &crib,
         "prometheus.yaml",
         &[
-            ("      url: https://prometheus.example.com/", &format!("      {private}\n      url: {ours}")),
+            (
+                "      url: https://prometheus.example.com/",
+                &format!("      {private}\n      url: {ours}"),
+            ),
             ("https://prometheus.example.com/", &ours),
         ],
     );
@@ -265,7 +286,11 @@ fn postgres(crib: &Crib, bin: &Path, port: u16) -> Running {
     let as_nobody = |program: &str| {
         let mut program_of = command("setpriv");
         program_of.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-        program_of.arg(bin.join(program)).current_dir("/").stdout(Stdio::null()).stderr(Stdio::null());
+        program_of
+            .arg(bin.join(program))
+            .current_dir("/")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         program_of
     };
     // Its folder has to be its own, and so has the way to it.
@@ -291,7 +316,12 @@ fn postgres(crib: &Crib, bin: &Path, port: u16) -> Running {
     let server = Running(server.expect("it starts"));
     let ask = |database: &str, statement: &str| {
         let mut psql = command("psql");
-        psql.args(["--no-psqlrc", "--host=127.0.0.1", "--username=reader", "--set=ON_ERROR_STOP=1"]);
+        psql.args([
+            "--no-psqlrc",
+            "--host=127.0.0.1",
+            "--username=reader",
+            "--set=ON_ERROR_STOP=1",
+        ]);
         psql.arg(format!("--port={port}")).arg(format!("--dbname={database}"));
         psql.arg(format!("--command={statement}")).env("PGPASSWORD", "reader-password");
         psql.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|ended| ended.success())
@@ -314,9 +344,12 @@ fn postgresql_answers_the_example_and_a_value_stays_a_value() {
     let Some(bin) = installed(&["/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/17/bin"]) else {
         return;
     };
-    let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !is_root || !Path::new("/usr/bin/setpriv").exists() {
-        eprintln!("PostgreSQL is started by root for another user: the example is not run against it");
+        eprintln!(
+            "PostgreSQL is started by root for another user: the example is not run against it"
+        );
         return;
     }
     let crib = operations();

@@ -394,7 +394,12 @@ impl Publisher {
     fn foreign(&self, known: &TrackedTool) -> UnmatchedSetting {
         let name = known.tool.definition.name().to_owned();
         let origin = self.upstream.origin.clone();
-        UnmatchedSetting { key: "tools".to_owned(), name, problem: UnmatchedReason::BelongsToAnother, origin }
+        UnmatchedSetting {
+            key: "tools".to_owned(),
+            name,
+            problem: UnmatchedReason::BelongsToAnother,
+            origin,
+        }
     }
 
     /// Whether there is a definition that somebody could accept.

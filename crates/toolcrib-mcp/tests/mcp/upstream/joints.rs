@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcrib_core::{Executor, ExecutorConfig, Mock, Registry, RegistryBuilder, SourceUnit};
 use toolcrib_core::{Change, TurnOptions};
+use toolcrib_core::{Executor, ExecutorConfig, Mock, Registry, RegistryBuilder, SourceUnit};
 use toolcrib_mcp::upstream::{MemoryPins, UpstreamState, Upstreams};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{ErrorKind, Layer, ToolDefinition};

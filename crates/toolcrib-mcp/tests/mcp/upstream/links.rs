@@ -12,7 +12,9 @@ use super::{HIDDEN, PATIENCE, Scripted, assert_hidden};
 use crate::wire::Wire;
 
 /// An MCP server over these upstreams, and a masked secret.
-pub(super) async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
+pub(super) async fn served(
+    upstreams: impl IntoIterator<Item = Upstream>,
+) -> (McpServer, Upstreams) {
     let registry = Registry::new(RegistryBuilder::new().build());
     let mask = Mask::new(["hunter2-secret".to_owned(), HIDDEN.to_owned()]).unwrap();
     let executor = Executor::builder(registry).mask(mask).build();

@@ -3,8 +3,8 @@
 mod calls;
 mod definitions;
 mod http;
-mod lifetime;
 mod joints;
+mod lifetime;
 mod links;
 mod offers;
 mod progress;

@@ -48,8 +48,15 @@ async fn templates_that_the_operator_offers_are_listed_and_their_addresses_read(
     assert!(contents["text"].as_str().unwrap().contains("[masked]"), "{answer}");
     let asked = scripted.heard("resources/read").len();
     for other in [
-        "priv://1", "note://a/b", "note://", "note://secret1", "note://%73ecret1", "note://..",
-        "note://%2e%2E", "note://a%2f..%2fsecret", "note://%zz",
+        "priv://1",
+        "note://a/b",
+        "note://",
+        "note://secret1",
+        "note://%73ecret1",
+        "note://..",
+        "note://%2e%2E",
+        "note://a%2f..%2fsecret",
+        "note://%zz",
     ] {
         assert_eq!(read(&mut wire, other).await["error"]["code"], -32002, "{other}");
     }
@@ -90,7 +97,10 @@ async fn prompts_that_the_operator_offers_are_listed_and_used_and_no_others() {
     assert!(text.contains("[masked] \\u{202e}") && text.contains("Rust"), "{text}");
     assert!(!answer.to_string().contains("hunter2"), "{answer}");
     let asked = &scripted.heard("prompts/get")[0]["params"];
-    assert_eq!((&asked["name"], &asked["arguments"]), (&json!("re.write"), &json!({"language": "Rust"})));
+    assert_eq!(
+        (&asked["name"], &asked["arguments"]),
+        (&json!("re.write"), &json!({"language": "Rust"}))
+    );
 
     for (name, arguments) in [("my_other", json!({"language": "x"})), ("my_review", json!({}))] {
         let given = json!({"name": name, "arguments": arguments});
@@ -138,7 +148,10 @@ async fn clients_are_told_when_what_an_upstream_offers_changes_and_only_then() {
         assert_eq!(told[0]["method"], "notifications/prompts/list_changed", "{told:?}");
         assert_eq!(told[1]["method"], "notifications/resources/list_changed", "{told:?}");
     }
-    assert_eq!(listed(&mut wire, "resources/list", "resources", "uri").await, ["note://1", "note://2"]);
+    assert_eq!(
+        listed(&mut wire, "resources/list", "resources", "uri").await,
+        ["note://1", "note://2"]
+    );
 
     // Without the upstream there is nothing left.
     upstreams.set([]).await;
@@ -147,10 +160,13 @@ async fn clients_are_told_when_what_an_upstream_offers_changes_and_only_then() {
         methods.push(wire.receive().await["method"].as_str().unwrap().to_owned());
     }
     methods.sort();
-    assert_eq!(methods, [
-        "notifications/prompts/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/tools/list_changed",
-    ]);
+    assert_eq!(
+        methods,
+        [
+            "notifications/prompts/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/tools/list_changed",
+        ]
+    );
     upstreams.shutdown().await;
 }

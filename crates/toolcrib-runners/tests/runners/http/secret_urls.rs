@@ -78,8 +78,7 @@ tools:
 ";
     let declaration = load_str("tell.yaml", text).declarations.remove(0);
     let runner = HttpRunner::new(&declaration, &host("http://hooks.example/hunter2"));
-    let error =
-        runner.call(given(&json!({})), &context(&declaration, [])).await.unwrap_err();
+    let error = runner.call(given(&json!({})), &context(&declaration, [])).await.unwrap_err();
     assert!(error.message().contains("begins with `http://`"), "{error}");
     assert!(!error.message().contains("hunter2"), "{error}");
 }
@@ -87,7 +86,8 @@ tools:
 #[tokio::test]
 async fn a_redirect_is_not_named_and_a_private_address_behind_it_is_not_reached() {
     let inner = Server::always(200, &[], "inner").await;
-    let location = format!("http://{}/inner-hunter2", inner.host().replace("127.0.0.1", "127.0.0.2"));
+    let location =
+        format!("http://{}/inner-hunter2", inner.host().replace("127.0.0.1", "127.0.0.2"));
     let location: &'static str = Box::leak(location.into_boxed_str());
     let headers: &'static _ = Box::leak(Box::new([("location", location)]));
     let outer = Server::always(307, headers, "moved").await;

@@ -149,9 +149,8 @@ fn compare<C: AsRef<Process>>(
         let ratio = ours / spent;
         let met = |is_met| if is_met { "met" } else { "missed" };
         let limit = limits.iter().find(|(beside, _)| beside == program);
-        let verdict = limit.map_or_else(String::new, |(_, limit)| {
-            format!("≤ {limit}: {}", met(ratio <= *limit))
-        });
+        let verdict = limit
+            .map_or_else(String::new, |(_, limit)| format!("≤ {limit}: {}", met(ratio <= *limit)));
         let name = program.as_str();
         println!("| {work} | {name} | {spent:.1} | {answered:.1} | {ratio:.2} | {verdict} |");
     }

@@ -42,8 +42,8 @@ fn a_linked_tool_answers_calls() {
 fn a_forgotten_use_does_not_compile() {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["rustc", "--offline", "--quiet", "--package", "acme-crib", "--bin", "acme-crib"])
-        .args(["--", "--cfg", "forgotten"])
+        .args(["rustc", "--profile", "check", "--offline", "--quiet", "--package", "acme-crib"])
+        .args(["--bin", "acme-crib", "--", "--cfg", "forgotten"])
         .output()
         .expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stderr);

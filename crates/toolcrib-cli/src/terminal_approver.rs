@@ -9,8 +9,7 @@ use toolcrib::tool::{BoxFuture, is_unseen};
 use crate::screen::{self, STRONG, WARNING};
 
 /// The end of the reason for a call that was denied because nobody could be asked.
-pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on: an operator approves this one \
-                                      call with `toolcrib call --yes`";
+pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on";
 
 /// The approver for `toolcrib call`. `approved` is set by `--yes` on the command line.
 pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {

@@ -96,24 +96,31 @@ async fn executed(
         ReachedStage::Work
     };
     let interrupted = Some((interruption, reached));
-    let error = interruption.error(reached, started, Some(cx.definition()));
+    let error =
+        |hints: &[_]| interruption.error_with_hints(reached, started, Some(cx.definition()), hints);
     let wind_down = host.wind_down(tool.wind_down());
     if reached == ReachedStage::Nothing || wind_down.is_zero() {
-        return ToolRun { outcome: Err(error), interrupted };
+        return ToolRun { outcome: Err(error(&[])), interrupted };
     }
-    let by_time = matches!(interruption, Interruption::Limit(_) | Interruption::Deadline);
+    let by_time = interruption.is_by_time();
+    let mut hints = Vec::new();
     let partial = match tokio::time::timeout(wind_down, work).await {
         // The tool returned partial output.
         Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && by_time => {
             return ToolRun { outcome: Ok(output.into()), interrupted };
         }
         Ok(Ok(ToolOutcome::Done(output))) => Some(output),
-        Ok(Err(mut late)) => late.take_partial(),
+        Ok(Err(mut late)) => {
+            if by_time {
+                hints.extend_from_slice(late.hints());
+            }
+            late.take_partial()
+        }
         Ok(Ok(_)) | Err(_) => None,
     };
-    let error = match partial {
-        Some(partial) => error.with_partial(partial),
-        None => error,
+    let error = match (error(&hints), partial) {
+        (error, Some(partial)) => error.with_partial(partial),
+        (error, None) => error,
     };
     ToolRun { outcome: Err(error), interrupted }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolError, ToolOutput};
 
-use super::{Suspension, Waiting};
+use super::{ResolutionKind, Resolved, Suspension, Waiting};
 use crate::approval::{Remember, question_digest, refused};
 use crate::identity::fingerprint::Fingerprint;
 use crate::storage::clock::Timestamp;
@@ -79,6 +79,20 @@ impl Grant {
             decided_by: None,
             spent: AtomicBool::new(false),
         }
+    }
+
+    /// The error that answers a call whose process ended after the call was resolved in this way;
+    /// `None` if the call may have run.
+    pub(super) fn refusal_after(suspension: &Suspension, resolved: &Resolved) -> Option<ToolError> {
+        let granted = match resolved.kind() {
+            ResolutionKind::Cancelled => Granted::Cancelled,
+            ResolutionKind::Expired => Granted::Expired,
+            // The approver's message was lost with the process.
+            ResolutionKind::Denied => Granted::Denied { message: String::new() },
+            ResolutionKind::Revoked => Granted::Denied { message: resolved.to_string() },
+            _ => return None,
+        };
+        Self::new(suspension.clone(), granted, None, resolved.at()).refusal()
     }
 
     /// Sets who decided, for the audit log.

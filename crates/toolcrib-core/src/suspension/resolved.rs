@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Resolution, Suspension};
-use crate::approval::Decision;
+use crate::approval::{Decision, THE_HOST};
 use crate::observability::audit::rfc3339;
 use crate::storage::clock::Timestamp;
 
@@ -123,6 +123,11 @@ impl Resolved {
     /// Whether the call waited for approval.
     pub(crate) fn waited_for_approval(&self) -> bool {
         self.waited_for == "approval"
+    }
+
+    /// Whether a client cancelled the call, rather than the host because the call's server ended.
+    pub(crate) fn is_cancelled_by_client(&self) -> bool {
+        self.kind == ResolutionKind::Cancelled && self.by != THE_HOST
     }
 
     /// The tenant of the call.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::{CallId, ToolResult};
 
-use super::{Answer, Suspension};
+use super::{Answer, Grant, Resolved, Suspension};
 use crate::storage::clock::Timestamp;
 use crate::suspension::run::lost;
 
@@ -50,13 +50,21 @@ impl Settled {
         self
     }
 
-    /// The same call with an unknown outcome, because its process ended before it stored one. For
-    /// stores.
+    /// The same call after its process ended without storing an outcome. For stores.
+    ///
+    /// `resolved` is how the call was resolved, if that is known. A call that was denied or
+    /// cancelled, or that expired, never ran, and its answer says so. Otherwise it is unknown
+    /// whether it ran.
     #[must_use]
-    pub fn lost(self) -> Self {
-        let call = CallId::new(self.suspension.call_id());
-        let result =
-            ToolResult::failure(call, self.suspension.called_tool(), lost(), Duration::ZERO);
+    pub fn lost(self, resolved: Option<&Resolved>) -> Self {
+        let suspension = &self.suspension;
+        // The call that made a nested one may have been at work.
+        let refusal = resolved
+            .filter(|_| suspension.within().is_none())
+            .and_then(|resolved| Grant::refusal_after(suspension, resolved));
+        let call = CallId::new(suspension.call_id());
+        let error = refusal.unwrap_or_else(lost);
+        let result = ToolResult::failure(call, suspension.called_tool(), error, Duration::ZERO);
         self.ended(Answer::Done(result))
     }
 

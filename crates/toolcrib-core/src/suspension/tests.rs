@@ -369,3 +369,22 @@ fn a_suspension_of_another_form_is_refused_with_what_to_do() {
     let refused = serde_json::from_value::<Suspension>(written).expect_err("it is old");
     assert!(refused.to_string().contains("make the call again"), "{refused}");
 }
+
+#[test]
+fn a_call_whose_taker_died_is_answered_with_its_refusal_or_may_have_run() {
+    for (kind, expected) in [
+        (ResolutionKind::Cancelled, ErrorKind::Cancelled),
+        (ResolutionKind::Denied, ErrorKind::Denied),
+        (ResolutionKind::Revoked, ErrorKind::Denied),
+        (ResolutionKind::Expired, ErrorKind::Denied),
+        (ResolutionKind::Approved, ErrorKind::OutcomeUnknown),
+        (ResolutionKind::Answered, ErrorKind::OutcomeUnknown),
+        (ResolutionKind::OutputSubmitted, ErrorKind::OutcomeUnknown),
+    ] {
+        let call = suspended("1", approval(), "ada", "{}");
+        let resolved = Resolved::new(&call, kind, "bob", at(2_000));
+        let lost = Settled::running(call, at(2_000)).lost(Some(&resolved));
+        let result = lost.result().expect("it has its answer");
+        assert_eq!(result.error_kind(), Some(expected), "{kind:?}: {}", result.text());
+    }
+}

@@ -178,7 +178,7 @@ impl From<RunError> for Problem {
         let detail = error.to_string();
         match error {
             RunError::Unknown | RunError::Redeem(RedeemError::Unknown) => Self::not_found(detail),
-            RunError::Redeem(RedeemError::AlreadyResolved(_)) => {
+            RunError::Redeem(RedeemError::AlreadyResolved(_)) | RunError::PartlyCancelled(_) => {
                 Self::new(StatusCode::CONFLICT, detail).kind("already_resolved")
             }
             RunError::Redeem(RedeemError::Expired | RedeemError::NotExpired) => {

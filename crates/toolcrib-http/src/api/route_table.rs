@@ -200,7 +200,8 @@ fn tool_endpoints() -> Vec<Endpoint> {
 /// Runs.
 fn run_endpoints() -> Vec<Endpoint> {
     let call = With(Right::Call);
-    let approve = With(Right::Approve);
+    // A client that has both depends on its right to approve for as long as the request runs.
+    let resolve = WithOneOf(&[Right::Approve, Right::Call]);
     vec![
         Endpoint::new("post", "/v1/runs", "startRun", call, post(runs::start))
             .summary("Call tools as a stored run")
@@ -235,8 +236,11 @@ fn run_endpoints() -> Vec<Endpoint> {
         .takes::<runs::SubmittedOutputs>()
         .example(r#"{"tool_outputs": [{"tool_call_id": "call_1", "output": "notes.txt"}]}"#)
         .answers::<run_body::RunBody>(OK, "The continued run."),
-        Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", approve, post(runs::resolve))
-            .summary("Decide on a call that waits for approval, or answer a tool's question")
+        Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", resolve, post(runs::resolve))
+            .summary(
+                "Answer a tool's question (right `call`), or decide on a call that waits for approval \
+                 (right `approve`)",
+            )
             .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
             .problems([409, 501])

@@ -14,18 +14,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
-use toolcrib_core::run::{Run, RunCursor, RunId, RunState, RunStore};
-use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
+use toolcrib_core::run::{Run, RunCursor, RunError, RunId, RunState, RunStore};
+use toolcrib_core::suspension::{RedeemError, Resolution, Submission, SuspensionId, Waiting};
 use toolcrib_tool::{ToolOutput, exact};
 
 use super::approvals::ApprovalDecision;
 use super::calls::{ArgumentsShape, PreparedCalls, start_batch, store_run};
 use super::run_body::{RunBody, RunList};
 use super::{Api, json};
+use crate::Right;
 use crate::api::problem::Problem;
 use crate::api::query::Query;
+use crate::auth::bearer::missing_right;
 use crate::auth::client::Client;
 use crate::auth::entitlement::AdmittedRequest;
+use crate::auth::right::Access;
 use crate::idempotency::Request;
 use crate::serving::request_body::{JsonBody, RawArguments, arguments_at};
 
@@ -285,7 +288,7 @@ enum RunOperation {
     Show,
     Submit(Vec<Submission>),
     Resolve(SuspensionId, Resolution),
-    /// Cancels the run. Fails if the run has already ended, since nothing was cancelled.
+    /// Cancels the run. Fails if the run is already over, even if it was cancelled.
     Cancel,
     /// Cancels what is left of the run, which is then deleted.
     Remove,
@@ -345,9 +348,15 @@ async fn perform(
         if run.record().identity() != turn.identity() {
             return Err(unknown());
         }
+        if let RunOperation::Resolve(call, resolution) = &operation
+            && !client.may(Right::Approve)
+            && !is_for_caller(&run, call, resolution)
+        {
+            return Err(missing_right(&client, Access::With(Right::Approve)).nothing_done());
+        }
         let before = run.record().clone();
-        let (cancels, removes) =
-            (matches!(operation, RunOperation::Cancel), matches!(operation, RunOperation::Remove));
+        let removes = matches!(operation, RunOperation::Remove);
+        let mut was_over = false;
         let outcome = AdmittedRequest::withdraw_if_ended(&turn, async {
             match operation {
                 RunOperation::Show => Ok(()),
@@ -355,7 +364,11 @@ async fn perform(
                 RunOperation::Resolve(call, resolution) => {
                     run.resolve(&turn, &call, resolution).await
                 }
-                RunOperation::Cancel | RunOperation::Remove => run.cancel(&turn).await,
+                RunOperation::Cancel => {
+                    was_over = !run.cancel(&turn).await?;
+                    Ok(())
+                }
+                RunOperation::Remove => run.cancel(&turn).await.map(drop),
             }
         });
         let outcome = Box::pin(outcome).await;
@@ -370,14 +383,31 @@ async fn perform(
             Err(_) if removes && state != RunState::RequiresAction => {}
             outcome => outcome?,
         }
-        if cancels && state != RunState::Cancelled {
-            let detail = format!(
-                "the run is {}: every call has its answer, so there is nothing to cancel",
-                state.as_str()
-            );
-            return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
+        if was_over {
+            return Err(already_over(&run, &turn, &*store).await?);
         }
         Ok(json(StatusCode::OK, &RunBody::from(&run)))
     }))
     .await?
+}
+
+/// Whether a client may resolve this call of its own run without the right to approve: the call
+/// waits for the caller itself, or waits no more. Decisions on calls that wait no more are refused
+/// like other decisions.
+fn is_for_caller(run: &Run, call: &SuspensionId, resolution: &Resolution) -> bool {
+    match run.outstanding().find(|one| one.id() == call) {
+        Some(waiting) => matches!(waiting.waiting(), Waiting::Input { .. } | Waiting::Client),
+        None => !matches!(resolution, Resolution::Decision(_)),
+    }
+}
+
+/// The answer to a cancellation of a run that is over: how and by whom its last call was resolved.
+async fn already_over(run: &Run, turn: &Turn, store: &dyn RunStore) -> Result<Problem, Problem> {
+    if let Some(first) = run.last_resolution(turn, store).await? {
+        return Ok(RunError::from(RedeemError::AlreadyResolved(Box::new(first))).into());
+    }
+    let state = run.state().as_str();
+    let detail =
+        format!("the run is {state}: every call has its answer, so there is nothing to cancel");
+    Ok(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"))
 }

@@ -127,31 +127,33 @@ impl<'c> Refusal<'c> {
     fn into_response(self) -> Response {
         match self {
             Self::Unknown(challenge) => challenge.into_response(),
-            Self::Forbidden(client, access) => {
-                let rights: Vec<_> =
-                    access.rights().iter().map(|right| format!("`{}`", right.as_str())).collect();
-                let rights = rights.join(" or ");
-                let detail = if &*client.name == ANYONE {
-                    format!(
-                        "the server requires no token (`server.no_auth`), and without a token nobody has the \
-                         right {rights}: start it with a token"
-                    )
-                } else {
-                    let name = &client.name;
-                    // Do not tell a client that calls tools to request the right to approve its own
-                    // calls.
-                    let remedy = if access.rights().contains(&Right::Approve) {
-                        "a person decides on waiting calls, not the client that made them"
-                    } else {
-                        "the operator of the server grants rights in its config (`server.tokens`)"
-                    };
-                    format!("the token of `{name}` lacks the right {rights}: {remedy}")
-                };
-                Problem::new(StatusCode::FORBIDDEN, detail).into_response()
-            }
+            Self::Forbidden(client, access) => missing_right(client, access).into_response(),
             Self::LimitExceeded(_, limit) => limit_exceeded(limit).into_response(),
         }
     }
+}
+
+/// The answer to a client that has none of the rights that something needs.
+pub(crate) fn missing_right(client: &Client, access: Access) -> Problem {
+    let rights: Vec<_> =
+        access.rights().iter().map(|right| format!("`{}`", right.as_str())).collect();
+    let rights = rights.join(" or ");
+    let detail = if &*client.name == ANYONE {
+        format!(
+            "the server requires no token (`server.no_auth`), and without a token nobody has the right \
+             {rights}: start it with a token"
+        )
+    } else {
+        let name = &client.name;
+        // Do not tell a client that calls tools to request the right to approve its own calls.
+        let remedy = if access.rights().contains(&Right::Approve) {
+            "a person decides on waiting calls, not the client that made them"
+        } else {
+            "the operator of the server grants rights in its config (`server.tokens`)"
+        };
+        format!("the token of `{name}` lacks the right {rights}: {remedy}")
+    };
+    Problem::new(StatusCode::FORBIDDEN, detail)
 }
 
 fn client<'a>(clients: &'a Clients, headers: &HeaderMap) -> Result<&'a Arc<Client>, Challenge> {

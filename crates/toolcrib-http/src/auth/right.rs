@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Right {
-    /// List, search, describe and call tools, also over MCP, and submit the outputs of client
-    /// tools.
+    /// List, search, describe and call tools, also over MCP; and in runs of its own identity,
+    /// submit the outputs of client tools and answer the questions of tools.
     Call,
     /// Approve and deny waiting calls of any client within its own tenant and toolset; be asked for
-    /// approval over MCP; and answer the questions of tools in runs of its own identity.
+    /// approval over MCP; and resolve any waiting call in runs of its own identity.
     Approve,
     /// Read metrics, statistics, the status of files and servers, and the audit log.
     Observe,

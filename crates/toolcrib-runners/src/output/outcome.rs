@@ -46,8 +46,8 @@ pub(crate) fn outcome(
         "A service that the program needs did not answer: other arguments help only if they name the service. \
          Otherwise tell the user."
     } else if finished.status.code().is_some() {
-        "Read what the program printed, if anything, and correct the arguments: the same call is likely to \
-         fail again."
+        "If what the program printed is about an argument, correct it; otherwise tell the user. The same call is \
+         likely to fail again."
     } else {
         "The program did not end by itself: ask for less, or tell the user."
     };

@@ -133,7 +133,8 @@ impl WorkerRunner {
                 let hint = if retryable {
                     "The same call may succeed a little later."
                 } else {
-                    "Correct the arguments as the message says: the same call is likely to fail again."
+                    "If the message is about an argument, correct it; otherwise tell the user. The same \
+                     call is likely to fail again."
                 };
                 Err(ToolError::execution(message).with_retryable(retryable).with_hint(hint))
             }
@@ -148,9 +149,8 @@ impl WorkerRunner {
                 let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
                 let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
                 let error = ToolError::new(kind, "the worker did not answer in time");
-                // As output, which the host shows with its own message about the time limit.
-                let told = late && never;
-                Err(if told { error.with_partial(ToolOutput::from(NEVER_ANSWERED)) } else { error })
+                // The host shows the hint with its own message about the time limit.
+                Err(if late && never { error.with_hint(NEVER_ANSWERED) } else { error })
             }
         }
     }

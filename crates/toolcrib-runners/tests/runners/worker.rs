@@ -383,7 +383,7 @@ async fn a_worker_that_waits_for_the_end_of_its_input_is_told_to_read_lines() {
     let cx = cx.host(Arc::new(Cancelling(at))).deadline(at).build();
     let error = run(&fixture.runner, &json!({"do": "hang"}), &cx).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    let told = error.partial().map(|partial| partial.text().into_owned()).unwrap_or_default();
+    let told = error.hints().join(" ");
     assert!(told.contains("has never answered") && told.contains("flush"), "{told}");
 }
 

@@ -205,7 +205,7 @@ mod tests {
         suspensions.put(&waits).await.unwrap();
         let by = Resolved::new(&waits, ResolutionKind::Denied, "ops", at(6));
         let taken = suspensions.take_for_caller(waits.id(), &by).await.unwrap().unwrap();
-        suspensions.settle(&Settled::running(taken, at(6)).lost()).await.unwrap();
+        suspensions.settle(&Settled::running(taken, at(6)).lost(None)).await.unwrap();
         assert_eq!(runs.save(&next).await.unwrap(), 1);
         assert_eq!(runs.load(&id).await.unwrap(), Some(found));
     }

@@ -30,11 +30,15 @@ pub(crate) const RETENTION_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 /// How many expired rows a change removes in passing.
 pub(crate) const SWEEP_LIMIT: i64 = 16;
 
+/// Finds how a call was resolved.
+const RESOLVED: &str = "SELECT record FROM resolved WHERE id = ?1";
+
 /// Stores suspended calls. Of all processes, exactly one can take a call.
 ///
 /// Each identity has its own share. When it is full, expired calls are removed. The outcome of a call that somebody
 /// else decided on is kept for a day. If a server dies before it has stored the outcome of a call that it took, the
-/// outcome becomes "unknown whether it ran" at once. Records contain arguments in plain text.
+/// outcome is known at once: that the call was refused, or that it is unknown whether it ran. Records contain
+/// arguments in plain text.
 #[derive(Debug, Clone)]
 pub struct Suspensions {
     database: Database,
@@ -142,7 +146,7 @@ impl SuspensionStore for Suspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>> {
-        Box::pin(self.record("SELECT record FROM resolved WHERE id = ?1", id))
+        Box::pin(self.record(RESOLVED, id))
     }
 
     fn waits_elsewhere<'a>(
@@ -422,7 +426,8 @@ impl CallState {
     }
 }
 
-/// Takes over a call whose server died, and stores the outcome "unknown whether it ran".
+/// Takes over a call whose server died, and stores an outcome: that it was refused, if it was denied or cancelled or has
+/// expired, or else that it is unknown whether it ran.
 fn take_over(
     tx: &Tx<'_>,
     id: &str,
@@ -444,7 +449,8 @@ fn take_over(
         let Some(settled) = one(tx, sql, id, place)? else { return Ok(None) };
         settled
     };
-    let lost = settled.lost();
+    let resolved = one(tx, RESOLVED, id, place)?;
+    let lost = settled.lost(resolved.as_ref());
     SettledRow::of(&lost)?.keep(tx)?;
     Ok(Some(lost))
 }

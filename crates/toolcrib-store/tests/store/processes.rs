@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{Journal as _, JournalEntry, RunStore as _, Seq};
-use toolcrib_core::suspension::{Settled, StoreError, SuspensionId, SuspensionStore as _};
+use toolcrib_core::suspension::{
+    ResolutionKind, Resolved, Settled, StoreError, SuspensionId, SuspensionStore as _,
+};
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::ErrorKind;
 
-use crate::fixture::{resolved, suspended};
+use crate::fixture::suspended;
 use crate::journal::{started, waits};
 
 /// The variable that names the database folder for a worker.
@@ -66,6 +68,7 @@ async fn worker() {
         out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("the test listens");
     };
     let until = Instant::now() + Duration::from_secs(60);
+    let mut taken = 0;
     while Instant::now() < until {
         for _ in 0..2 {
             let call = suspended(&own, 1, u64::MAX);
@@ -75,10 +78,13 @@ async fn worker() {
         // All workers try to take the same calls.
         let oldest = suspensions.all().await.expect("it works").into_iter().take(1);
         for call in oldest {
-            let by = resolved(&call, &own, 2);
-            if let Some(taken) = suspensions.take(call.id(), &by).await.expect("it works") {
-                say(format!("took {}\n", taken.id()));
-                let running = Settled::running(taken, Timestamp::from_unix_millis(2));
+            let kind =
+                if taken % 2 == 0 { ResolutionKind::Approved } else { ResolutionKind::Cancelled };
+            taken += 1;
+            let by = Resolved::new(&call, kind, own.as_str(), Timestamp::from_unix_millis(2));
+            if let Some(call) = suspensions.take(call.id(), &by).await.expect("it works") {
+                say(format!("took {}\n", call.id()));
+                let running = Settled::running(call, Timestamp::from_unix_millis(2));
                 suspensions.settle(&running).await.expect("it is the taker");
             }
         }
@@ -173,22 +179,29 @@ async fn four_killed_processes_lose_duplicate_and_take_nothing_twice() {
     let waiting: HashSet<String> =
         suspensions.all().await.expect("it works").iter().map(|one| one.id().to_string()).collect();
     let begun = Instant::now();
-    let mut unknown = 0;
+    let (mut unknown, mut cancelled) = (0, 0);
     for id in acknowledged.put.iter().chain(&acknowledged.taken) {
         let is_waiting = waiting.contains(id);
         assert!(!(is_waiting && taken.contains(id)), "{id} was taken and still waits");
         if is_waiting {
             continue;
         }
-        // The server that took it is dead, so the outcome "unknown whether it ran" is stored at once.
+        // The server that took it is dead, so an outcome is stored at once: that it was cancelled, or that it is
+        // unknown whether it ran.
         let id: SuspensionId = id.parse().expect("it is one");
+        let resolved = suspensions.resolved(&id).await.expect("it works").expect("it was taken");
+        let (expected, count) = match resolved.kind() {
+            ResolutionKind::Cancelled => (ErrorKind::Cancelled, &mut cancelled),
+            _ => (ErrorKind::OutcomeUnknown, &mut unknown),
+        };
         let settled = suspensions.settled(&id).await.expect("it works");
         let result = settled.as_ref().and_then(Settled::result).expect("it is not lost");
         let kind = result.error().map(toolcrib_tool::ToolError::kind);
-        assert_eq!(kind, Some(ErrorKind::OutcomeUnknown));
-        unknown += 1;
+        assert_eq!(kind, Some(expected));
+        *count += 1;
     }
-    assert!(unknown >= acknowledged.taken.len());
+    assert!(unknown + cancelled >= acknowledged.taken.len());
+    assert!(unknown > 0 && cancelled > 0, "{unknown} and {cancelled}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 
     let mut appended = BTreeMap::<&str, BTreeMap<Seq, &str>>::new();

@@ -29,7 +29,7 @@ fn without_a_terminal_it_is_denied_and_told_how_to_approve() {
     let run = crib.run(&["call", "touch_file", "path=made"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(run.stderr, @"
-    Error executing touch_file: a rule of the host asks for approval of this call, and there is no terminal to ask on: an operator approves this one call with `toolcrib call --yes`
+    Error executing touch_file: a rule of the host asks for approval of this call, and there is no terminal to ask on
     Nothing was run. To approve this one call, repeat it with `--yes`; `--dry-run` shows what it would do.
     ");
     let json = crib.run(&["call", "touch_file", "path=made", "--json"]).json();

@@ -127,6 +127,18 @@ fn why_says_that_every_call_needs_approval_and_what_asks_for_it() {
 }
 
 #[test]
+fn an_unknown_name_is_an_error_in_json_and_no_result_of_a_call() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["show", "calculatr", "--json"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let json = run.json();
+    assert_eq!(json.as_object().map(serde_json::Map::len), Some(1), "{json}");
+    assert_eq!(json["error"]["kind"], "not_found");
+    assert!(json["error"]["message"].as_str().is_some_and(|text| text.contains("calculatr")));
+    assert!(json["error"]["hints"].to_string().contains("calculator"), "{json}");
+}
+
+#[test]
 fn a_name_without_similar_names_gets_the_listing_command() {
     let run = Crib::new(&[]).run(&["show", "zzzzqqqq"]);
     assert_eq!(run.code, Some(1), "{run:?}");

@@ -37,14 +37,105 @@ fn marks(crib: &Crib, mark: &str) -> usize {
     std::fs::read_to_string(crib.path().join(mark)).unwrap_or_default().lines().count()
 }
 
-#[test]
-fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_others_get_409() {
+/// A state folder and two clients: ada, who calls and approves, and boss, who approves.
+fn crib() -> Crib {
     let crib = Crib::new(&[("leave.yaml", TOOLS)]);
     let (ada, boss) = (hash(&crib, "ada", ADA), hash(&crib, "boss", BOSS));
     crib.config(&format!(
         "state: {{dir: state}}\nserver: {{tokens: {{ada: {{hash: \"{ada}\", rights: [call, \
          approve]}}, boss: {{hash: \"{boss}\", rights: [approve]}}}}}}\n"
     ));
+    crib
+}
+
+/// The path of a run whose calls, one for each mark, wait for approval.
+fn waiting_run(server: &Http, marks: &[String]) -> String {
+    let call = |mark| json!({"tool": "leave", "arguments": {"mark": mark}});
+    let calls = json!({"calls": marks.iter().map(call).collect::<Vec<_>>()});
+    let run = post(server, ADA, "/v1/runs", &calls).json();
+    format!("/v1/runs/{}", run["id"].as_str().expect("a run"))
+}
+
+#[test]
+fn of_two_cancellations_at_two_servers_one_succeeds_and_the_other_gets_409() {
+    let crib = crib();
+    let servers = [Http::start(&crib, ADA), Http::start(&crib, ADA)];
+    for race in 0..30 {
+        // Every other run has several calls, which the two could cancel in turn.
+        let names: Vec<_> = (0..=2 * (race % 2)).map(|n| format!("mark-{race}-{n}")).collect();
+        let path = waiting_run(&servers[race % 2], &names);
+        let start = Barrier::new(2);
+        let answers = thread::scope(|scope| {
+            let (start, path) = (&start, path.as_str());
+            let cancels = servers.each_ref().map(|server| {
+                scope.spawn(move || {
+                    start.wait();
+                    post(server, ADA, &format!("{path}/cancel"), &json!({}))
+                })
+            });
+            cancels.map(|one| one.join().expect("no panic"))
+        });
+        let all: Vec<_> = answers.iter().map(|one| (one.status, &one.body)).collect();
+        let won: Vec<_> = answers.iter().filter(|one| one.status == 200).collect();
+        let [won] = won.as_slice() else { panic!("one of them succeeds: {all:?}") };
+        assert_eq!(won.json()["status"], "cancelled", "{all:?}");
+        for lost in answers.iter().filter(|one| one.status != 200) {
+            let told = lost.json();
+            assert_eq!((lost.status, &told["kind"]), (409, &json!("already_resolved")));
+            assert!(lost.body.contains("the call was cancelled by ada at "), "{all:?}");
+        }
+        for server in &servers {
+            let line = format!("GET {path}");
+            let shown = ask(&server.address, ADA, &line, None).expect("an answer").json();
+            assert_eq!(shown["status"], "cancelled", "{shown}");
+        }
+        for name in &names {
+            assert_eq!(marks(&crib, name), 0);
+        }
+    }
+}
+
+#[test]
+fn a_cancellation_at_a_server_that_is_killed_is_done_once_or_left_to_another() {
+    let crib = crib();
+    let there = Http::start(&crib, ADA);
+    for kill in 0..8 {
+        let here = Http::start(&crib, ADA);
+        let names = [0, 1, 2].map(|n| format!("mark-{kill}-{n}"));
+        let path = waiting_run(&here, &names);
+        let (address, line) = (here.address.clone(), format!("POST {path}/cancel"));
+        let cancelling = thread::spawn({
+            let line = line.clone();
+            move || ask(&address, ADA, &line, Some(&json!({})))
+        });
+        thread::sleep(Duration::from_micros(700 * kill));
+        // Its process is killed.
+        drop(here);
+        let first = cancelling.join().expect("no panic").map(|reply| reply.status);
+        let second = ask(&there.address, ADA, &line, Some(&json!({}))).expect("an answer");
+        match (first, second.status) {
+            // It was done, whether or not the answer arrived; or some of it was left.
+            (Some(200), 409) | (None, 200 | 409) => {}
+            other => panic!("{other:?}: {}", second.body),
+        }
+        if second.status == 409 {
+            assert!(second.body.contains("the call was cancelled by ada at "), "{}", second.body);
+        }
+        let shown = ask(&there.address, ADA, &format!("GET {path}"), None).expect("an answer");
+        let run = shown.json();
+        assert_eq!(run["status"], "cancelled", "{run}");
+        for (n, name) in names.iter().enumerate() {
+            assert_eq!(run["results"][n]["error"]["kind"], "cancelled", "{run}");
+            assert_eq!(marks(&crib, name), 0);
+        }
+        let third = ask(&there.address, ADA, &line, Some(&json!({}))).expect("an answer");
+        assert_eq!(third.status, 409, "{}", third.body);
+    }
+}
+
+#[test]
+fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_others_get_409() {
+    let crib = crib();
     let servers = [Http::start(&crib, ADA), Http::start(&crib, ADA)];
     let begun = Instant::now();
     let mut races = 0;

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError};
 
@@ -51,6 +52,18 @@ impl Interruption {
         started: Instant,
         definition: Option<&ToolDefinition>,
     ) -> ToolError {
+        self.error_with_hints(reached, started, definition, &[])
+    }
+
+    /// As [`error`](Self::error), with the hints that the tool gave when it was interrupted, which
+    /// replace general advice.
+    pub(crate) fn error_with_hints(
+        self,
+        reached: ReachedStage,
+        started: Instant,
+        definition: Option<&ToolDefinition>,
+        hints: &[String],
+    ) -> ToolError {
         let error = match self {
             Self::Cancelled => {
                 let spent = started.elapsed();
@@ -88,12 +101,41 @@ impl Interruption {
         let read_only = definition.is_none_or(|definition| definition.annotations().read_only);
         match (reached, self) {
             (ReachedStage::Nothing, _) => error.with_hint("Nothing was run."),
-            (ReachedStage::Work, Self::Limit(_)) if read_only => error.with_hint(
-                "Ask for less at a time: the same call is likely to run into the limit again.",
-            ),
-            (ReachedStage::Work, _) => cut_short(error, read_only),
+            (ReachedStage::Work, Self::Limit(_)) if read_only && hints.is_empty() => error
+                .with_hint(if definition.is_some_and(takes_arguments) {
+                    ASK_FOR_LESS
+                } else {
+                    TELL_THE_USER
+                }),
+            (ReachedStage::Work, _) => {
+                let error = cut_short(error, read_only);
+                hints.iter().fold(error, |error, hint| error.with_hint(hint.as_str()))
+            }
         }
     }
+
+    /// Whether time ended the call.
+    pub(crate) fn is_by_time(self) -> bool {
+        matches!(self, Self::Limit(_) | Self::Deadline)
+    }
+}
+
+/// Advice for a call that ran into its time limit.
+const ASK_FOR_LESS: &str = "If the arguments can ask for less, call again with such arguments; otherwise tell the \
+                            user: the same call is likely to run into the limit again.";
+
+/// The same for a tool without arguments.
+const TELL_THE_USER: &str = "Tell the user: the same call is likely to run into the limit again.";
+
+/// Whether a call of the tool can have arguments, as far as the schema names any.
+fn takes_arguments(definition: &ToolDefinition) -> bool {
+    let Some(schema) = definition.input_schema().as_object() else { return true };
+    schema.iter().any(|(key, value)| match (key.as_str(), value) {
+        ("properties", Value::Object(properties)) => !properties.is_empty(),
+        ("additionalProperties", rest) => *rest != Value::Bool(false),
+        ("patternProperties" | "anyOf" | "oneOf" | "allOf" | "$ref", _) => true,
+        _ => false,
+    })
 }
 
 /// Everything that can interrupt one call.
@@ -181,5 +223,40 @@ impl Interrupts<'_> {
             Either::Left((output, _)) => Ok(output),
             Either::Right((interruption, _)) => Err(interruption),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hints(schema: Value, own: &[String]) -> Vec<String> {
+        let definition = ToolDefinition::builder("look")
+            .description("Look.")
+            .input_schema(schema)
+            .read_only(true)
+            .build()
+            .expect("it is right");
+        let limit = Interruption::Limit(Duration::from_secs(3));
+        let (reached, started) = (ReachedStage::Work, Instant::now());
+        limit.error_with_hints(reached, started, Some(&definition), own).hints().to_vec()
+    }
+
+    #[tokio::test]
+    async fn advice_at_the_time_limit_fits_the_tool() {
+        let named = json!({"type": "object", "properties": {"lines": {"type": "integer"}}});
+        assert_eq!(hints(named.clone(), &[]), [ASK_FOR_LESS]);
+        assert_eq!(
+            hints(json!({"type": "object", "additionalProperties": true}), &[]),
+            [ASK_FOR_LESS]
+        );
+        let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        assert_eq!(hints(none, &[]), [TELL_THE_USER]);
+        assert_eq!(hints(json!({"type": "object"}), &[]), [TELL_THE_USER]);
+        // What the tool itself says takes the place of general advice.
+        let own = ["This worker has never answered.".to_owned()];
+        assert_eq!(hints(named, &own), own);
     }
 }

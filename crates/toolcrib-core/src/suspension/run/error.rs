@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::suspension::{RedeemError, StoreError, SubmitError};
+use crate::suspension::{RedeemError, Resolved, StoreError, SubmitError};
 
-/// Errors of runs. Its calls are as they were.
+/// Errors of runs.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
@@ -14,6 +14,8 @@ pub enum RunError {
     Submit(SubmitError),
     /// A call could not be resolved.
     Redeem(RedeemError),
+    /// A run was cancelled except for a call that somebody had already resolved.
+    PartlyCancelled(Box<Resolved>),
     /// A store failed.
     Store(StoreError),
 }
@@ -24,6 +26,9 @@ impl fmt::Display for RunError {
             Self::Unknown => f.write_str("there is no such run"),
             Self::Submit(error) => error.fmt(f),
             Self::Redeem(error) => error.fmt(f),
+            Self::PartlyCancelled(first) => {
+                write!(f, "{first}; the other waiting calls of the run were cancelled")
+            }
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -32,7 +37,7 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unknown => None,
+            Self::Unknown | Self::PartlyCancelled(_) => None,
             Self::Submit(error) => Some(error),
             Self::Redeem(error) => Some(error),
             Self::Store(error) => Some(error),

@@ -167,30 +167,63 @@ impl Run {
         Ok(())
     }
 
-    /// Answers every waiting call with `cancelled`. A finished run does not change.
+    /// Answers every waiting call with `cancelled`. Returns whether there was anything to cancel:
+    /// `false` if every call had its answer when the run was loaded.
     ///
-    /// If another party has resolved a call that is now running, the other calls are cancelled and
-    /// this fails with [`RedeemError::AlreadyResolved`]. It also fails if others have resolved all
-    /// calls since the run was loaded.
-    pub async fn cancel<D: TurnAccess>(&mut self, door: &D) -> Result<(), RunError> {
-        let known = self.outstanding().next().map(|one| one.id().clone());
+    /// Of several cancellations, one succeeds. The others fail with
+    /// [`RedeemError::AlreadyResolved`] and change nothing.
+    ///
+    /// If another party has resolved a call in another way, the remaining calls are cancelled and
+    /// this fails with [`RunError::PartlyCancelled`]; if no call remained, with
+    /// [`RedeemError::AlreadyResolved`].
+    pub async fn cancel<D: TurnAccess>(&mut self, door: &D) -> Result<bool, RunError> {
+        let Some(known) = self.outstanding().next().map(|one| one.id().clone()) else {
+            self.check_owner(door)?;
+            return Ok(false);
+        };
         self.settle(door).await?;
         let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
         let mut others = None;
-        if let (Some(id), Some(store), true) = (known, door.store(), waiting.is_empty()) {
-            others = store.resolved(&id).await?.map(Box::new);
+        if let (Some(store), true) = (door.store(), waiting.is_empty()) {
+            others = store.resolved(&known).await?.map(Box::new);
         }
+        let mut cancelled = false;
         for id in waiting {
-            if let Some(first) = self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await? {
-                others.get_or_insert(first);
+            match self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await? {
+                None => cancelled = true,
+                // Another cancellation was first, and goes through the remaining calls.
+                Some(first) if !cancelled && first.is_cancelled_by_client() => {
+                    return Err(RedeemError::AlreadyResolved(first).into());
+                }
+                Some(first) => {
+                    others.get_or_insert(first);
+                }
             }
         }
         // Outcomes of the others may be available by now, or those calls may wait again.
         self.settle(door).await?;
         match others {
+            Some(first) if cancelled => Err(RunError::PartlyCancelled(first)),
             Some(first) => Err(RedeemError::AlreadyResolved(first).into()),
-            None => Ok(()),
+            None => Ok(true),
         }
+    }
+
+    /// How the call that was resolved last was resolved, and by whom; `None` if that is no longer
+    /// stored.
+    pub async fn last_resolution<D: TurnAccess>(
+        &self,
+        door: &D,
+        runs: &dyn RunStore,
+    ) -> Result<Option<Resolved>, RunError> {
+        self.check_owner(door)?;
+        let Some(store) = door.store() else { return Ok(None) };
+        let mut last: Option<Resolved> = None;
+        for id in runs.suspended(self.id()).await? {
+            let resolved = store.resolved(&id).await?;
+            last = last.into_iter().chain(resolved).max_by_key(Resolved::at);
+        }
+        Ok(last.filter(|last| last.identity() == door.identity()))
     }
 
     /// Takes over the answers of calls that others have decided on. Returns which of them are still
@@ -222,7 +255,13 @@ impl Run {
                         }
                         break;
                     }
-                    Outcome::Done(result) => RunCall::Done(result.clone()),
+                    Outcome::Done(result) => {
+                        let resolved = store.resolved(waiting.id()).await?;
+                        if let Some(ending) = resolved.and_then(|one| Ending::of(one.kind())) {
+                            self.record.ending.get_or_insert(ending);
+                        }
+                        RunCall::Done(result.clone())
+                    }
                     Outcome::Waits(next) => RunCall::Waiting(next.clone()),
                 };
             }

@@ -5,7 +5,7 @@ use toolcrib_tool::{CallId, ToolResult};
 
 use super::lost;
 use crate::storage::clock::Timestamp;
-use crate::suspension::{Suspension, SuspensionId};
+use crate::suspension::{ResolutionKind, Suspension, SuspensionId};
 
 /// The id of a run: like that of a suspension, 32 hexadecimal digits that nobody can guess.
 pub type RunId = SuspensionId;
@@ -69,6 +69,17 @@ pub enum Ending {
     Cancelled,
     /// Waiting calls expired.
     Expired,
+}
+
+impl Ending {
+    /// How a run ends whose last waiting call was resolved in this way; `None` if that completes it.
+    pub(super) fn of(kind: ResolutionKind) -> Option<Self> {
+        match kind {
+            ResolutionKind::Cancelled => Some(Self::Cancelled),
+            ResolutionKind::Expired => Some(Self::Expired),
+            _ => None,
+        }
+    }
 }
 
 impl RunRecord {

@@ -8,7 +8,7 @@ use toolcrib_tool::BoxFuture;
 use super::journal::Journal;
 use super::{RunId, RunRecord};
 use crate::storage::clock::Timestamp;
-use crate::suspension::StoreError;
+use crate::suspension::{StoreError, SuspensionId};
 
 /// Stores run records. Several processes may continue one run; none overwrites changes that it has
 /// not seen.
@@ -21,6 +21,12 @@ pub trait RunStore: Send + Sync {
 
     /// The record of a run. The caller must check its [`identity`](RunRecord::identity).
     fn load<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>>;
+
+    /// The ids under which calls of a run have waited, oldest first.
+    fn suspended<'a>(
+        &'a self,
+        id: &'a RunId,
+    ) -> BoxFuture<'a, Result<Vec<SuspensionId>, StoreError>>;
 
     /// Removes a run, if it exists.
     fn remove<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -81,6 +87,25 @@ impl<J: Journal + ?Sized> RunStore for J {
 
     fn load<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRecord>, StoreError>> {
         Box::pin(folded(self, id))
+    }
+
+    fn suspended<'a>(
+        &'a self,
+        id: &'a RunId,
+    ) -> BoxFuture<'a, Result<Vec<SuspensionId>, StoreError>> {
+        Box::pin(async move {
+            let (mut ids, mut known) = (Vec::new(), 0);
+            while let Some(page) = self.read(id, known, PAGE).await? {
+                for (seq, entry) in &page.entries {
+                    known = *seq;
+                    ids.extend(entry.waits().and_then(|(_, one)| one).map(|one| one.id().clone()));
+                }
+                if page.entries.is_empty() || known >= page.last {
+                    break;
+                }
+            }
+            Ok(ids)
+        })
     }
 
     fn remove<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {

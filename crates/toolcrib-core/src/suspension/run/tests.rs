@@ -83,6 +83,7 @@ impl TurnAccess for Fake {
     async fn resume(&self, grant: Grant) -> Answer {
         let call = grant.call();
         if let Some(error) = grant.refusal() {
+            tokio::task::yield_now().await;
             return self.done(&call, Err(error));
         }
         match grant.into_granted() {
@@ -237,9 +238,44 @@ async fn a_cancelled_run_answers_what_waited() {
     let kinds: Vec<_> = results.iter().map(ToolResult::error_kind).collect();
     assert_eq!(kinds, [Some(ErrorKind::Cancelled), None, Some(ErrorKind::Cancelled)]);
 
+    assert!(!run.cancel(&door).await.expect("it is over"), "there is nothing left to cancel");
     let mut over = started(&door, &["echo"]).await;
-    over.cancel(&door).await.expect("nothing waits");
+    assert!(!over.cancel(&door).await.expect("nothing waits"));
     assert_eq!(over.state(), RunState::Completed);
+}
+
+#[tokio::test]
+async fn of_two_cancellations_of_one_run_one_succeeds_and_the_other_changes_nothing() {
+    let door = Fake::of("");
+    let mut one = started(&door, &["ask", "ask", "client"]).await;
+    let mut other = carried(&one);
+    // The second begins while the first is between two calls.
+    let (first, second) = futures_util::future::join(one.cancel(&door), other.cancel(&door)).await;
+    assert!(first.expect("it was first"));
+    assert_eq!(one.state(), RunState::Cancelled);
+    let Err(RunError::Redeem(RedeemError::AlreadyResolved(told))) = second else {
+        panic!("{second:?}")
+    };
+    assert_eq!((told.kind(), told.by()), (ResolutionKind::Cancelled, "fake"));
+    assert_eq!(other.outstanding().count(), 3, "it left all calls to the first");
+    assert!(door.answered.lock().unwrap().values().all(|times| *times == 1));
+}
+
+#[tokio::test]
+async fn the_last_resolution_of_a_run_that_is_over_is_found_by_its_owner_only() {
+    let door = Fake::of("ada");
+    let store = MemoryRuns::new();
+    let mut run = started(&door, &["ask", "ask"]).await;
+    run.save(&store).await.expect("it is new");
+    let (first, second) = (waiting_for(&run, "0"), waiting_for(&run, "1"));
+    run.resolve(&door, &second, Decision::deny("no").into()).await.expect("it waits");
+    door.pass(5);
+    run.resolve(&door, &first, Decision::approve().into()).await.expect("it waits");
+    run.save(&store).await.expect("nobody else has changed it");
+    let last = run.last_resolution(&door, &store).await.expect("it can be read");
+    assert_eq!(last.map(|last| last.kind()), Some(ResolutionKind::Approved));
+    let eve = Fake { identity: "eve".to_owned(), suspended: door.suspended, ..Fake::default() };
+    assert!(run.last_resolution(&eve, &store).await.is_err());
 }
 
 #[tokio::test]
@@ -281,10 +317,10 @@ async fn whoever_cancels_what_another_process_has_approved_is_told_so() {
     assert!((&mut resolving).now_or_never().is_none(), "it is at work");
 
     let refused = other.cancel(&door).await;
-    let Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) = refused else {
-        panic!("{refused:?}")
-    };
+    let Err(RunError::PartlyCancelled(first)) = &refused else { panic!("{refused:?}") };
     assert_eq!((first.kind(), first.by()), (ResolutionKind::Approved, "fake"));
+    let told = refused.expect_err("a call goes on").to_string();
+    assert!(told.ends_with("; the other waiting calls of the run were cancelled"), "{told}");
     assert_eq!(other.state(), RunState::RequiresAction, "the call goes on");
     let kinds: Vec<_> = other.answered().map(|result| result.error_kind()).collect();
     assert_eq!(kinds, [Some(ErrorKind::Cancelled)], "the other call is cancelled");
@@ -370,7 +406,7 @@ proptest! {
                     },
                     RunStep::Pass(millis) => door.pass(millis),
                     RunStep::Expire => { run.expire(&door).await.unwrap(); }
-                    RunStep::Cancel => run.cancel(&door).await.unwrap(),
+                    RunStep::Cancel => { run.cancel(&door).await.unwrap(); }
                 }
             }
             run.cancel(&door).await.unwrap();

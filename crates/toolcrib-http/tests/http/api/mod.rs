@@ -6,6 +6,7 @@ mod events;
 mod idempotency;
 mod openapi;
 mod operations;
+mod questions;
 pub(crate) mod runs;
 mod streams;
 mod tools;

@@ -219,6 +219,11 @@ async fn a_run_that_is_cancelled_answers_every_call() {
     assert_eq!(over["status"], "cancelled");
     let kinds: Vec<_> = (0..2).map(|n| over["results"][n]["error"]["kind"].clone()).collect();
     assert_eq!(kinds, ["cancelled", "cancelled"]);
+    // A second cancellation is told who was first.
+    let late = Ask::api(server.address, &format!("POST {path}/cancel")).send().await;
+    assert_eq!(late.status, 409, "{late:?}");
+    assert!(late.body.contains("\"kind\":\"already_resolved\""), "{late:?}");
+    assert!(late.problem().contains("the call was cancelled by "), "{late:?}");
     assert_eq!(Ask::api(server.address, "GET /v1/runs/none").send().await.status, 404);
     server.end().await;
 }

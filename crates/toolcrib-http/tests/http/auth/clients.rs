@@ -118,8 +118,13 @@ async fn without_authentication_clients_may_call_and_observe_only() {
     assert_eq!(ask("POST /v1/tools/echo/call").await.status, 200);
     assert_eq!(ask("GET /v1/stats").await.status, 200);
     assert_eq!(ask("POST /v1/reload").await.status, 403);
-    let resolve = "POST /v1/runs/00000000000000000000000000000000/resolve";
-    assert_eq!(ask(resolve).await.status, 403);
+    assert_eq!(ask("GET /v1/approvals").await.status, 403);
+    let waits = ask("POST /v1/tools/remove/call").await.json();
+    let resolve = format!("POST /v1/runs/{}/resolve", waits["id"].as_str().unwrap());
+    let approve = json!({"id": waits["waiting"][0]["id"], "decision": "approve"});
+    let refused = Ask::new(server.address, &resolve).json(&approve).send().await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.problem().contains("`server.no_auth`"), "{}", refused.body);
     server.end().await;
 }
 

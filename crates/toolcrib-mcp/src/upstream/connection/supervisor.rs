@@ -328,7 +328,8 @@ impl Supervisor {
     }
 
     fn down(&mut self, failure: Failure, retry: Option<Duration>) {
-        tracing::warn!(upstream = self.upstream.name, %failure, ?retry, "an MCP server is down");
+        let retry_in = retry.map(|wait| format!("{:.1} s", wait.as_secs_f64()));
+        tracing::warn!(upstream = self.upstream.name, %failure, retry_in, "an MCP server is down");
         self.link.down(&failure.reason);
         self.publish_down();
         self.set_state(UpstreamState::down(failure, retry));

@@ -239,6 +239,7 @@ impl<'c> Report<'c> {
         match (&self.edits, fixable) {
             (None, 1..) => {
                 let problems = match fixable {
+                    1 if self.problems().count() == 1 => "it".to_owned(),
                     1 => "one of them".to_owned(),
                     several => format!("up to {several} of them"),
                 };

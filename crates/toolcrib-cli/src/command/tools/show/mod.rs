@@ -54,9 +54,14 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
         // A call of an unknown name already reports similar names.
         let answer = crib.turn().call(ToolCall::new("show", &*own.name, "{}")).await;
         debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
+        let Some(error) = answer.error() else { return Ok(Exit::Failure) };
         if own.output.json {
-            screen::json(&answer.to_value())?;
-        } else if let Some(error) = answer.error() {
+            let message = format!("{} ({})", error.message(), own.name);
+            let kind = error.kind().as_str();
+            screen::json(&json!({
+                "error": {"kind": kind, "message": message, "hints": error.hints()},
+            }))?;
+        } else {
             let near = error.hints().first().filter(|hint| hint.starts_with("Did you mean"));
             let near = near.map_or("`toolcrib list --all` names all tools", String::as_str);
             screen::note(format!(

@@ -15,6 +15,10 @@ use crate::resume::{Parked, answer_of};
 use crate::scenario::{ADA, Caller, End, LONGEST, Stage, Told};
 use crate::witness::{Seen, lock};
 
+/// The id of another identity's call that holds the only slot; those that queue behind it have a
+/// number after it.
+pub(crate) const HOLDER: &str = "holder";
+
 /// The answers of calls by id; the error says why there is none.
 pub(crate) type Answers = Vec<(String, Result<Answer, String>)>;
 
@@ -153,9 +157,15 @@ impl Stage {
     /// Another call takes the slot.
     pub(crate) fn hold(&mut self, executor: &Executor) {
         let turn = executor.turn(self.options(Caller { user: "eve", ..ADA }));
+        let holders = self.row.holders();
         self.holder = Some(tokio::spawn(async move {
-            let call = ToolCall::new("holder", "subject", json!({"mode": "hold", "n": 99}));
-            vec![("holder".to_owned(), Ok(turn.start(call).await))]
+            let calls = (0..holders).map(|number| {
+                let id = if number == 0 { HOLDER.to_owned() } else { format!("{HOLDER}-{number}") };
+                let arguments = json!({"mode": "hold", "n": 99 + number});
+                let (turn, call) = (&turn, ToolCall::new(id.as_str(), "subject", arguments));
+                async move { (id, Ok(turn.start(call).await)) }
+            });
+            futures_util::future::join_all(calls).await
         }));
     }
 

@@ -7,9 +7,10 @@ use toolcrib_core::events::Payload;
 use toolcrib_tool::{CallId, ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
+use crate::calls::HOLDER;
 use crate::factors::{
     Barrier, Body, Consent, Door, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool,
-    Row, Secret, Servers, Slots, Twin, Watcher, WindDown,
+    Row, Secret, Servers, Twin, Watcher, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
@@ -31,6 +32,7 @@ pub(crate) fn problems(row: &Row, story: &Story) -> Vec<String> {
     nothing_is_left(row, story, &mut problems);
     only_what_was_approved_ran(row, story, &mut problems);
     nothing_ran_beside_what_runs_alone(row, story, &mut problems);
+    nobody_waits_behind_the_queue_of_another(row, story, &mut problems);
     counts_are_what_happened(row, story, &mut problems);
     secrets_are_masked(row, story, &mut problems);
     outputs_fit_their_budget(story, &mut problems);
@@ -277,9 +279,9 @@ fn instances_are_made_for_calls_that_run(
         _ => false,
     });
     let passes: usize = story.passes.values().sum();
-    let holder = usize::from(row.slots == Slots::Contended);
+    let holders = row.holders() as usize;
     let shown = if row.consent == Consent::Free { 0 } else { passes };
-    let most = passes + holder + shown - spared.count();
+    let most = passes + holders + shown - spared.count();
     if made > most {
         problems.push(format!("{made} instances were made for {most} calls that ran"));
     }
@@ -295,7 +297,7 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
             Seen::Approved { call, observed, remembered } => {
                 approved.push((call, observed, *remembered));
             }
-            Seen::Began { call, observed, tool: "subject", .. } if call != "holder" => {
+            Seen::Began { call, observed, tool: "subject", .. } if !call.starts_with(HOLDER) => {
                 let fits = |(of, shown, remembered): &(&str, &ObservedCall, bool)| {
                     same(observed, shown)
                         && (of.trim_end_matches(".1") == call.trim_end_matches(".1") || *remembered)
@@ -325,7 +327,7 @@ fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut V
             Seen::Began { run, tool, call, .. } => {
                 running.insert(*run, (tool, call));
                 let subjects = running.values().filter(|(tool, _)| *tool == "subject").count();
-                if row.slots == Slots::Contended && subjects > 1 {
+                if row.has_one_slot() && subjects > 1 {
                     problems.push(format!("{call}: {subjects} runs in one slot"));
                 }
                 let of_batch = |call: &str| {
@@ -345,6 +347,26 @@ fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut V
             // Slots and batches belong to one process. A blocking body of the previous process may
             // need a moment to notice its cancellation; a real process would have ended with it.
             Seen::Restarted => running.clear(),
+            _ => {}
+        }
+    }
+}
+
+/// A call that comes to a slot while another identity has calls in the queue is the next to start.
+fn nobody_waits_behind_the_queue_of_another(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let first = subject_id(row, "first");
+    let mut before = 0;
+    for moment in &story.moments {
+        match &moment.seen {
+            Seen::Began { call, .. } if *call == first => {
+                if before > 1 {
+                    problems.push(format!("{call}: {before} calls of another came before it"));
+                }
+                return;
+            }
+            Seen::Began { call, .. } => before += usize::from(call.starts_with(HOLDER)),
+            // Slots are those of a process.
+            Seen::Restarted => before = 0,
             _ => {}
         }
     }

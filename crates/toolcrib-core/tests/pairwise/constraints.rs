@@ -50,7 +50,17 @@ fn client_tools_have_no_body(part: &Part) -> bool {
 fn bodies_take_time(part: &Part) -> bool {
     is(part.body, &[Body::Ready]) && is(part.ending, &[Ending::Hangs])
         || is(part.pool, &[Pool::Full])
-            && (is_not(part.body, &[Body::Blocking]) || is(part.slots, &[Slots::Contended]))
+            && (is_not(part.body, &[Body::Blocking]) || is_not(part.slots, &[Slots::Unlimited]))
+        // What another takes of the rate is another dimension.
+        || is(part.slots, &[Slots::Crowded]) && is_not(part.rate, &[Rate::Unlimited])
+        // Slots belong to one process: a call that asks leaves the process whose slot is crowded.
+        || is(part.slots, &[Slots::Crowded])
+            && is(part.servers, &[Servers::Two])
+            && is(part.ending, &[Ending::Asks])
+        // Which of three identities has a share of the last token is tested with the bucket.
+        || is(part.slots, &[Slots::Contended])
+            && is(part.rate, &[Rate::Exhausted])
+            && is(part.breaker, &[Breaker::OpenForOther])
 }
 
 /// Consent that comes from an approver while the call waits.
@@ -167,6 +177,20 @@ impl Row {
     /// Whether the executor is shut down while the call waits or runs.
     pub(crate) fn is_shut_down(&self) -> bool {
         matches!(self.interruption, Interruption::ShutdownWaiting | Interruption::ShutdownRunning)
+    }
+
+    /// How many calls of another identity come for the only slot before the call.
+    pub(crate) fn holders(&self) -> u32 {
+        match self.slots {
+            Slots::Unlimited => 0,
+            Slots::Contended => 1,
+            Slots::Crowded => 4,
+        }
+    }
+
+    /// Whether one call of the tool runs at once.
+    pub(crate) fn has_one_slot(&self) -> bool {
+        self.slots != Slots::Unlimited
     }
 
     /// Whether the call is in the middle of a batch.

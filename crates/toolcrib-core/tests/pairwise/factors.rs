@@ -75,8 +75,9 @@ dimension! {
 }
 
 dimension! {
-    /// How many calls of the tool may run at once.
-    Slots { Unlimited = "no slots", Contended = "contended slot" }
+    /// How many calls of the tool may run at once. Of a crowded slot, another identity has a running call
+    /// and a queue of further ones.
+    Slots { Unlimited = "no slots", Contended = "contended slot", Crowded = "slot crowded by eve" }
 }
 
 dimension! {

@@ -14,7 +14,7 @@ use toolcrib_tool::Identity;
 
 use crate::bodies::fill;
 use crate::calls::{Events, Job, is_streamed};
-use crate::factors::{Body, Consent, Ending, Meanwhile, Resumed, Row, Servers, Slots};
+use crate::factors::{Body, Consent, Ending, Meanwhile, Resumed, Row, Servers};
 use crate::scenario::{Caller, End, Stage};
 use crate::witness::{ObservedCall, Seen, lock};
 
@@ -44,7 +44,7 @@ impl Stage {
                 self.setup.witness.pass(601_000);
                 self.settle().await;
             }
-            let contended = are_due && self.row.slots == Slots::Contended && self.holder.is_none();
+            let contended = are_due && self.row.has_one_slot() && self.holder.is_none();
             if contended && is_consent {
                 self.hold(&self.elsewhere());
                 self.step().await;

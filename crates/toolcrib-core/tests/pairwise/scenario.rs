@@ -149,7 +149,7 @@ pub(crate) struct Stage {
 impl Stage {
     fn new(row: Row) -> Self {
         let hangs = if row.breaker == Breaker::Closed { 0 } else { 3 };
-        let holders = u32::from(row.slots == Slots::Contended);
+        let holders = row.holders();
         let quick = u32::from(row.rate == Rate::Exhausted && hangs + holders == 0);
         let setup = Setup::new(row, hangs + holders + quick);
         let (executor, audit) = setup.executor(Policy::default(), None);
@@ -183,7 +183,7 @@ impl Stage {
             self.hog = Some(hog);
         }
         self.first().await;
-        if self.row.slots == Slots::Contended && self.holder.is_none() {
+        if self.row.has_one_slot() && self.holder.is_none() {
             self.hold(&self.executor.clone());
         }
         self.let_the_holder_end().await;
@@ -334,7 +334,7 @@ impl Stage {
 
     /// When another call takes the slot, so that the call finds it occupied.
     fn holder_at(&self, thinking: u64) -> Option<u64> {
-        let wanted = self.row.slots == Slots::Contended && !self.row.is_stored();
+        let wanted = self.row.has_one_slot() && !self.row.is_stored();
         wanted.then(|| self.now() + thinking.saturating_sub(300))
     }
 

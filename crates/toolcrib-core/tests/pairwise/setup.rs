@@ -35,7 +35,7 @@ use toolcrib_tool::{
 use crate::bodies::{BUDGET, CLIENT_LIMIT, LIMIT, Maker, Neighbor, SECRET, Subject};
 use crate::factors::{
     Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
-    Row, Secret, Slots,
+    Row, Secret,
 };
 use crate::witness::{ObservedCall, Seen, Witness, lock};
 
@@ -227,7 +227,7 @@ fn definition(row: &Row, version: u32, earlier: u32) -> ToolDefinitionBuilder {
         Reuse::Session => definition.dedupe(Dedupe::Session),
         Reuse::Batch => definition.dedupe(Dedupe::Batch),
     };
-    if row.slots == Slots::Contended {
+    if row.has_one_slot() {
         definition = definition.max_concurrent(1);
     }
     if row.retry == Retry::Once {

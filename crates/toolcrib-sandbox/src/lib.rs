@@ -134,7 +134,7 @@ pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use control_plane::{ControlPlane, ExposedFile, Places};
 pub use process::{
     Child, ChildProcess, ChildStdin, ChildStdout, SealedFile, finish_kills, run, run_blocking,
-    spawn, sweep_scratch,
+    scratch_folder, spawn, sweep_scratch,
 };
 pub use program::{
     Capture, Captured, ChildExit, Command, Finished, KillReport, KillRung, Outline, OutputFilter,

@@ -91,7 +91,8 @@ const NO_SERVICES: [&str; 9] = [
 const NOT_GRANTED: [&str; 5] =
     ["permission denied", "read-only file system", "operation not permitted", "eacces", "eperm"];
 
-/// The prefix of scratch folder names; this many hexadecimal digits follow.
+/// The beginning of the path of a scratch folder: the user's number follows, then `/` and this many
+/// hexadecimal digits.
 const SCRATCH: (&str, usize) = ("/toolcrib-", 32);
 /// Messages about a missing file.
 const NOT_THERE: [&str; 3] = ["no such file or directory", "cannot access", "enoent"];
@@ -146,7 +147,10 @@ pub(crate) fn shows_unreachable_service(printed: &str) -> bool {
 /// Whether a line reports a missing file in the scratch folder, to which `~` and `$HOME` lead.
 fn missed_in_scratch(lower: &str) -> bool {
     let (prefix, digits) = SCRATCH;
-    let is_scratch = |rest: &str| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == digits;
+    let is_scratch = |rest: &str| {
+        let name = rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).strip_prefix('/');
+        name.is_some_and(|name| name.bytes().take_while(u8::is_ascii_hexdigit).count() == digits)
+    };
     lower.lines().any(|line| {
         line.split(prefix).skip(1).any(is_scratch)
             && NOT_THERE.iter().any(|sign| line.contains(sign))
@@ -265,7 +269,7 @@ mod tests {
             ),
             ("curl: (28) Connection timed out after 1001 milliseconds", "profile: workspace+net"),
             (
-                "cat: /tmp/toolcrib-0123456789abcdef0123456789abcdef/.gitconfig: No such file or directory",
+                "cat: /tmp/toolcrib-1000/0123456789abcdef0123456789abcdef/.gitconfig: No such file or directory",
                 "pass_env: [HOME]",
             ),
             ("Unable to locate credentials. You can configure", "the operator's trust"),

@@ -230,9 +230,9 @@ impl Confinement {
         self
     }
 
-    /// Grants reading and writing a folder that belongs to this program alone, for example its kept HOME. It may lie in a
-    /// folder that the [control plane](Self::control_plane) hides from all others. A program with another
-    /// grant that reaches into the hidden folder, where others have theirs, is not started.
+    /// Grants reading and writing a folder that belongs to this program alone, for example its kept
+    /// HOME. It may lie in a folder that the [control plane](Self::control_plane) hides: the program then
+    /// sees this folder there, and nothing else.
     #[must_use]
     pub fn own_folder(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();

@@ -95,16 +95,22 @@ impl WriteAccess {
 
     /// The places that the program could create or change.
     fn open<'p>(&self, places: &'p Places) -> impl Iterator<Item = &'p PathBuf> {
-        places.withheld().filter(|place| self.reaches(place))
+        let all = places.hidden.iter().chain(&places.read_only);
+        let in_own = all.filter(|place| self.own.is_around(place));
+        places.withheld().chain(in_own).filter(|place| self.reaches(place))
     }
 
     /// Whether the program could create or change the place. In a folder that is withheld as a whole it
-    /// can do neither. What is there under another path is judged by that path.
+    /// can do neither, unless it is in the program's own folder there. What is there under another path is
+    /// judged by that path.
     fn reaches(&self, place: &Path) -> bool {
-        let is_withheld =
-            |(known, then): &(PathBuf, _)| place.starts_with(known) && identity(known) == *then;
+        let is_in_own = self.own.is_around(place);
+        let is_withheld = |(known, then): &(PathBuf, _)| {
+            place.starts_with(known)
+                && !(is_in_own && self.own.is_in(known))
+                && identity(known) == *then
+        };
         self.written.meets(place)
-            && !self.own.is_in(place)
             && !self.withheld.iter().any(is_withheld)
             && (!exists(place) || is_plain(place))
     }
@@ -148,6 +154,11 @@ impl Exposures {
             }
         }
         is_reviewed
+    }
+
+    /// Whether a running program could create or change the place.
+    pub(super) fn is_open(&self, place: &Path) -> bool {
+        is_open(&self.running, place)
     }
 
     pub(super) fn review(&mut self) {

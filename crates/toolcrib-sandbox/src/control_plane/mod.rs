@@ -443,7 +443,7 @@ fn exists(place: &Path) -> bool {
 
 /// The paths that a confined program can reach, as given and with links resolved.
 #[derive(Debug)]
-struct ReachablePaths(Vec<PathBuf>);
+pub(crate) struct ReachablePaths(Vec<PathBuf>);
 
 impl ReachablePaths {
     /// What it can write; empty for a trusted program, which is not confined.
@@ -455,7 +455,7 @@ impl ReachablePaths {
     }
 
     /// What it can read or write.
-    fn granted(confinement: &Confinement) -> Self {
+    pub(crate) fn granted(confinement: &Confinement) -> Self {
         let mut reach = Self::written(confinement);
         reach.0.extend(Self::of(confinement, &confinement.read).0);
         reach
@@ -467,7 +467,7 @@ impl ReachablePaths {
     }
 
     /// Whether a place contains a grant or is inside one.
-    fn meets(&self, place: &Path) -> bool {
+    pub(crate) fn meets(&self, place: &Path) -> bool {
         self.0.iter().any(|grant| place.starts_with(grant) || grant.starts_with(place))
     }
 }

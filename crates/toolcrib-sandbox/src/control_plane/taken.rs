@@ -31,21 +31,15 @@ impl OwnFolder {
         Self(own.flat_map(|own| [own.clone(), real(own)]).collect())
     }
 
-    /// Whether it lies in this place, which is therefore not withheld as a whole.
+    /// Whether it lies in this place.
     pub(super) fn is_in(&self, place: &Path) -> bool {
         self.0.iter().any(|own| own.starts_with(place))
     }
 
-    /// Why the program cannot be started: another grant reaches a place that it has its own folder in.
-    fn objection(&self, confinement: &Confinement, places: &Places) -> Option<String> {
-        let mut others = confinement.clone();
-        others.write.retain(|grant| Some(grant) != confinement.own_folder.as_ref());
-        let granted = ReachablePaths::granted(&others);
-        let place = places.hidden.iter().find(|place| self.is_in(place) && granted.meets(place))?;
-        Some(format!(
-            "a grant reaches `{}`, where other programs have folders of their own: grant other folders",
-            place.display()
-        ))
+    /// Whether the program may change this place although the folder around it is withheld: it is inside
+    /// the program's own folder. That folder itself is not a place that others use.
+    pub(super) fn is_around(&self, place: &Path) -> bool {
+        self.0.iter().any(|own| place != own && place.starts_with(own))
     }
 }
 
@@ -57,13 +51,12 @@ impl Confinement {
         plane.refresh();
         let places = plane.places();
         let written = ReachablePaths::written(self);
-        let own = OwnFolder::of(self);
-        let hidden = places.hidden.iter().filter(|place| is_plain(place) && !own.is_in(place));
+        let hidden = places.hidden.iter().filter(|place| is_plain(place));
         let changed = uncovered(&places.read_only).into_iter();
         let changed = changed.filter(|place| written.meets(place) && is_plain(place));
         self.hidden.extend(hidden.cloned());
         self.read_only.extend(changed.cloned());
-        self.objection = places.objection(self).or_else(|| own.objection(self, &places));
+        self.objection = places.objection(self);
         self.taken = Some(WithheldFromGrants { plane: plane.clone(), places });
     }
 
@@ -105,6 +98,11 @@ impl Confinement {
         self.hidden.retain(|place| !is_own(&places.hidden, place));
         self.read_only.retain(|place| !is_own(&places.read_only, place));
         self.take_out(&plane);
+    }
+
+    /// Whether a program that runs could create or change the place, as far as this server knows.
+    pub(crate) fn is_open_to_running(&self, place: &Path) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.plane.exposures().is_open(place))
     }
 
     /// Takes places of the control plane that have gone since they were [taken out](Self::take_out) from

@@ -314,7 +314,7 @@ fn what_a_link_to_a_manifest_leads_to_is_guarded_whatever_it_is() {
     assert_eq!(start().unwrap(), std::slice::from_ref(&target));
     std::fs::remove_dir(&target).unwrap();
     std::fs::write(&target, "").unwrap();
-    assert_eq!(start().unwrap(), [target.clone()]);
+    assert_eq!(start().unwrap(), std::slice::from_ref(&target));
     std::fs::remove_file(&target).unwrap();
     std::fs::remove_file(&link).unwrap();
     assert_eq!(start().unwrap(), [""; 0].map(PathBuf::from));
@@ -433,14 +433,30 @@ fn only_its_owner_reaches_an_own_folder_in_a_hidden_place() {
     owner.check().unwrap();
     drop(owner.expose().unwrap());
     assert_eq!(exposed(&plane, [&own]), None);
-    for wide in [&top, &other] {
-        for granted in [workspace().write(wide), workspace().read(wide)] {
-            let why = granted.own_folder(&own).control_plane(&plane).check().unwrap_err();
-            assert!(why.contains("where other programs have folders of their own"), "{why}");
-        }
+    let wide = workspace().write(&top).own_folder(&own).control_plane(&plane);
+    wide.check().unwrap();
+    assert_eq!(wide.hidden, std::slice::from_ref(&homes));
+    for granted in [workspace().write(&other), workspace().read(&other)] {
+        let why = granted.own_folder(&own).control_plane(&plane).check().unwrap_err();
+        assert!(why.contains("no program may read"), "{why}");
     }
     // Of other programs' grants it is taken out.
     assert_eq!(workspace().write(&top).control_plane(&plane).hidden, std::slice::from_ref(&homes));
     let why = workspace().write(&own).control_plane(&plane).check().unwrap_err();
     assert!(why.contains("no program may read"), "{why}");
+}
+
+#[test]
+fn a_place_in_an_own_folder_is_exposed_to_its_owner() {
+    let (_dir, top) = folder();
+    let own = top.join("homes/a");
+    std::fs::create_dir_all(&own).unwrap();
+    let plane = ControlPlane::new();
+    let missing = own.join("key");
+    plane.set(Places::resolve([&top.join("homes"), &missing], [""; 0]));
+    let workspace = || Confinement::new(Profile::Workspace).workspace(&top);
+    drop(workspace().control_plane(&plane).expose().unwrap());
+    assert_eq!(exposed(&plane, [&missing]), None);
+    drop(workspace().own_folder(&own).control_plane(&plane).expose().unwrap());
+    assert_eq!(exposed(&plane, [&missing]), Some(missing));
 }

@@ -95,7 +95,8 @@ pub fn has_helper() -> bool {
 
 /// The places that a plan withholds.
 fn withheld_by(plan: &plan::Plan) -> withheld::WithheldPlaces<'_> {
-    withheld::WithheldPlaces { hidden: &plan.hidden, read_only: &plan.read_only }
+    let plan::Plan { hidden, read_only, own, .. } = plan;
+    withheld::WithheldPlaces { hidden, read_only, own }
 }
 
 /// Does the helper's work. Returns an exit code, which matters only if it was started by hand.

@@ -10,7 +10,7 @@ use crate::jail::files::grants::grants;
 use crate::jail::files::mounts;
 use crate::jail::files::withheld::{WithheldPlaces, WithholdError};
 use crate::jail::helper::plan::KernelFeature;
-use crate::process::{absolute, probe};
+use crate::process::{absolute, probe, scratch_parents};
 use crate::{Confinement, Profile, server_path};
 
 /// The time limit for a helper's answer. A server checks its tools before it serves requests.
@@ -45,9 +45,14 @@ pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
 /// Whether withheld places require mounts.
 fn needs_mounts(confinement: &Confinement) -> Result<bool, String> {
     let grants = grants(confinement, None, &server_path(), None);
+    let parents = scratch_parents::hidden_from(confinement)?;
+    let own: Vec<_> = confinement.own_folder.iter().cloned().collect();
     let mounts = |confinement: &Confinement| {
-        let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
-        WithheldPlaces { hidden: &hidden, read_only: &read_only }.mounts(&grants)
+        let (mut hidden, read_only) =
+            (absolute(&confinement.hidden), absolute(&confinement.read_only));
+        hidden.extend(parents.iter().cloned());
+        let own = absolute(&own);
+        WithheldPlaces { hidden: &hidden, read_only: &read_only, own: &own }.mounts(&grants)
     };
     let mut confinement = Cow::Borrowed(confinement);
     for _ in 1..MOST_LOOKS {

@@ -181,6 +181,13 @@ fn attempt(
         grants: grants(confinement, Some(program), search, *scratch),
         hidden: absolute(&confinement.hidden),
         read_only: absolute(&confinement.read_only),
+        own: confinement
+            .own_folder
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(*scratch)
+            .map(absolute_path)
+            .collect(),
         workspace: confinement.workspace.as_deref().map(absolute_path),
         directory: directory.map(absolute_path),
         without: confinement.without.clone(),

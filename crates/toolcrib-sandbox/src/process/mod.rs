@@ -1,14 +1,15 @@
 //! Starting a program, reading its output, and ending its process tree.
 
 mod child;
-mod cookie;
+pub(crate) mod cookie;
 mod emptying;
 mod launch;
 mod pipes;
 pub(crate) mod procfs;
 mod reaper;
 mod run;
-mod scratch;
+pub(crate) mod scratch;
+pub(crate) mod scratch_parents;
 mod sealed_file;
 mod start;
 mod supervised_tree;
@@ -26,4 +27,4 @@ pub use crate::process::sealed_file::SealedFile;
 pub(crate) use launch::{absolute, probe};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
-pub use scratch::sweep_scratch;
+pub use scratch::{scratch_folder, sweep_scratch};

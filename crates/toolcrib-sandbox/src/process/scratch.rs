@@ -1,13 +1,13 @@
 //! The private scratch directory, which is a program's HOME and TMPDIR.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -15,10 +15,9 @@ use tokio::time::timeout;
 use super::SpawnError;
 use super::cookie::Cookie;
 use super::emptying::{LONGEST, empty};
+use super::scratch_parents::{ScratchParent, create_in, existing, own, paths};
 
-/// The prefix of the names of all scratch directories; a cookie follows.
-const PREFIX: &str = "toolcrib-";
-/// The number of hexadecimal digits of the cookie.
+/// The number of hexadecimal digits of a cookie, which is the name of a scratch directory.
 const DIGITS: usize = 32;
 /// The maximum time that an answer waits for the removal of a scratch directory's content.
 const WAIT: Duration = Duration::from_secs(1);
@@ -29,35 +28,43 @@ const TRIES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct ScratchDir {
     path: PathBuf,
+    parent: Arc<ScratchParent>,
+    name: String,
     /// Open and locked as long as it is in use. A directory without a lock was left behind.
     directory: OwnedFd,
     removed: bool,
 }
 
 impl ScratchDir {
-    /// Creates one in the server's directory for temporary files.
+    /// Creates one in the private folder for all programs of this user.
     pub(crate) fn new(cookie: &Cookie) -> Result<Self, SpawnError> {
-        let temporary = std::env::temp_dir();
-        let path = temporary.join(format!("{PREFIX}{}", cookie.as_str()));
+        let name = cookie.as_str();
         for _ in 0..TRIES {
+            let at_parent = |source| SpawnError::Scratch { path: paths()[0].clone(), source };
+            let parent = own().map_err(at_parent)?;
+            let path = parent.path.join(name);
             // mkdir fails if the name exists, even as a symbolic link, so nobody can have prepared
             // this directory.
-            let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| {
-                let held =
-                    open(&path).and_then(|directory| Ok(lock(&directory)?.then_some(directory)));
+            let made = create_in(&parent, name).and_then(|()| {
+                let held = open(&parent, name)
+                    .and_then(|directory| Ok(lock(&directory)?.then_some(directory)));
                 // Nobody knows of it, so nobody else would remove it.
-                held.inspect_err(|_| drop(fs::remove_dir(&path)))
+                held.inspect_err(|_| drop(remove(&parent, name)))
             });
             match made {
-                Ok(Some(directory)) => return Ok(Self { path, directory, removed: false }),
+                Ok(Some(directory)) => {
+                    let name = name.to_owned();
+                    return Ok(Self { path, parent, name, directory, removed: false });
+                }
                 // Another server's sweep removed it in between.
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound && temporary.is_dir() => {}
+                // The parent was removed in between.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(SpawnError::Scratch { path, source }),
             }
         }
         let source = io::Error::from(io::ErrorKind::ResourceBusy);
-        Err(SpawnError::Scratch { path, source })
+        Err(SpawnError::Scratch { path: paths()[0].join(name), source })
     }
 
     /// Its path.
@@ -67,7 +74,7 @@ impl ScratchDir {
 
     /// Removes it if the program left nothing in it, which is the usual case, and cheap.
     pub(crate) fn remove_if_empty(&mut self) -> bool {
-        self.removed = self.removed || fs::remove_dir(&self.path).is_ok();
+        self.removed = self.removed || remove(&self.parent, &self.name).is_ok();
         self.removed
     }
 }
@@ -79,7 +86,7 @@ impl Drop for ScratchDir {
         }
         // A failure here cannot be reported. The next server that starts removes the rest.
         empty(&self.directory, Instant::now() + LONGEST);
-        let _ = fs::remove_dir(&self.path);
+        let _ = remove(&self.parent, &self.name);
     }
 }
 
@@ -90,41 +97,60 @@ pub(crate) async fn remove_full(scratch: ScratchDir) {
     let _ = timeout(WAIT, spawn_blocking(move || drop(scratch))).await;
 }
 
+/// The folder that holds the scratch directories of all programs of this user, `toolcrib-UID` in the
+/// temporary folder. It is created if it is missing, and hidden from confined programs and from
+/// [workspaces](crate::Workspace).
+///
+/// # Errors
+///
+/// Fails if it cannot be created, or if others may enter it. No program can be started then.
+pub fn scratch_folder() -> Result<PathBuf, SpawnError> {
+    match own() {
+        Ok(parent) => Ok(parent.path.clone()),
+        Err(source) => Err(SpawnError::Scratch { path: paths()[0].clone(), source }),
+    }
+}
+
 /// Removes the scratch directories that killed servers of this user left behind. Directories of
 /// running servers and programs stay, and so does everything that belongs to another user or has
 /// another name. Returns how many it removed.
 ///
 /// It may take some time, so call it on its own thread.
 pub fn sweep_scratch() -> usize {
-    sweep(&std::env::temp_dir())
+    existing().map_or(0, |parent| sweep(&parent))
 }
 
-fn sweep(temporary: &Path) -> usize {
-    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_scratch));
-    named.filter(|entry| remove_left_behind(&entry.path()).is_ok_and(|removed| removed)).count()
+fn sweep(parent: &ScratchParent) -> usize {
+    let entries = fs::read_dir(&parent.path).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_removed = |name: &String| {
+        is_scratch(name) && remove_left_behind(parent, name).is_ok_and(|removed| removed)
+    };
+    names.filter(is_removed).count()
 }
 
 fn is_scratch(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|cookie| {
-        cookie.len() == DIGITS && cookie.bytes().all(|byte| byte.is_ascii_hexdigit())
-    })
+    name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Removes one directory unless it is in use or somebody else's.
-fn remove_left_behind(path: &Path) -> io::Result<bool> {
-    let directory = open(path)?;
+fn remove_left_behind(parent: &ScratchParent, name: &str) -> io::Result<bool> {
+    let directory = open(parent, name)?;
     if fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() || !lock(&directory)? {
         return Ok(false);
     }
     empty(&directory, Instant::now() + LONGEST);
-    fs::remove_dir(path)?;
+    remove(parent, name)?;
     Ok(true)
 }
 
-fn open(path: &Path) -> io::Result<OwnedFd> {
+fn open(parent: &ScratchParent, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(CWD, path, flags, Mode::empty())?)
+    Ok(openat(&parent.directory, name, flags, Mode::empty())?)
+}
+
+fn remove(parent: &ScratchParent, name: &str) -> io::Result<()> {
+    Ok(unlinkat(&parent.directory, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Locks a directory for this process; `false` if it is in use, or gone meanwhile.
@@ -162,24 +188,27 @@ mod tests {
     fn what_killed_servers_left_behind_is_swept_and_nothing_else() {
         let temporary = tempfile::tempdir().unwrap();
         let place = |name: &str| temporary.path().join(name);
-        let name = |digit: char| format!("{PREFIX}{}", digit.to_string().repeat(DIGITS));
+        let name = |digit: char| digit.to_string().repeat(DIGITS);
         let (left, used, link) = (place(&name('a')), place(&name('b')), place(&name('c')));
-        let others =
-            [place("toolcrib-notes"), place("elsewhere"), place(&format!("{}0", name('d')))];
+        let others = [place("notes"), place("elsewhere"), place(&format!("{}0", name('d')))];
         for folder in [&left, &used].into_iter().chain(&others) {
             fs::create_dir_all(folder.join("work")).unwrap();
             fs::write(folder.join("work/file"), "x").unwrap();
         }
         std::os::unix::fs::symlink(&others[1], &link).unwrap();
-        let held = open(&used).unwrap();
+        let parent = ScratchParent {
+            path: temporary.path().to_owned(),
+            directory: fs::File::open(temporary.path()).unwrap().into(),
+        };
+        let held = open(&parent, &name('b')).unwrap();
         assert!(lock(&held).unwrap());
-        assert_eq!(sweep(temporary.path()), 1);
+        assert_eq!(sweep(&parent), 1);
         assert!(!left.exists());
         for kept in [&used, &link].into_iter().chain(&others) {
             assert!(kept.join("work/file").exists(), "{kept:?}");
         }
         drop(held);
-        assert_eq!(sweep(temporary.path()), 1);
+        assert_eq!(sweep(&parent), 1);
         assert!(!used.exists());
     }
 }

@@ -19,9 +19,9 @@ use super::launch::{LaunchError, LaunchTarget, START_LIMIT, late, launch};
 use super::scratch::ScratchDir;
 use super::sys::{Request, spawn};
 use super::tree::{ProcessTree, TreeGuard};
-use super::{Command, SpawnError, lookup};
+use super::{Command, SpawnError, lookup, scratch_parents};
 use crate::program::environment;
-use crate::{Enforced, Profile};
+use crate::{Confinement, Enforced, Profile};
 
 /// The program's first descriptor after its standard streams.
 pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
@@ -57,6 +57,8 @@ pub(crate) async fn start(
 ) -> Result<(Command, Started), SpawnError> {
     let program = PathBuf::from(&command.program);
     let work = spawn_blocking(move || {
+        let mut command = command;
+        hide_scratch_of_others(&mut command.confinement)?;
         let started = start_here(&command, input)?;
         Ok((command, started))
     });
@@ -66,6 +68,19 @@ pub(crate) async fn start(
         Ok(Err(_)) => Err(io::Error::other("the runtime is shutting down").into()),
         Err(_) => Err(late(&program, io::ErrorKind::TimedOut.into())),
     }
+}
+
+/// Hides the scratch directories of all other programs of this user.
+fn hide_scratch_of_others(confinement: &mut Confinement) -> Result<(), SpawnError> {
+    if confinement.profile == Profile::Trusted {
+        return Ok(());
+    }
+    for parent in scratch_parents::hidden_at_start(confinement)? {
+        if !confinement.hidden.contains(&parent) {
+            confinement.hidden.push(parent);
+        }
+    }
+    Ok(())
 }
 
 /// Starts the command. Blocks.
@@ -88,6 +103,16 @@ fn start_here(command: &Command, input: StdinSource) -> Result<Started, SpawnErr
             })?
         }
     };
+    let parent = &scratch_parents::paths()[0];
+    if command.confinement.is_open_to_running(parent) {
+        return Err(SpawnError::Scratch {
+            path: parent.clone(),
+            source: io::Error::other(
+                "it was removed and created again while programs ran that can reach it now: try again \
+                 when these programs have ended",
+            ),
+        });
+    }
     let trusted = command.confinement.profile == Profile::Trusted;
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;

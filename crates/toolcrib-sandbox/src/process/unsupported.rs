@@ -35,6 +35,11 @@ pub async fn spawn(command: &Command) -> Result<Child, SpawnError> {
     Err(refused(command))
 }
 
+/// Fails: [`SpawnError::Unsupported`].
+pub fn scratch_folder() -> Result<std::path::PathBuf, SpawnError> {
+    Err(SpawnError::Unsupported { program: "any program".to_owned() })
+}
+
 /// Does nothing: no program has a scratch directory.
 pub fn sweep_scratch() -> usize {
     0
@@ -102,5 +107,14 @@ impl SealedFile {
     /// Fails: this system cannot seal files.
     pub fn new(_bytes: &[u8]) -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no sealed files"))
+    }
+}
+
+pub(crate) mod scratch_parents {
+    //! No program has a scratch directory.
+
+    /// Empty.
+    pub(crate) fn paths() -> &'static [std::path::PathBuf] {
+        &[]
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::WorkspaceError;
 use super::names::same;
+use crate::process::scratch_parents;
 use crate::{ControlPlane, Places};
 
 /// The operation on a place.
@@ -61,11 +62,15 @@ impl PathGuard {
             places.dedup();
             places
         };
+        let mut fixed = RefusedPlaces { sensitive: below(sensitive), protected: below(protected) };
+        // The scratch directories of running programs, whatever the temporary folder is.
+        let scratch = scratch_parents::paths().iter();
+        fixed.sensitive.extend(scratch.filter_map(|place| self::below(place, root)));
         let places = plane.places();
         let known = Arc::new(RefusedPlaces::of_plane(&places, root));
         Ok(Self {
             root: root.to_owned(),
-            fixed: RefusedPlaces { sensitive: below(sensitive), protected: below(protected) },
+            fixed,
             protected_names: protected_names.to_vec(),
             plane: plane.clone(),
             known: RwLock::new((places, known)),

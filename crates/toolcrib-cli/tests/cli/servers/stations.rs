@@ -215,7 +215,9 @@ fn scratch_folders_of_a_killed_server_are_removed_at_the_next_start() {
         program.arg("mcp").env("TMPDIR", scratch.path());
         Server::spawn(&crib, program).greeted()
     };
-    let left = || fs::read_dir(scratch.path()).expect("ours").count();
+    let parents = || fs::read_dir(scratch.path()).expect("ours").flatten();
+    let left =
+        || parents().flat_map(|parent| fs::read_dir(parent.path()).into_iter().flatten()).count();
     let within = |seconds: u64, reached: &dyn Fn() -> bool| {
         let end = Instant::now() + Duration::from_secs(seconds);
         while !reached() && Instant::now() < end {

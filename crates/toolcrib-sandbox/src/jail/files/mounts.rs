@@ -1,11 +1,13 @@
 //! The mount namespace of a program: which places are read-only or withheld in it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
@@ -83,22 +85,57 @@ pub(in crate::jail) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
 /// Why the program cannot be started.
 pub(in crate::jail) fn withhold(mounts: &[Mount]) -> Result<(), WithholdError> {
     let masks = EmptyFileSystem::new().map_err(cannot("making the file that hides others"))?;
-    for Mount { path, id, kind } in mounts {
-        let failed = |error: io::Error| {
-            let reason = format!("`{}` cannot be withheld from the program", shown(path));
-            match error.raw_os_error() {
-                // The path or the file no longer exists: nothing can be mounted on a deleted file.
-                Some(libc::ENOENT | libc::ESTALE) => WithholdError::Replaced(reason),
-                _ => WithholdError::Because(format!("{reason}: {error}")),
+    let is_own = |mount: &&Mount| mount.kind == MountKind::Own;
+    // They are copied before they are hidden.
+    let mut own = Vec::new();
+    for mount in mounts.iter().filter(is_own) {
+        own.push(
+            open(mount).and_then(|place| copy(&place)).map_err(|error| failed(mount, &error))?,
+        );
+    }
+    let mut own = own.into_iter();
+    for mount in mounts {
+        let done = match mount.kind {
+            MountKind::Own => show(mount, own.next()),
+            MountKind::HiddenFolder => {
+                let inside = mounts.iter().filter(is_own);
+                let inside = inside.filter_map(|own| own.path.strip_prefix(&mount.path).ok());
+                open(mount).and_then(|place| move_to(&masks.folder_with(inside)?, &place))
             }
+            kind => open(mount).and_then(|place| cover(&place, kind, &masks)),
         };
-        let place = open_without_links(path).map_err(|error| failed(error.into()))?;
-        if FileId::of(&place).map_err(|error| failed(error.into()))? != *id {
-            return Err(failed(io::Error::from_raw_os_error(libc::ESTALE)));
-        }
-        cover(&place, *kind, &masks).map_err(failed)?;
+        done.map_err(|error| failed(mount, &error))?;
     }
     Ok(masks.unmount().map_err(cannot("unmounting what is no longer needed"))?)
+}
+
+/// Opens the file or folder that a mount is for, if it is still the same.
+fn open(mount: &Mount) -> io::Result<OwnedFd> {
+    let place = open_without_links(&mount.path)?;
+    if FileId::of(&place)? != mount.id {
+        return Err(io::Error::from_raw_os_error(libc::ESTALE));
+    }
+    Ok(place)
+}
+
+/// Mounts the program's own folder on its path again, where an empty folder is now.
+fn show(mount: &Mount, own: Option<OwnedFd>) -> io::Result<()> {
+    let own = own.ok_or(io::ErrorKind::NotFound)?;
+    move_to(&own, &open_without_links(&mount.path)?)
+}
+
+fn failed(mount: &Mount, error: &io::Error) -> WithholdError {
+    let path = shown(&mount.path);
+    let reason = if mount.kind == MountKind::Own {
+        format!("the program's own folder `{path}` cannot be shown to it")
+    } else {
+        format!("`{path}` cannot be withheld from the program")
+    };
+    match error.raw_os_error() {
+        // The path or the file no longer exists: nothing can be mounted on a deleted file.
+        Some(libc::ENOENT | libc::ESTALE) => WithholdError::Replaced(reason),
+        _ => WithholdError::Because(format!("{reason}: {error}")),
+    }
 }
 
 /// Whether this process could [withhold] places. The process cannot be used for anything else after
@@ -143,6 +180,8 @@ fn enter_namespace() -> io::Result<()> {
 struct EmptyFileSystem {
     mount: OwnedFd,
     root: OwnedFd,
+    /// The number of folders with other folders in them.
+    folders: Cell<u32>,
 }
 
 impl EmptyFileSystem {
@@ -162,13 +201,37 @@ impl EmptyFileSystem {
         // Part of a mount can be copied only while it is mounted. Mounting it over the root is safe: this process holds
         // the root below it open and resolves each path from there.
         move_mount(&mount, "", &root, "", EMPTY_PATHS)?;
-        Ok(Self { mount, root })
+        Ok(Self { mount, root, folders: Cell::new(0) })
     }
 
     fn copy(&self, name: &str) -> io::Result<OwnedFd> {
         let part = open_tree(&self.mount, name, CLONE)?;
         sys::make_read_only(&part)?;
         Ok(part)
+    }
+
+    /// An empty folder, or one with empty folders at these relative paths, on which others are to be mounted.
+    fn folder_with<'p>(&self, paths: impl Iterator<Item = &'p Path>) -> io::Result<OwnedFd> {
+        let mut paths = paths.peekable();
+        if paths.peek().is_none() {
+            return self.copy("folder");
+        }
+        // Each hidden folder has a folder of its own.
+        let name = format!("own-{}", self.folders.get());
+        self.folders.set(self.folders.get() + 1);
+        let mode = Mode::from_raw_mode(0o755);
+        mkdirat(&self.mount, &name, mode)?;
+        for path in paths {
+            let mut folder = PathBuf::from(&name);
+            for part in path.components() {
+                folder.push(part);
+                match mkdirat(&self.mount, &folder, mode) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.copy(&name)
     }
 
     /// Unmounts the file system; the copies stay mounted.
@@ -187,14 +250,18 @@ fn cover(place: &OwnedFd, kind: MountKind, masks: &EmptyFileSystem) -> io::Resul
     let cover = match kind {
         MountKind::HiddenFile => masks.copy("file")?,
         MountKind::HiddenFolder => masks.copy("folder")?,
-        MountKind::Pin => copy(place)?,
+        MountKind::Pin | MountKind::Own => copy(place)?,
         MountKind::ReadOnly => {
             let cover = copy(place)?;
             sys::make_read_only(&cover)?;
             cover
         }
     };
-    Ok(move_mount(&cover, "", place, "", EMPTY_PATHS)?)
+    move_to(&cover, place)
+}
+
+fn move_to(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    Ok(move_mount(mount, "", place, "", EMPTY_PATHS)?)
 }
 
 /// This includes all mounts below it, because a user namespace may not separate them.

@@ -6,6 +6,9 @@
 //! too, because a mount point can be neither renamed nor removed. Otherwise the program could move the folder away and
 //! create another one.
 //!
+//! Programs have folders of their own in some hidden folders, such as their scratch directories. Such a folder is
+//! mounted on its path again, inside the empty folder that covers the others.
+//!
 //! Paths are as the server uses them, not canonical: symbolic links on the way are followed. If the program could
 //! replace such a link, it is not started.
 
@@ -37,12 +40,14 @@ pub(in crate::jail) enum MountKind {
     ReadOnly,
     /// An empty file that cannot be opened.
     HiddenFile,
-    /// An empty folder that cannot be opened.
+    /// An empty folder that cannot be opened, except for the program's own folders in it.
     HiddenFolder,
+    /// The program's own folder in a hidden one.
+    Own,
 }
 
 impl MountKind {
-    const fn is_hidden(self) -> bool {
+    pub(in crate::jail) const fn is_hidden(self) -> bool {
         matches!(self, Self::HiddenFile | Self::HiddenFolder)
     }
 }
@@ -76,6 +81,17 @@ impl From<String> for WithholdError {
 pub(in crate::jail) struct WithheldPlaces<'a> {
     pub(in crate::jail) hidden: &'a [PathBuf],
     pub(in crate::jail) read_only: &'a [PathBuf],
+    /// The grants that stay visible in a hidden place, because they belong to this program alone.
+    pub(in crate::jail) own: &'a [PathBuf],
+}
+
+/// A folder on the way to a grant, to check whether the grant lies in a withheld place.
+struct GrantedPath<'a> {
+    access: Access,
+    path: &'a Path,
+    is_own: bool,
+    /// The folders that contain the grant.
+    above: Vec<FileId>,
 }
 
 impl WithheldPlaces<'_> {
@@ -96,18 +112,23 @@ impl WithheldPlaces<'_> {
             return Ok(Vec::new());
         }
         let mut granted = GrantedAccess::default();
-        let mut parents = Vec::new();
+        let mut paths = Vec::new();
+        let mut own = Vec::new();
         for (access, path) in grants {
+            let (is_own, access) = (self.own.contains(path), *access);
             match resolve_path(path) {
                 Ok(FoundFile { way, .. }) => {
-                    granted.add(*access, &way);
-                    let above = way.ids().len().saturating_sub(1);
-                    parents.push((*access, path, way.ids()[..above].to_vec()));
+                    granted.add(access, &way);
+                    let above = way.ids()[..way.ids().len().saturating_sub(1)].to_vec();
+                    paths.push(GrantedPath { access, path, is_own, above });
+                    if is_own {
+                        own.push(way);
+                    }
                 }
                 // A missing grant grants nothing now. Its location is checked nevertheless, because
                 // it may be created before the program starts.
                 Err(LookupError { error: Errno::NOENT, way }) => {
-                    parents.push((*access, path, way.ids().to_vec()));
+                    paths.push(GrantedPath { access, path, is_own, above: way.ids().to_vec() });
                 }
                 Err(_) => {}
             }
@@ -123,22 +144,42 @@ impl WithheldPlaces<'_> {
                 granted.withhold(path, hides, &mut places, &mut mounts)?;
             }
         }
-        for (access, path, above) in &parents {
-            places.check_grant(*access, path, above)?;
+        for grant in &paths {
+            places.check_grant(grant)?;
+        }
+        for way in own {
+            show(&way, &mut mounts);
         }
         Ok(uncovered(mounts))
+    }
+}
+
+/// Adds a mount for the program's own folder if a mount hides a folder that contains it.
+fn show(way: &PathTrace, mounts: &mut BTreeMap<PathBuf, (FileId, MountKind)>) {
+    let Some((id, above)) = way.ids().split_last() else { return };
+    let hides = |(known, kind): &(FileId, MountKind)| kind.is_hidden() && above.contains(known);
+    if mounts.values().any(hides) {
+        let known = mounts.entry(way.path(above.len())).or_insert((*id, MountKind::Own));
+        // A mount that cannot be renamed or removed either.
+        if known.1 == MountKind::Pin {
+            known.1 = MountKind::Own;
+        }
     }
 }
 
 /// Skips places inside a folder that is mounted as a whole.
 fn uncovered(all: BTreeMap<PathBuf, (FileId, MountKind)>) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = Vec::new();
-    // Folders come before their contents.
+    // Folders come before their contents, so the last cover of a path is the innermost.
     let mut covers: Vec<(PathBuf, MountKind)> = Vec::new();
     for (path, (id, kind)) in all {
         covers.retain(|(cover, _)| path.starts_with(cover));
-        // Nothing can be renamed in a read-only folder, but something in it may have to be hidden.
-        let covered = covers.iter().any(|(_, cover)| cover.is_hidden() || !kind.is_hidden());
+        let covered = match covers.last().map(|(_, cover)| cover) {
+            None | Some(MountKind::Own) => false,
+            Some(cover) if cover.is_hidden() => kind != MountKind::Own,
+            // Nothing can be renamed in a read-only folder, but something in it may have to be hidden.
+            Some(_) => !kind.is_hidden(),
+        };
         if covered {
             continue;
         }
@@ -270,21 +311,21 @@ impl PlaceFinder {
         places.entry(id).or_insert_with(|| path.to_owned());
     }
 
-    /// Fails if a grant is inside a withheld place, where it would have no effect. `above` are the folders that contain
-    /// the grant.
-    fn check_grant(&self, access: Access, path: &Path, above: &[FileId]) -> Result<(), String> {
+    /// Fails if a grant is inside a withheld place, where it would have no effect.
+    fn check_grant(&self, grant: &GrantedPath<'_>) -> Result<(), String> {
+        let GrantedPath { access, path, is_own, above } = grant;
         let above: HashSet<_> = above.iter().collect();
         let holds = |places: &HashMap<FileId, PathBuf>| {
             places.iter().find(|(id, _)| above.contains(id)).map(|(_, place)| shown(place))
         };
-        if let Some(place) = holds(&self.hidden) {
+        if let Some(place) = holds(&self.hidden).filter(|_| !is_own) {
             return Err(format!(
                 "`{}` is granted, but lies in `{place}`, which no program may read: grant another \
                  folder",
                 shown(path)
             ));
         }
-        if access == Access::Write
+        if *access == Access::Write
             && let Some(place) = holds(&self.read_only)
         {
             let why = if is_searched(&place) {

@@ -74,6 +74,9 @@ pub(crate) struct Plan {
     /// The places withheld from the program, as in [`Confinement`](crate::Confinement).
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
+    /// Granted folders of this program alone, which stay visible in a hidden place: its scratch
+    /// directory and its kept HOME.
+    pub(crate) own: Vec<PathBuf>,
     /// The folders in which programs may replace links, whether or not this program may write
     /// there.
     pub(crate) workspace: Option<PathBuf>,
@@ -112,6 +115,7 @@ impl Plan {
         }
         let places = self.hidden.iter().map(|path| ("hidden=", path));
         let places = places.chain(self.read_only.iter().map(|path| ("read_only=", path)));
+        let places = places.chain(self.own.iter().map(|path| ("own=", path)));
         let places = places.chain(self.workspace.iter().map(|path| ("workspace=", path)));
         let places = places.chain(self.directory.iter().map(|path| ("directory=", path)));
         for (key, path) in places {
@@ -150,6 +154,7 @@ impl Plan {
             grants: Vec::new(),
             hidden: Vec::new(),
             read_only: Vec::new(),
+            own: Vec::new(),
             workspace: None,
             directory: None,
             without: Vec::new(),
@@ -175,6 +180,7 @@ impl Plan {
         match key {
             "hidden" => self.hidden.push(path()),
             "read_only" => self.read_only.push(path()),
+            "own" => self.own.push(path()),
             "workspace" => self.workspace = Some(path()),
             "directory" => self.directory = Some(path()),
             _ => return self.take_text(key, std::str::from_utf8(value).ok()?),
@@ -232,6 +238,7 @@ mod tests {
         let places = (
             prop::collection::vec(path.clone(), 0..3),
             prop::collection::vec(path.clone(), 0..3),
+            prop::collection::vec(path.clone(), 0..3),
             prop::option::of(path.clone()),
             prop::option::of(path),
         );
@@ -246,7 +253,7 @@ mod tests {
         );
         (fixed, limits, lists, places).prop_map(|(fixed, limits, (grants, without), places)| {
             let (profile, require, rung) = fixed;
-            let (hidden, read_only, workspace, directory) = places;
+            let (hidden, read_only, own, workspace, directory) = places;
             Plan {
                 profile,
                 require,
@@ -255,6 +262,7 @@ mod tests {
                 grants,
                 hidden,
                 read_only,
+                own,
                 workspace,
                 directory,
                 without,

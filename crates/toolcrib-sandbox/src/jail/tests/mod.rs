@@ -5,6 +5,7 @@ mod bounds;
 mod links;
 mod metadata;
 mod reach;
+mod scratch;
 mod withheld;
 
 use std::fs;
@@ -330,6 +331,9 @@ fn all_of_it_holds_for_a_plain_user_too() {
         "withheld::attacks::a_program_cannot_undo_what_covers_a_place",
         "metadata::programs_that_copy_and_unpack_files_find_nothing_missing",
         "metadata::no_file_gets_a_set_id_bit_when_it_is_made_or_changed",
+        "scratch::no_program_reaches_the_scratch_directory_of_another_one",
+        "scratch::a_program_has_its_own_scratch_directory_whatever_else_it_is_granted",
+        "scratch::a_kept_home_is_shown_to_its_program_alone_even_in_a_folder_that_it_is_granted",
         "reach::no_socket_of_the_machine_hears_a_confined_program",
         "reach::no_confined_program_slows_or_signals_a_process_of_the_same_user",
         "reach::shared_memory_queues_and_semaphores_are_the_programs_own_and_go_with_it",

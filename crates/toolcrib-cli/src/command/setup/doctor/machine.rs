@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toolcrib_sandbox::{
     Command, Confinement, Enforced, KillRung, Profile, Require, STARTS_PROGRAMS, SpawnError,
-    run_blocking,
+    run_blocking, scratch_folder,
 };
 
 use super::findings::Findings;
@@ -89,16 +89,14 @@ fn process_table(findings: &mut Findings) {
 }
 
 fn scratch(findings: &mut Findings) {
-    let temporary = std::env::temp_dir();
-    let dir = temporary.join(format!("toolcrib-doctor-{}", std::process::id()));
-    match fs::create_dir(&dir).and_then(|()| fs::remove_dir(&dir)) {
-        Ok(()) => findings.good(
+    match scratch_folder() {
+        Ok(folder) => findings.good(
             "scratch",
-            format!("each call of a command gets a home of its own in {}", temporary.display()),
+            format!("each call of a command gets a home of its own in {}", folder.display()),
         ),
         Err(error) => findings.fail(
             "scratch",
-            format!("{}: {error}: command tools cannot start", temporary.display()),
+            format!("{error}: command tools cannot start"),
             "set TMPDIR to a directory that the server may write to",
         ),
     }

@@ -5,6 +5,7 @@
 //! - [`search_tool`]: one ordinary tool of a fixed size, and registries of any number of copies, so that all
 //!   measurements are comparable.
 //! - [`covering`]: covering arrays, for tests of every pair of conditions.
+//! - [`model_server`]: a scripted model behind HTTP on the loopback interface, with faults, for tests of agents.
 //! - [`fuzzing`]: the bodies of the fuzz targets as plain functions, so that a test can run the
 //!   committed seeds without a fuzzer.
 //!
@@ -19,5 +20,6 @@
 
 pub mod covering;
 pub mod fuzzing;
+pub mod model_server;
 pub mod recording;
 pub mod search_tool;

@@ -1,0 +1,151 @@
+//! Builds agents.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use toolcrib_core::clock::{Clock, SystemClock};
+use toolcrib_core::{Executor, TurnOptions};
+
+use super::{Agent, AgentEvent, AgentState, EventListener};
+use crate::budget::Budget;
+use crate::journal::{Journal, MemoryJournal};
+use crate::model::ModelClient;
+use crate::retry::RetryPolicy;
+
+/// Builds an [`Agent`].
+pub struct AgentBuilder {
+    executor: Executor,
+    model: Arc<dyn ModelClient>,
+    journal: Option<Arc<dyn Journal>>,
+    options: TurnOptions,
+    name: String,
+    instructions: Option<String>,
+    budget: Budget,
+    retry: RetryPolicy,
+    clock: Arc<dyn Clock>,
+    poll_tools: Vec<String>,
+    listener: Option<Arc<EventListener>>,
+}
+
+impl AgentBuilder {
+    pub(super) fn new(executor: Executor, model: Arc<dyn ModelClient>) -> Self {
+        Self {
+            executor,
+            model,
+            journal: None,
+            options: TurnOptions::default(),
+            name: "agent".to_owned(),
+            instructions: None,
+            budget: Budget::default(),
+            retry: RetryPolicy::default(),
+            clock: Arc::new(SystemClock),
+            poll_tools: Vec::new(),
+            listener: None,
+        }
+    }
+
+    /// Sets the name, which its runs' journals record. Default: `agent`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the instructions at the start of every conversation. Default: none.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets on whose behalf it works and with which tools, services and rights. The session of its calls is always the
+    /// run, and their deadline is what is left of the run's time.
+    #[must_use]
+    pub fn turn_options(mut self, options: TurnOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets where runs are stored. Default: in memory.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Sets the limits of each run.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets when failed requests are sent again.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets the clock of the journal. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Names tools that may be called again and again with the same arguments and the same result, for example to wait
+    /// for something. Repeated calls of other tools are denied.
+    #[must_use]
+    pub fn poll_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.poll_tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the viewer of its runs.
+    #[must_use]
+    pub fn on_event(mut self, listener: impl Fn(&AgentEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Builds the agent.
+    pub fn build(self) -> Agent {
+        let Self {
+            executor,
+            model,
+            journal,
+            options,
+            name,
+            instructions,
+            budget,
+            retry,
+            clock,
+            poll_tools,
+            listener,
+        } = self;
+        Agent(Arc::new(AgentState {
+            executor,
+            model,
+            journal: journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
+            options,
+            name,
+            instructions,
+            budget,
+            retry,
+            clock,
+            poll_tools,
+            listener,
+            driven: Mutex::default(),
+        }))
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("name", &self.name)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,257 @@
+//! An agent: a model, tools, and the limits within which they work together.
+
+mod builder;
+mod control;
+mod driver;
+mod error;
+mod event;
+mod masked;
+mod report;
+mod request;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use toolcrib_core::clock::{Clock, Timestamp};
+use toolcrib_core::run::{RunCursor, RunId};
+use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
+use toolcrib_core::{Executor, Turn, TurnOptions};
+use toolcrib_wire::model::Item;
+
+use crate::budget::Budget;
+use crate::journal::Journal;
+use crate::model::ModelClient;
+use crate::retry::RetryPolicy;
+use crate::run::AgentRun;
+use driver::{CallUpdate, Driver};
+
+pub use builder::AgentBuilder;
+pub use control::RunControl;
+pub use error::AgentError;
+pub use event::{AgentEvent, EventListener};
+pub use report::RunReport;
+
+/// An agent: a model, the tools of an executor, and the limits within which they work together. Cloning it is cheap.
+///
+/// It works on one identity's behalf, that of its [turn options](AgentBuilder::turn_options), and knows only that
+/// identity's runs.
+#[derive(Clone)]
+pub struct Agent(Arc<AgentState>);
+
+struct AgentState {
+    executor: Executor,
+    model: Arc<dyn ModelClient>,
+    journal: Arc<dyn Journal>,
+    options: TurnOptions,
+    name: String,
+    instructions: Option<String>,
+    budget: Budget,
+    retry: RetryPolicy,
+    clock: Arc<dyn Clock>,
+    poll_tools: Vec<String>,
+    listener: Option<Arc<EventListener>>,
+    /// The runs that are being driven. The journal's claim keeps other processes away, but not this one.
+    driven: Mutex<HashSet<RunId>>,
+}
+
+/// What somebody says to an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentInput(Vec<Item>);
+
+impl From<&str> for AgentInput {
+    fn from(text: &str) -> Self {
+        Self(vec![Item::user(text)])
+    }
+}
+
+impl From<String> for AgentInput {
+    fn from(text: String) -> Self {
+        Self(vec![Item::user(text)])
+    }
+}
+
+impl From<Vec<Item>> for AgentInput {
+    fn from(items: Vec<Item>) -> Self {
+        Self(items)
+    }
+}
+
+impl Agent {
+    /// Starts to build an agent that has all tools of `executor`.
+    pub fn builder(executor: Executor, model: Arc<dyn ModelClient>) -> AgentBuilder {
+        AgentBuilder::new(executor, model)
+    }
+
+    /// Begins a run and drives it until it has ended, is paused, or waits for somebody.
+    ///
+    /// Dropping the future has the effect of a crash: requests and calls are cancelled, and the run can be
+    /// [resumed](Self::resume) from its journal.
+    pub async fn run(&self, input: impl Into<AgentInput>) -> Result<RunReport, AgentError> {
+        self.run_with(input, &RunControl::new()).await
+    }
+
+    /// As [`run`](Self::run), under control of somebody else.
+    pub async fn run_with(
+        &self,
+        input: impl Into<AgentInput>,
+        control: &RunControl,
+    ) -> Result<RunReport, AgentError> {
+        let driver = Driver::start(&self.0, input.into().0, control).await?;
+        driver.drive().await
+    }
+
+    /// Continues a run: one that was paused, whose calls were decided on, or whose process has ended. Returns at once
+    /// if it has ended or waits.
+    ///
+    /// Calls that ran when their process ended run again only if their tool is read-only or idempotent. The model is
+    /// told about all others that their outcome is unknown.
+    pub async fn resume(&self, run: &RunId) -> Result<RunReport, AgentError> {
+        self.resume_with(run, &RunControl::new()).await
+    }
+
+    /// As [`resume`](Self::resume), under control of somebody else.
+    pub async fn resume_with(
+        &self,
+        run: &RunId,
+        control: &RunControl,
+    ) -> Result<RunReport, AgentError> {
+        let driver = Driver::load(&self.0, run, control).await?;
+        driver.take_over_and_drive().await
+    }
+
+    /// Says something to a run and continues it, even if it had ended. Its budget begins anew then. Fails while calls
+    /// have no answer.
+    pub async fn send(
+        &self,
+        run: &RunId,
+        input: impl Into<AgentInput>,
+        control: &RunControl,
+    ) -> Result<RunReport, AgentError> {
+        let driver = Driver::load(&self.0, run, control).await?;
+        driver.input_and_drive(input.into().0).await
+    }
+
+    /// Resolves a waiting call of a run, which runs it if it is approved, and records its answer. The run continues
+    /// when it is [resumed](Self::resume).
+    pub async fn resolve(
+        &self,
+        run: &RunId,
+        call: &SuspensionId,
+        resolution: Resolution,
+    ) -> Result<RunReport, AgentError> {
+        let update = CallUpdate::Resolve(call.clone(), Box::new(resolution));
+        Driver::load(&self.0, run, &RunControl::new()).await?.update(update).await
+    }
+
+    /// Submits the outputs of all calls of a run that wait for the client.
+    pub async fn submit(
+        &self,
+        run: &RunId,
+        outputs: Vec<Submission>,
+    ) -> Result<RunReport, AgentError> {
+        let update = CallUpdate::Submit(outputs);
+        Driver::load(&self.0, run, &RunControl::new()).await?.update(update).await
+    }
+
+    /// Cancels a run that nobody drives, with its waiting calls. To cancel one that is being driven, use its
+    /// [`RunControl`].
+    pub async fn cancel(
+        &self,
+        run: &RunId,
+        reason: impl Into<String>,
+    ) -> Result<RunReport, AgentError> {
+        let control = RunControl::new();
+        control.cancel(reason);
+        Driver::load(&self.0, run, &control).await?.drive().await
+    }
+
+    /// A run as it is stored now.
+    pub async fn load(&self, run: &RunId) -> Result<RunReport, AgentError> {
+        let state = self.0.load(run).await?;
+        Ok(RunReport::new(run.clone(), state))
+    }
+
+    /// Up to `limit` runs of this agent's identity, oldest first, from the beginning or after a cursor.
+    pub async fn runs(
+        &self,
+        after: Option<&RunCursor>,
+        limit: usize,
+    ) -> Result<Vec<RunCursor>, AgentError> {
+        let identity = self.0.executor.turn(self.0.options.clone()).identity().to_owned();
+        Ok(self.0.journal.list(&identity, after, limit).await?)
+    }
+}
+
+impl AgentState {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A turn of a run, on the current tools.
+    fn turn(&self, run: &RunId, time_left: Option<Duration>) -> Turn {
+        let options = self.options.clone().session(run.as_str());
+        self.executor.turn(match time_left {
+            Some(left) => options.deadline(left),
+            None => options,
+        })
+    }
+
+    async fn load(&self, run: &RunId) -> Result<AgentRun, AgentError> {
+        /// Rows that are read at a time.
+        const PAGE: usize = 256;
+        let corrupt = |source| AgentError::Corrupt { run: run.clone(), source };
+        let mut state: Option<AgentRun> = None;
+        loop {
+            let known = state.as_ref().map_or(0, AgentRun::version);
+            let page = self.journal.read(run, known, PAGE).await?.ok_or(AgentError::Unknown)?;
+            if page.is_empty() {
+                break;
+            }
+            for row in page {
+                match &mut state {
+                    None => state = Some(AgentRun::begin(row).map_err(corrupt)?),
+                    Some(state) => state.apply(row).map_err(corrupt)?,
+                }
+            }
+        }
+        // Others' runs do not exist for this identity.
+        let turn = self.executor.turn(self.options.clone());
+        state.filter(|state| state.identity() == turn.identity()).ok_or(AgentError::Unknown)
+    }
+
+    fn show(&self, event: &AgentEvent<'_>) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    /// Marks a run as driven by this process until the guard is dropped.
+    fn drive(self: &Arc<Self>, run: &RunId) -> Result<DrivenRun, AgentError> {
+        let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+        if !driven.insert(run.clone()) {
+            let problem = "is being driven already; use its control";
+            return Err(AgentError::NotNow { run: run.clone(), problem });
+        }
+        Ok(DrivenRun { agent: Arc::clone(self), run: run.clone() })
+    }
+}
+
+/// A run that this process drives.
+struct DrivenRun {
+    agent: Arc<AgentState>,
+    run: RunId,
+}
+
+impl Drop for DrivenRun {
+    fn drop(&mut self) {
+        self.agent.driven.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.run);
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! The conversation of a run in the format of its model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolcrib_core::Turn;
+use toolcrib_core::run::RunId;
+use toolcrib_wire::model::{Answer, Conversation, RequestError, ToolChoice};
+use toolcrib_wire::{Export, export};
+
+use super::AgentState;
+use crate::run::AgentRun;
+
+/// The conversation of a run as it is sent. It grows with the run, so that consecutive requests begin with the same bytes;
+/// only other tools or instructions make it begin anew.
+pub(super) struct SentConversation {
+    conversation: Conversation,
+    tools: Export,
+    /// The generation of the tools.
+    generation: u64,
+    /// How many groups of the run's conversation it has.
+    groups: usize,
+}
+
+impl SentConversation {
+    fn new(agent: &AgentState, id: &RunId, turn: &Turn) -> Result<Self, RequestError> {
+        let wire = agent.model.wire();
+        let tools = export(turn.definitions().iter().map(Arc::as_ref), wire.target());
+        for refusal in &tools.refused {
+            tracing::warn!(tool = refusal.tool, reason = ?refusal.reason, "the model is not offered a tool");
+        }
+        let mut head = agent.model.head().with_tools(&tools);
+        if let Some(instructions) = &agent.instructions {
+            head.instructions = Some(instructions.clone());
+        }
+        head.cache_key = Some(id.to_string());
+        let conversation = Conversation::new(wire, &head)?;
+        Ok(Self { conversation, tools, generation: turn.generation(), groups: 0 })
+    }
+
+    /// The conversation of a run, from the one that was sent before if its tools are still the same.
+    pub(super) fn of(
+        before: Option<Self>,
+        agent: &AgentState,
+        id: &RunId,
+        run: &AgentRun,
+        turn: &Turn,
+    ) -> Result<Self, RequestError> {
+        let mut sent = match before {
+            Some(sent) if sent.generation == turn.generation() => sent,
+            Some(sent) => {
+                let new = Self::new(agent, id, turn)?;
+                if new.tools.tools == sent.tools.tools {
+                    Self { generation: new.generation, ..sent }
+                } else {
+                    new
+                }
+            }
+            None => Self::new(agent, id, turn)?,
+        };
+        for group in run.conversation().iter().skip(sent.groups) {
+            sent.conversation.push(group)?;
+            sent.groups += 1;
+        }
+        Ok(sent)
+    }
+
+    /// The bytes of the next request.
+    pub(super) fn request(&self, choice: &ToolChoice) -> Result<String, RequestError> {
+        self.conversation.request(choice)
+    }
+
+    /// The tools' own names for the provider's names in an answer, where the two differ.
+    pub(super) fn names(&self, answer: &Answer) -> BTreeMap<String, String> {
+        let own = |name: &str| self.tools.names.from_provider(name).map(str::to_owned);
+        let names = answer.calls().filter_map(|call| Some((call.name.clone(), own(&call.name)?)));
+        names.filter(|(provider, own)| provider != own).collect()
+    }
+}

@@ -1,0 +1,169 @@
+//! The steps of a run, as its journal stores them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::suspension::Suspension;
+use toolcrib_tool::{CallId, ToolResult};
+use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage};
+
+use crate::budget::{Budget, Cost, Limit};
+use crate::run::Outcome;
+
+/// The version of the journal's format that this program writes. It reads this one and earlier ones.
+pub const FORMAT: u32 = 1;
+
+/// One row of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalRow {
+    /// When it was written.
+    pub at: Timestamp,
+    /// The step.
+    pub entry: JournalEntry,
+}
+
+/// A step of a run. Later versions may add kinds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum JournalEntry {
+    /// The run began.
+    Started {
+        /// The version of the journal's format.
+        format: u32,
+        /// The identity on whose behalf it runs; empty if the host named none.
+        identity: String,
+        /// The name of the agent.
+        agent: String,
+        /// The limits of the run.
+        budget: Budget,
+        /// Tools that may be called repeatedly with the same arguments and the same result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        poll_tools: Vec<String>,
+    },
+    /// Somebody said something to the model.
+    Input {
+        /// What was said.
+        items: Vec<Item>,
+    },
+    /// The model was told that a limit is near.
+    BudgetNotice {
+        /// The limit.
+        limit: Limit,
+        /// What it was told.
+        item: Item,
+    },
+    /// A request is about to be sent.
+    ModelRequested {
+        /// The round, from 1.
+        round: u32,
+        /// The attempt in this round, from 1.
+        attempt: u32,
+        /// The limit that makes this the last round, in which the model has to answer without calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Limit>,
+    },
+    /// The request failed, or its answer was lost. Nothing of the answer counts.
+    ModelLost {
+        /// The reason.
+        reason: String,
+        /// Whether the answer had begun.
+        began: bool,
+        /// How many characters of it viewers have seen.
+        shown_chars: u64,
+    },
+    /// The model answered completely.
+    ModelAnswered {
+        /// What it said.
+        items: Vec<ModelItem>,
+        /// The tokens, if the provider counted them.
+        usage: Option<Usage>,
+        /// Their cost, if the prices are known.
+        cost: Option<Cost>,
+        /// Why it stopped.
+        stop: StopReason,
+        /// The tools' own names by the provider's names for them, where the two differ.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        names: BTreeMap<String, String>,
+    },
+    /// Calls are about to run.
+    CallsStarted {
+        /// The calls.
+        calls: Vec<StartedCall>,
+    },
+    /// A call got its final answer.
+    CallFinished {
+        /// The answer.
+        result: Box<ToolResult>,
+        /// Whether the call was not run because it repeats earlier calls.
+        #[serde(default, skip_serializing_if = "is_false")]
+        repetition: bool,
+    },
+    /// A call was suspended.
+    CallSuspended {
+        /// What it waits for.
+        suspension: Box<Suspension>,
+    },
+    /// The run was paused. It continues when it is resumed.
+    Paused {
+        /// The reason.
+        reason: String,
+    },
+    /// A process continues the run, after a pause, a wait, or the end of another process.
+    Resumed,
+    /// The run ended. Further input continues it.
+    Finished {
+        /// How it ended.
+        outcome: Outcome,
+    },
+}
+
+/// A call that is about to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartedCall {
+    /// Its id.
+    pub id: CallId,
+    /// Whether it may run again if its answer is lost: the tool is read-only or idempotent.
+    pub repeatable: bool,
+    /// Whether its success ends the run ([`ToolDefinition::terminal`](toolcrib_tool::ToolDefinition::terminal)).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub terminal: bool,
+    /// The fingerprint of the tool's definition; `None` if there is no such tool.
+    pub definition: Option<Fingerprint>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A call to run.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedCall {
+    /// Its id.
+    pub id: CallId,
+    /// The tool's own name.
+    pub tool: Arc<str>,
+    /// The arguments as JSON text.
+    pub arguments: String,
+    /// How it was started before, if a process ended while it ran. It may run again only if its tool is the same and
+    /// still [repeatable](StartedCall::repeatable).
+    pub lost: Option<StartedCall>,
+}
+
+impl PlannedCall {
+    pub(crate) fn new(
+        id: CallId,
+        tool: Arc<str>,
+        arguments: String,
+        lost: Option<StartedCall>,
+    ) -> Self {
+        Self { id, tool, arguments, lost }
+    }
+}

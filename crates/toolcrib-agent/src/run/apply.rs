@@ -1,0 +1,376 @@
+//! Applies rows of a journal to a run.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
+use toolcrib_wire::model::{Item, ModelItem, StopReason, View};
+
+use super::calls::{CallState, RoundCall};
+use super::{AgentRun, FailureReason, Outcome, Phase, Refusal};
+use crate::budget::Spent;
+use crate::entry::{FORMAT, JournalEntry, JournalRow, StartedCall};
+use crate::guard::{LoopGuard, call_key};
+use crate::retry::LostAttempts;
+
+/// The error for a row that cannot follow the rows before it. The run must not be used any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidRow {
+    row: u64,
+    problem: String,
+}
+
+impl fmt::Display for InvalidRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row {}: {}", self.row, self.problem)
+    }
+}
+
+impl std::error::Error for InvalidRow {}
+
+impl AgentRun {
+    /// The run at its first row.
+    pub fn begin(row: JournalRow) -> Result<Self, InvalidRow> {
+        let invalid = |problem: String| InvalidRow { row: 1, problem };
+        let JournalRow { at, entry } = row;
+        let JournalEntry::Started { format, identity, agent, budget, poll_tools } = entry else {
+            return Err(invalid("it does not begin a run".to_owned()));
+        };
+        if format > FORMAT {
+            return Err(invalid(format!(
+                "a newer toolcrib wrote it (format {format}, this program knows up to {FORMAT}): use that version"
+            )));
+        }
+        Ok(Self {
+            identity,
+            agent,
+            budget,
+            poll_tools,
+            version: 1,
+            created_at: at,
+            last_at: at,
+            groups: Vec::new(),
+            phase: Phase::Ready,
+            paused: None,
+            outcome: None,
+            rounds: 0,
+            spent: Spent::default(),
+            lost: LostAttempts::default(),
+            call_ids: Arc::default(),
+            guard: LoopGuard::default(),
+            repetitions: 0,
+            noticed: HashSet::new(),
+        })
+    }
+
+    /// The run at the end of these rows.
+    pub fn fold(rows: impl IntoIterator<Item = JournalRow>) -> Result<Self, InvalidRow> {
+        let mut rows = rows.into_iter();
+        let first = rows.next();
+        let first = first.ok_or(InvalidRow { row: 1, problem: "it is missing".to_owned() })?;
+        let mut run = Self::begin(first)?;
+        for row in rows {
+            run.apply(row)?;
+        }
+        Ok(run)
+    }
+
+    /// Applies the next row.
+    pub fn apply(&mut self, row: JournalRow) -> Result<(), InvalidRow> {
+        let number = self.version + 1;
+        let invalid = |problem: &str| InvalidRow { row: number, problem: problem.to_owned() };
+        let JournalRow { at, entry } = row;
+        let was_active = self.is_active() && !matches!(entry, JournalEntry::Resumed);
+        self.apply_entry(entry).map_err(invalid)?;
+        if was_active {
+            self.spent.time += at.since(self.last_at);
+        }
+        self.last_at = at;
+        self.version = number;
+        Ok(())
+    }
+
+    /// Whether the run can go on by itself, and time passes for its budget.
+    pub(crate) fn is_active(&self) -> bool {
+        let waits =
+            |call: &RoundCall| matches!(call.state, CallState::Waiting(_) | CallState::Done(_));
+        let only_waits = !self.calls().is_empty() && self.calls().iter().all(waits);
+        self.outcome.is_none() && self.paused.is_none() && !only_waits
+    }
+
+    fn apply_entry(&mut self, entry: JournalEntry) -> Result<(), &'static str> {
+        let may_continue = matches!(entry, JournalEntry::Input { .. } | JournalEntry::Resumed);
+        if self.outcome.is_some() && !may_continue {
+            return Err("the run has ended");
+        }
+        let is_about_waits = matches!(
+            entry,
+            JournalEntry::Finished { .. }
+                | JournalEntry::CallFinished { .. }
+                | JournalEntry::CallSuspended { .. }
+        );
+        if self.paused.is_some() && !may_continue && !is_about_waits {
+            return Err("the run is paused");
+        }
+        match entry {
+            JournalEntry::Started { .. } => return Err("it begins the run again"),
+            JournalEntry::Input { items } => self.input(items)?,
+            JournalEntry::BudgetNotice { limit, item } => {
+                if !matches!(self.phase, Phase::Ready) {
+                    return Err("the model cannot be told anything now");
+                }
+                self.noticed.insert(limit);
+                self.groups.push(vec![item]);
+            }
+            JournalEntry::ModelRequested { round, attempt, last } => {
+                if round != self.rounds + 1 {
+                    return Err("it is not the next round");
+                }
+                match &self.phase {
+                    Phase::Ready => {}
+                    // The answer of a process that ended.
+                    Phase::Asking { .. } => self.lose_attempt(false),
+                    _ => return Err("the model cannot be asked now"),
+                }
+                self.phase = Phase::Asking { attempt, last };
+            }
+            JournalEntry::ModelLost { began, .. } => {
+                if !matches!(self.phase, Phase::Asking { .. }) {
+                    return Err("the model was not asked");
+                }
+                self.lose_attempt(began);
+                self.phase = Phase::Ready;
+            }
+            JournalEntry::ModelAnswered { items, usage, cost, stop, names } => {
+                let Phase::Asking { last, .. } = self.phase else {
+                    return Err("the model was not asked");
+                };
+                self.spent.add_answer(usage, cost);
+                self.rounds += 1;
+                (self.lost.before, self.lost.during) = (0, 0);
+                let calls = self.calls_of(&items, &names)?;
+                self.phase = if calls.is_empty() {
+                    after_words(&items, &stop)
+                } else {
+                    let refusal = match last {
+                        Some(limit) => Some(Refusal::LastRound(limit)),
+                        None if stop.completes_calls() => None,
+                        None => Some(Refusal::Incomplete),
+                    };
+                    Phase::Calling { calls, refusal }
+                };
+                if !items.is_empty() {
+                    self.groups.push(items.into_iter().map(Item::from).collect());
+                }
+            }
+            JournalEntry::CallsStarted { calls } => self.start(calls)?,
+            JournalEntry::CallFinished { result, repetition } => {
+                let id = result.call_id().clone();
+                self.update(id.as_str(), CallState::Done(result))?.is_repetition = repetition;
+                self.end_round();
+            }
+            JournalEntry::CallSuspended { suspension } => {
+                let id = suspension.call_id().to_owned();
+                self.update(&id, CallState::Waiting(suspension))?;
+            }
+            JournalEntry::Paused { reason } => self.paused = Some(reason),
+            JournalEntry::Resumed => {
+                self.paused = None;
+                self.repetitions = 0;
+            }
+            JournalEntry::Finished { outcome } => self.finish(outcome),
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, items: Vec<Item>) -> Result<(), &'static str> {
+        if !self.takes_input() {
+            return Err("calls have no answer yet");
+        }
+        if items.iter().any(|item| !matches!(item, Item::Input(_))) {
+            return Err("input has to be messages");
+        }
+        if matches!(self.phase, Phase::Asking { .. }) {
+            self.lose_attempt(false);
+        }
+        if self.outcome.take().is_some() {
+            self.spent = Spent::default();
+            self.lost = LostAttempts::default();
+            self.noticed.clear();
+        }
+        self.paused = None;
+        self.repetitions = 0;
+        self.guard = LoopGuard::default();
+        self.phase = Phase::Ready;
+        self.groups.push(items);
+        Ok(())
+    }
+
+    fn lose_attempt(&mut self, began: bool) {
+        *if began { &mut self.lost.during } else { &mut self.lost.before } += 1;
+        self.lost.all += 1;
+        self.spent.unknown_requests += 1;
+    }
+
+    /// The calls of an answer.
+    fn calls_of(
+        &mut self,
+        items: &[ModelItem],
+        names: &BTreeMap<String, String>,
+    ) -> Result<Vec<RoundCall>, &'static str> {
+        let calls = items.iter().filter_map(|item| match item.view() {
+            View::Call(call) => Some(call),
+            _ => None,
+        });
+        let calls: Vec<_> = calls
+            .map(|call| {
+                let name = names.get(&call.name).unwrap_or(&call.name);
+                let made = call.to_tool_call(name.as_str());
+                RoundCall {
+                    id: call.id.clone(),
+                    tool: Arc::from(name.as_str()),
+                    arguments: made.arguments().as_str().to_owned(),
+                    state: CallState::Planned,
+                    terminal: false,
+                    is_repetition: false,
+                }
+            })
+            .collect();
+        let ids = Arc::make_mut(&mut self.call_ids);
+        for call in &calls {
+            if !ids.insert(call.id.clone()) {
+                return Err("two calls have the same id");
+            }
+        }
+        Ok(calls)
+    }
+
+    fn start(&mut self, started: Vec<StartedCall>) -> Result<(), &'static str> {
+        let Phase::Calling { calls, .. } = &mut self.phase else {
+            return Err("there are no calls to start");
+        };
+        for started in started {
+            let call = calls.iter_mut().find(|call| call.id == started.id);
+            let Some(call) = call else { return Err("it starts an unknown call") };
+            match &call.state {
+                CallState::Planned => self.spent.calls += 1,
+                CallState::Started(_) => {}
+                CallState::Waiting(_) | CallState::Done(_) => {
+                    return Err("it starts a call that has an answer");
+                }
+            }
+            call.terminal = started.terminal;
+            call.state = CallState::Started(started);
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, id: &str, state: CallState) -> Result<&mut RoundCall, &'static str> {
+        let Phase::Calling { calls, .. } = &mut self.phase else {
+            return Err("no call waits for an answer");
+        };
+        let call = calls.iter_mut().find(|call| call.id.as_str() == id);
+        let Some(call) = call else { return Err("it answers an unknown call") };
+        if call.is_done() {
+            return Err("it answers a call that has its answer");
+        }
+        call.state = state;
+        Ok(call)
+    }
+
+    /// Ends the round if every call has its answer.
+    fn end_round(&mut self) {
+        let Phase::Calling { calls, refusal } = &mut self.phase else { return };
+        if !calls.iter().all(RoundCall::is_done) {
+            return;
+        }
+        let (calls, refusal) = (std::mem::take(calls), *refusal);
+        let mut end = None;
+        let mut all_repeat = true;
+        let mut group = Vec::with_capacity(calls.len());
+        for call in calls {
+            let CallState::Done(result) = call.state else { continue };
+            let key = call_key(&call.tool, &call.arguments);
+            if call.is_repetition {
+                self.guard.record_refused(key);
+            } else {
+                all_repeat = false;
+                if !self.poll_tools.iter().any(|polled| **polled == *call.tool) {
+                    self.guard.record(key, &result);
+                }
+            }
+            if call.terminal && result.is_success() {
+                end.get_or_insert_with(|| result.text().into_owned());
+            }
+            group.push(Item::Result(result));
+        }
+        self.groups.push(group);
+        self.repetitions = if all_repeat { self.repetitions + 1 } else { 0 };
+        self.phase = match (end, refusal) {
+            (Some(text), _) => Phase::Ending(Outcome::Completed { text }),
+            (None, Some(Refusal::LastRound(limit))) => Phase::Ending(Outcome::over_budget(limit)),
+            (None, _) => Phase::Ready,
+        };
+    }
+
+    /// Ends the run. Calls without an answer get one, so that the conversation can be continued.
+    fn finish(&mut self, outcome: Outcome) {
+        if let Phase::Calling { calls, .. } = &mut self.phase {
+            for call in calls {
+                if !call.is_done() {
+                    let error = ToolError::new(
+                        ErrorKind::Cancelled,
+                        "the run ended before the call was answered",
+                    );
+                    let result = ToolResult::failure(
+                        call.id.clone(),
+                        call.tool.as_ref(),
+                        error,
+                        Duration::ZERO,
+                    );
+                    call.state = CallState::Done(Box::new(result));
+                }
+            }
+            self.end_round();
+        }
+        self.phase = Phase::Ready;
+        self.paused = None;
+        self.outcome = Some(outcome);
+    }
+}
+
+/// What follows an answer without calls.
+fn after_words(items: &[ModelItem], stop: &StopReason) -> Phase {
+    let text: String = items
+        .iter()
+        .filter_map(|item| match item.view() {
+            View::Message { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let failed = |reason, message: &str| {
+        let text = (!text.is_empty()).then(|| text.clone());
+        Phase::Ending(Outcome::Failed { reason, message: message.to_owned(), text })
+    };
+    match stop {
+        StopReason::End | StopReason::Calls => Phase::Ending(Outcome::Completed { text }),
+        // The provider wants the conversation again, and goes on.
+        StopReason::Paused => Phase::Ready,
+        StopReason::ContextExceeded => {
+            failed(FailureReason::ContextExceeded, "the conversation fills the model's context")
+        }
+        StopReason::Filter => {
+            failed(FailureReason::Filtered, "a filter of the provider stopped the answer")
+        }
+        StopReason::Refused => failed(FailureReason::Refused, "the model refused to answer"),
+        StopReason::Length => {
+            failed(FailureReason::Incomplete, "the answer reached its limit on length")
+        }
+        StopReason::Other(reason) => {
+            failed(FailureReason::Incomplete, &format!("the model stopped: {reason}"))
+        }
+        _ => failed(FailureReason::Incomplete, "the model stopped early"),
+    }
+}

@@ -1,0 +1,56 @@
+//! The calls of one round.
+
+use std::sync::Arc;
+
+use toolcrib_core::suspension::Suspension;
+use toolcrib_tool::{CallId, ToolResult};
+
+use crate::entry::{PlannedCall, StartedCall};
+
+/// A call of the current round.
+#[derive(Debug, Clone)]
+pub(super) struct RoundCall {
+    pub(super) id: CallId,
+    /// The tool's own name.
+    pub(super) tool: Arc<str>,
+    pub(super) arguments: String,
+    pub(super) state: CallState,
+    /// Whether its success ends the run.
+    pub(super) terminal: bool,
+    /// Whether it was not run because it repeats earlier calls.
+    pub(super) is_repetition: bool,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone)]
+pub(super) enum CallState {
+    /// It was not started.
+    Planned,
+    /// It was started; nothing is known of it since.
+    Started(StartedCall),
+    /// It waits.
+    Waiting(Box<Suspension>),
+    /// It has its answer.
+    Done(Box<ToolResult>),
+}
+
+impl RoundCall {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.state, CallState::Done(_))
+    }
+
+    /// The call, if it may have to be run.
+    pub(super) fn to_plan(&self) -> Option<PlannedCall> {
+        let lost = match &self.state {
+            CallState::Planned => None,
+            CallState::Started(started) => Some(started.clone()),
+            CallState::Waiting(_) | CallState::Done(_) => return None,
+        };
+        Some(PlannedCall::new(
+            self.id.clone(),
+            Arc::clone(&self.tool),
+            self.arguments.clone(),
+            lost,
+        ))
+    }
+}

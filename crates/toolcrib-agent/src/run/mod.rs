@@ -1,0 +1,207 @@
+//! A run as the sum of its journal, and what comes next in it.
+
+mod apply;
+mod calls;
+mod next;
+mod outcome;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::run::Seq;
+use toolcrib_core::suspension::{Answer, Suspension};
+use toolcrib_tool::CallId;
+use toolcrib_wire::model::Item;
+
+use crate::JournalEntry;
+use crate::budget::{Budget, Limit, Spent};
+use crate::entry::PlannedCall;
+use crate::guard::LoopGuard;
+use crate::retry::LostAttempts;
+use calls::{CallState, RoundCall};
+
+pub use apply::InvalidRow;
+pub(crate) use next::lost;
+pub use outcome::{FailureReason, Outcome, RunState};
+
+/// The state of a run: what the rows of its journal add up to.
+///
+/// It has no clock, no randomness and does no I/O, so the same rows always give the same state, in the process that wrote
+/// them and in any later one. [`next`](Self::next) says what comes next, and whoever does it [applies](Self::apply) the
+/// rows that result.
+#[derive(Debug, Clone)]
+pub struct AgentRun {
+    identity: String,
+    agent: String,
+    budget: Budget,
+    poll_tools: Vec<String>,
+    version: Seq,
+    created_at: Timestamp,
+    last_at: Timestamp,
+    /// The conversation. What is in one group was said together.
+    groups: Vec<Vec<Item>>,
+    phase: Phase,
+    paused: Option<String>,
+    outcome: Option<Outcome>,
+    /// Complete answers of the model, over all inputs.
+    rounds: u32,
+    spent: Spent,
+    lost: LostAttempts,
+    /// The ids of all calls so far.
+    call_ids: Arc<HashSet<CallId>>,
+    guard: LoopGuard,
+    /// Consecutive rounds in which every call repeated earlier ones.
+    repetitions: u32,
+    /// The limits that the model was told about.
+    noticed: HashSet<Limit>,
+}
+
+/// What the run is doing.
+#[derive(Debug, Clone)]
+enum Phase {
+    /// The model can be asked.
+    Ready,
+    /// A request was sent in this attempt.
+    Asking { attempt: u32, last: Option<Limit> },
+    /// Calls of the last answer have no answer yet.
+    Calling { calls: Vec<RoundCall>, refusal: Option<Refusal> },
+    /// The last answer ends the run.
+    Ending(Outcome),
+}
+
+/// Why no call of an answer runs.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    /// The answer was stopped before it was complete.
+    Incomplete,
+    /// It was the last answer that the budget allows.
+    LastRound(Limit),
+}
+
+/// What comes next in a run.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Step {
+    /// These entries follow from the journal alone.
+    Append(Vec<JournalEntry>),
+    /// Ask the model.
+    Ask {
+        /// The round, from 1.
+        round: u32,
+        /// The attempt in this round, from 1.
+        attempt: u32,
+        /// The limit that makes this the last round: the model has to answer without calls.
+        last: Option<Limit>,
+    },
+    /// Run these calls.
+    Call(Vec<PlannedCall>),
+    /// Calls wait for somebody. See [`AgentRun::waiting`].
+    Wait,
+    /// It is paused until somebody resumes it.
+    Paused,
+    /// It has ended. Input would continue it.
+    Over,
+}
+
+impl AgentRun {
+    /// On whose behalf it runs; empty if the host named nobody.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The name of the agent.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The limits.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The number of the last row it includes.
+    pub fn version(&self) -> Seq {
+        self.version
+    }
+
+    /// When it began.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// What it has used since it was started or continued by input after its end.
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// The conversation so far. What is in one group was said together. The results of a round follow its calls once
+    /// every call has one.
+    pub fn conversation(&self) -> &[Vec<Item>] {
+        &self.groups
+    }
+
+    /// How it ended, if it did.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Its state.
+    pub fn state(&self) -> RunState {
+        match &self.outcome {
+            Some(Outcome::Completed { .. }) => RunState::Completed,
+            Some(Outcome::Failed { .. }) => RunState::Failed,
+            Some(Outcome::Cancelled { .. }) => RunState::Cancelled,
+            None if self.paused.is_some() => RunState::Paused,
+            None if matches!(self.next(), Step::Wait) => RunState::RequiresAction,
+            None => RunState::InProgress,
+        }
+    }
+
+    /// The calls that wait for somebody, in call order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Suspension> {
+        self.calls().iter().filter_map(|call| match &call.state {
+            CallState::Waiting(suspension) => Some(&**suspension),
+            _ => None,
+        })
+    }
+
+    /// The calls of this round that have an answer or wait, as core's runs take them.
+    pub(crate) fn answers(&self) -> Vec<Answer> {
+        let answer = |call: &RoundCall| match &call.state {
+            CallState::Waiting(suspension) => Some(Answer::Suspended(suspension.clone())),
+            CallState::Done(result) => Some(Answer::Done((**result).clone())),
+            CallState::Planned | CallState::Started(_) => None,
+        };
+        self.calls().iter().filter_map(answer).collect()
+    }
+
+    /// The ids of calls that were started and of which nothing is known since.
+    pub(crate) fn lost_calls(&self) -> impl Iterator<Item = &CallId> {
+        let lost = |call: &&RoundCall| matches!(call.state, CallState::Started(_));
+        self.calls().iter().filter(lost).map(|call| &call.id)
+    }
+
+    /// The ids of all calls so far.
+    pub(crate) fn call_ids(&self) -> &Arc<HashSet<CallId>> {
+        &self.call_ids
+    }
+
+    pub(crate) fn lost_attempts(&self) -> LostAttempts {
+        self.lost
+    }
+
+    /// Whether input can be added now: no call is without an answer.
+    pub fn takes_input(&self) -> bool {
+        self.outcome.is_some() || !matches!(self.phase, Phase::Calling { .. })
+    }
+
+    fn calls(&self) -> &[RoundCall] {
+        match &self.phase {
+            Phase::Calling { calls, .. } if self.outcome.is_none() => calls,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What comes next in a run.
+
+use std::time::Duration;
+
+use toolcrib_tool::{Content, ErrorKind, ToolError, ToolResult};
+use toolcrib_wire::model::{Input, Item, Role};
+
+use super::calls::{CallState, RoundCall};
+use super::{AgentRun, Outcome, Phase, Refusal, Step};
+use crate::JournalEntry;
+use crate::budget::Limit;
+use crate::guard::call_key;
+
+/// Rounds in which every call repeats earlier ones, after which the run pauses.
+const MAX_REPETITIONS: u32 = 2;
+
+impl AgentRun {
+    /// What comes next.
+    pub fn next(&self) -> Step {
+        if self.outcome.is_some() {
+            return Step::Over;
+        }
+        if self.paused.is_some() {
+            return Step::Paused;
+        }
+        match &self.phase {
+            Phase::Ending(outcome) => finish(outcome.clone()),
+            Phase::Calling { calls, refusal } => self.next_of_calls(calls, *refusal),
+            // A request without an answer: its process ended.
+            Phase::Asking { attempt, .. } => self.ask(attempt + 1),
+            Phase::Ready => self.ask(self.lost.before + self.lost.during + 1),
+        }
+    }
+
+    fn ask(&self, attempt: u32) -> Step {
+        if self.repetitions >= MAX_REPETITIONS {
+            let reason = "the model repeats the same calls with the same results".to_owned();
+            return Step::Append(vec![JournalEntry::Paused { reason }]);
+        }
+        let last = self.budget.reached(&self.spent);
+        if last == Some(Limit::Time) {
+            return finish(Outcome::over_budget(Limit::Time));
+        }
+        if last.is_none()
+            && let Some(limit) = self.budget.near(&self.spent)
+            && !self.noticed.contains(&limit)
+        {
+            let text = format!(
+                "Nine tenths of this run's budget ({limit}) are used. Finish soon: when it is used up, you must answer \
+                 without tools."
+            );
+            let item =
+                Item::Input(Input { role: Role::System, content: vec![Content::Text(text)] });
+            return Step::Append(vec![JournalEntry::BudgetNotice { limit, item }]);
+        }
+        Step::Ask { round: self.rounds + 1, attempt, last }
+    }
+
+    fn next_of_calls(&self, calls: &[RoundCall], refusal: Option<Refusal>) -> Step {
+        let answers: Vec<_> = self.answers_without_running(calls, refusal);
+        if !answers.is_empty() {
+            return Step::Append(answers);
+        }
+        let planned: Vec<_> = calls.iter().filter_map(RoundCall::to_plan).collect();
+        if planned.is_empty() { Step::Wait } else { Step::Call(planned) }
+    }
+
+    /// The answers to calls that must not run.
+    fn answers_without_running(
+        &self,
+        calls: &[RoundCall],
+        refusal: Option<Refusal>,
+    ) -> Vec<JournalEntry> {
+        let mut guard = self.guard.clone();
+        let mut left = self.budget.max_calls.map(|max| max.saturating_sub(self.spent.calls));
+        let mut answers = Vec::new();
+        for call in calls {
+            let mut repetition = false;
+            let error = match (&call.state, refusal) {
+                (CallState::Waiting(_) | CallState::Done(_), _) => continue,
+                (CallState::Started(started), _) if started.repeatable => continue,
+                (CallState::Started(_), _) => lost(),
+                (CallState::Planned, Some(refusal)) => refusal.error(),
+                (CallState::Planned, None) => {
+                    let key = call_key(&call.tool, &call.arguments);
+                    if let Some(period) = guard.repeats(key)
+                        && !self.is_polled(&call.tool)
+                    {
+                        guard.record_refused(key);
+                        repetition = true;
+                        repeated(period)
+                    } else if left == Some(0) {
+                        Refusal::LastRound(Limit::Calls).error()
+                    } else {
+                        left = left.map(|left| left - 1);
+                        continue;
+                    }
+                }
+            };
+            let result =
+                ToolResult::failure(call.id.clone(), call.tool.as_ref(), error, Duration::ZERO);
+            answers.push(JournalEntry::CallFinished { result: Box::new(result), repetition });
+        }
+        answers
+    }
+
+    pub(super) fn is_polled(&self, tool: &str) -> bool {
+        self.poll_tools.iter().any(|polled| polled == tool)
+    }
+}
+
+fn finish(outcome: Outcome) -> Step {
+    Step::Append(vec![JournalEntry::Finished { outcome }])
+}
+
+impl Refusal {
+    fn error(self) -> ToolError {
+        match self {
+            Self::Incomplete => ToolError::new(
+                ErrorKind::Cancelled,
+                "the call was not run, because the answer was stopped before it was complete",
+            )
+            .with_hint("Make the call again, with shorter arguments if the answer was too long."),
+            Self::LastRound(limit) => {
+                ToolError::denied(format!("the budget of the run is used up ({limit})"))
+                    .with_hint("Answer without tools.")
+            }
+        }
+    }
+}
+
+/// The error for a call whose process ended while it ran.
+pub(crate) fn lost() -> ToolError {
+    ToolError::outcome_unknown(
+        "whether the tool ran is not known, because the program ended meanwhile",
+    )
+    .with_hint("Look before you make the call again.")
+}
+
+fn repeated(period: usize) -> ToolError {
+    let what = if period == 1 {
+        "this call was made twice with the same result".to_owned()
+    } else {
+        format!("the last {period} calls were made twice with the same results")
+    };
+    ToolError::denied(format!("not run: {what}")).with_hint("Do something else, or answer.")
+}

@@ -1,0 +1,143 @@
+//! Rows in every order.
+
+use std::time::Duration;
+
+use toolcrib_core::clock::Timestamp;
+use toolcrib_tool::{CallId, ToolResult};
+use toolcrib_wire::model::{Item, ModelItem, StopReason, Wire};
+
+use super::*;
+use crate::entry::{FORMAT, JournalRow, StartedCall};
+
+fn started() -> JournalEntry {
+    JournalEntry::Started {
+        format: FORMAT,
+        identity: String::new(),
+        agent: "agent".to_owned(),
+        budget: Budget::default(),
+        poll_tools: Vec::new(),
+    }
+}
+
+fn item(raw: &str) -> ModelItem {
+    ModelItem::read(Wire::Chat, "test", raw).unwrap()
+}
+
+/// Every kind of entry, with calls `a` and `b`.
+fn entries() -> Vec<JournalEntry> {
+    let call = |id: &str| {
+        item(&format!(
+            r#"{{"id":"{id}","type":"function","function":{{"name":"look","arguments":"{{}}"}}}}"#
+        ))
+    };
+    let answered = |items: Vec<ModelItem>, stop| JournalEntry::ModelAnswered {
+        items,
+        usage: None,
+        cost: None,
+        stop,
+        names: std::collections::BTreeMap::new(),
+    };
+    let start = |id: &str| StartedCall {
+        id: CallId::new(id),
+        repeatable: false,
+        terminal: false,
+        definition: None,
+    };
+    let finished = |id: &str| JournalEntry::CallFinished {
+        result: Box::new(ToolResult::success(
+            CallId::new(id),
+            "look",
+            "seen".into(),
+            Duration::ZERO,
+        )),
+        repetition: false,
+    };
+    let requested = |round| JournalEntry::ModelRequested { round, attempt: 1, last: None };
+    vec![
+        JournalEntry::Input { items: vec![Item::user("Hello.")] },
+        requested(1),
+        requested(2),
+        JournalEntry::ModelLost { reason: "cut".to_owned(), began: true, shown_chars: 3 },
+        answered(vec![call("a"), call("b")], StopReason::Calls),
+        answered(vec![call("a")], StopReason::Length),
+        answered(vec![item(r#"{"role":"assistant","content":"Hi."}"#)], StopReason::End),
+        JournalEntry::CallsStarted { calls: vec![start("a"), start("b")] },
+        finished("a"),
+        finished("b"),
+        JournalEntry::Paused { reason: "later".to_owned() },
+        JournalEntry::Resumed,
+        JournalEntry::Finished { outcome: Outcome::Cancelled { reason: "enough".to_owned() } },
+    ]
+}
+
+fn row(entry: JournalEntry) -> JournalRow {
+    JournalRow { at: Timestamp::from_unix_millis(0), entry }
+}
+
+/// Calls and results in pairs, in what would be sent.
+fn check(run: &AgentRun, path: &[usize]) {
+    let mut open = HashSet::new();
+    for item in run.conversation().iter().flatten() {
+        match item {
+            Item::Model(item) => {
+                if let toolcrib_wire::model::View::Call(call) = item.view() {
+                    assert!(open.insert(call.id.clone()), "{path:?}");
+                }
+            }
+            Item::Result(result) => assert!(open.remove(result.call_id()), "{path:?}"),
+            _ => assert!(open.is_empty(), "{path:?}: input between calls and their results"),
+        }
+    }
+    let step = run.next();
+    if matches!(step, Step::Ask { .. } | Step::Over) {
+        assert!(open.is_empty(), "{path:?}: {step:?}");
+    }
+    if let Step::Append(entries) = step {
+        // What the run says must follow can follow.
+        let mut next = run.clone();
+        for entry in entries {
+            next.apply(row(entry)).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        }
+    }
+}
+
+/// Applies every sequence of up to `depth` more entries.
+fn explore(run: &AgentRun, all: &[JournalEntry], path: &mut Vec<usize>, depth: usize) -> usize {
+    check(run, path);
+    if depth == 0 {
+        return 1;
+    }
+    let mut count = 1;
+    for (index, entry) in all.iter().enumerate() {
+        let mut next = run.clone();
+        if next.apply(row(entry.clone())).is_ok() {
+            path.push(index);
+            count += explore(&next, all, path, depth - 1);
+            path.pop();
+        }
+    }
+    count
+}
+
+#[test]
+fn no_order_of_rows_separates_a_call_from_its_result() {
+    let run = AgentRun::begin(row(started())).unwrap();
+    let count = explore(&run, &entries(), &mut Vec::new(), 7);
+    assert!(count > 10_000, "{count} sequences");
+}
+
+#[test]
+fn time_counts_while_the_run_is_active_only() {
+    let mut run = AgentRun::begin(row(started())).unwrap();
+    let mut at = |millis: u64, entry| {
+        run.apply(JournalRow { at: Timestamp::from_unix_millis(millis), entry }).unwrap();
+        run.spent().time.as_millis()
+    };
+    assert_eq!(at(10, JournalEntry::Input { items: vec![Item::user("Hello.")] }), 10);
+    assert_eq!(at(30, JournalEntry::Paused { reason: String::new() }), 30);
+    assert_eq!(at(1_000, JournalEntry::Resumed), 30);
+    assert_eq!(at(1_005, JournalEntry::ModelRequested { round: 1, attempt: 1, last: None }), 35);
+    // Its process ended, and another one went on later.
+    assert_eq!(at(9_000, JournalEntry::Resumed), 35);
+    assert_eq!(at(9_001, JournalEntry::ModelRequested { round: 1, attempt: 2, last: None }), 36);
+}

@@ -1,0 +1,163 @@
+//! Runs that continue from their journals.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcrib_agent::journal::{Journal as _, MemoryJournal};
+use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
+use toolcrib_agent::run::{AgentRun, RunState};
+use toolcrib_agent::{Agent, JournalEntry, JournalRow, RunReport};
+use toolcrib_core::masking::Mask;
+use toolcrib_core::run::RunId;
+use toolcrib_core::{Executor, Registry};
+use toolcrib_tool::ToolDefinition;
+
+use crate::fixture::{Counts, Seen, builder, transcript};
+
+fn script() -> Vec<ScriptedTurn> {
+    vec![
+        ScriptedTurn::call("add", json!({"a": 1, "b": 2})).and_call("write", json!({"file": "a"})),
+        ScriptedTurn::call("write", json!({"file": "b"})),
+        ScriptedTurn::text("All done."),
+    ]
+}
+
+async fn rows(journal: &MemoryJournal, run: &RunId) -> Vec<JournalRow> {
+    journal.read(run, 0, 1_000).await.unwrap().unwrap()
+}
+
+/// How many answers of the script the first rows have used.
+fn answers(rows: &[JournalRow]) -> usize {
+    rows.iter().filter(|row| matches!(row.entry, JournalEntry::ModelAnswered { .. })).count()
+}
+
+/// Continues a run whose process died after these rows; returns its report and how often tools ran.
+async fn resumed(rows: &[JournalRow]) -> (RunReport, [usize; 3]) {
+    let journal = Arc::new(MemoryJournal::new());
+    let run = RunId::random().unwrap();
+    journal.append(&run, 0, rows, None).await.unwrap();
+    let counts = Arc::new(Counts::default());
+    let model = Arc::new(ScriptedModel::new(script().into_iter().skip(answers(rows))));
+    let agent = builder(&counts, model).journal(journal).build();
+    let report = agent.resume(&run).await.unwrap();
+    (report, counts.all())
+}
+
+#[tokio::test]
+async fn a_run_continues_after_its_process_died_at_any_row() {
+    let journal = Arc::new(MemoryJournal::new());
+    let counts = Arc::new(Counts::default());
+    let model = Arc::new(ScriptedModel::new(script()));
+    let agent = builder(&counts, model).journal(journal.clone()).build();
+    let undisturbed = agent.run("Work.").await.unwrap();
+    assert_eq!(counts.all(), [1, 2, 0]);
+    let rows = rows(&journal, undisturbed.id()).await;
+    assert_eq!(rows.len(), 14);
+
+    for end in 2..=rows.len() {
+        let (report, [adds, writes, _]) = resumed(&rows[..end]).await;
+        assert_eq!(report.text(), "All done.", "died after row {end}");
+        assert_eq!(report.state(), RunState::Completed);
+        // What ran before the death, by the journal: a call that had started may have run.
+        let mut finished = HashSet::new();
+        let mut started = HashSet::new();
+        for row in &rows[..end] {
+            match &row.entry {
+                JournalEntry::CallsStarted { calls } => {
+                    started.extend(calls.iter().map(|call| call.id.as_str().to_owned()));
+                }
+                JournalEntry::CallFinished { result, .. } => {
+                    finished.insert(result.call_id().as_str().to_owned());
+                }
+                _ => {}
+            }
+        }
+        let of = |ids: &HashSet<String>, call: &str| usize::from(ids.contains(call));
+        // The read-only call runs again if its answer was lost; the others never do.
+        assert_eq!(adds, 1 - of(&finished, "call_1_0"), "died after row {end}");
+        let expected = 2 - of(&started, "call_1_1") - of(&started, "call_2_0");
+        assert_eq!(writes, expected, "died after row {end}");
+        let lost = started.iter().any(|id| !finished.contains(id) && id != "call_1_0");
+        let said = transcript(&report);
+        assert_eq!(said.iter().any(|line| line.contains("Look before")), lost, "{end}: {said:?}");
+        if end >= 5 && !lost && writes == 0 {
+            assert_eq!(said, transcript(&undisturbed), "died after row {end}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_equals_what_was_written() {
+    let journal = Arc::new(MemoryJournal::new());
+    let counts = Arc::new(Counts::default());
+    let model = Arc::new(ScriptedModel::new(script()));
+    let agent = builder(&counts, model).journal(journal.clone()).build();
+    let live = agent.run("Work.").await.unwrap();
+    let loaded = agent.load(live.id()).await.unwrap();
+    assert_eq!(loaded.run().conversation(), live.run().conversation());
+    assert_eq!(loaded.run().spent(), live.run().spent());
+    assert_eq!(loaded.outcome(), live.outcome());
+}
+
+#[tokio::test]
+async fn rows_that_do_not_follow_are_refused_with_their_number() {
+    let journal = Arc::new(MemoryJournal::new());
+    let counts = Arc::new(Counts::default());
+    let model = Arc::new(ScriptedModel::new(script()));
+    let agent = builder(&counts, model).journal(journal.clone()).build();
+    let report = agent.run("Work.").await.unwrap();
+    let rows = rows(&journal, report.id()).await;
+    // Without any one row but a last or optional one, the rest makes no sense.
+    for missing in 0..rows.len() - 1 {
+        let kind = crate::fixture::kind(&rows[missing].entry);
+        if ["input", "model_requested"].contains(&kind.as_str()) && missing != 2 {
+            continue;
+        }
+        let mut some = rows.clone();
+        some.remove(missing);
+        let Err(error) = AgentRun::fold(some) else {
+            // Calls may be answered without running, and a run may end while the model is asked.
+            let is_last_answer = kind == "model_answered" && missing == rows.len() - 2;
+            assert!(kind == "calls_started" || is_last_answer, "without row {missing}: {kind}");
+            continue;
+        };
+        assert!(error.to_string().starts_with("row "), "{error}");
+    }
+    let mut newer = serde_json::to_value(&rows[0]).unwrap();
+    newer["entry"]["started"]["format"] = 2.into();
+    let error = AgentRun::fold([serde_json::from_value(newer).unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("a newer toolcrib wrote it"), "{error}");
+}
+
+#[tokio::test]
+async fn secrets_reach_neither_the_journal_nor_the_model_nor_viewers() {
+    let definition = ToolDefinition::builder("leak")
+        .description("Leaks.")
+        .input_schema(json!({"properties": {"why": {"type": "string"}}}))
+        .build()
+        .unwrap();
+    let registry = Registry::scratch()
+        .tool_as(definition, |_: serde_json::Value, _| async { "the key is hunter2-hunter2" })
+        .build()
+        .unwrap();
+    let mask = Mask::new(["hunter2-hunter2".to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).build();
+    let model = Arc::new(ScriptedModel::new([
+        ScriptedTurn::call("leak", json!({"why": "hunter2-hunter2"})),
+        ScriptedTurn::text("It is hunter2-hunter2."),
+    ]));
+    let journal = Arc::new(MemoryJournal::new());
+    let shown = Arc::new(Seen::default());
+    let show = Arc::clone(&shown);
+    let agent = Agent::builder(executor, model.clone())
+        .journal(journal.clone())
+        .on_event(move |event| show.0.lock().unwrap().push(format!("{event:?}")))
+        .build();
+    let report = agent.run("What is hunter2-hunter2?").await.unwrap();
+    assert_eq!(report.text(), "It is [masked].");
+    let stored = serde_json::to_string(&rows(&journal, report.id()).await).unwrap();
+    assert!(stored.contains("[masked]") && !stored.contains("hunter2"), "{stored}");
+    assert!(!format!("{:?}", model.requests()).contains("hunter2"));
+    assert!(!shown.take().concat().contains("hunter2"));
+}

@@ -1,0 +1,14 @@
+//! Agents, from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "a test starts processes to kill them")]
+
+mod file_journal;
+mod fixture;
+mod journals;
+mod kills;
+mod limits;
+mod model_faults;
+mod stopping;
+mod waiting;
+mod wires;

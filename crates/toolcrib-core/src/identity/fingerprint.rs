@@ -24,6 +24,35 @@ use toolcrib_tool::{
 pub struct Fingerprint(blake3::Hash);
 
 impl Fingerprint {
+    /// How many hexadecimal digits a person is shown to accept a definition by, and the fewest that are taken from
+    /// them: 128 bits.
+    ///
+    /// Another server writes both the definition that is shown and the one that it offers later, so it needs any two
+    /// definitions whose digits are equal. With 128 bits that takes 2^64 attempts; with 48 bits it takes 2^24.
+    pub const ACCEPTED_DIGITS: usize = 32;
+
+    /// The first [`ACCEPTED_DIGITS`](Self::ACCEPTED_DIGITS) digits, by which a person can accept a definition.
+    pub fn abbreviated(self) -> String {
+        let mut digits = self.to_string();
+        digits.truncate(Self::ACCEPTED_DIGITS);
+        digits
+    }
+
+    /// Whether these digits stand for this fingerprint: they are its first ones, and at least
+    /// [`ACCEPTED_DIGITS`](Self::ACCEPTED_DIGITS).
+    ///
+    /// ```
+    /// use toolcrib_core::fingerprint::Fingerprint;
+    ///
+    /// let fingerprint = Fingerprint::of_json(&serde_json::json!({"name": "run"}));
+    /// assert!(fingerprint.is_named_by(&fingerprint.to_string()));
+    /// assert!(fingerprint.is_named_by(&fingerprint.abbreviated()));
+    /// assert!(!fingerprint.is_named_by(&fingerprint.abbreviated()[..31]));
+    /// ```
+    pub fn is_named_by(self, digits: &str) -> bool {
+        digits.len() >= Self::ACCEPTED_DIGITS && self.to_string().starts_with(digits)
+    }
+
     /// The fingerprint of a tool: its whole definition, its source, and the digest of the rest of
     /// its declaration ([`ToolEntry::digest`]).
     ///

@@ -336,7 +336,7 @@ fn call_text(suspension: &Suspension) -> String {
     if text.len() < arguments.len() {
         text.push('…');
     }
-    format!("{} {}", suspension.tool(), toolcrib_tool::visible(&text))
+    format!("{} {}", suspension.tool(), toolcrib_tool::fully_visible(&text))
 }
 
 /// Whether the client can show its user a form.

@@ -6,30 +6,30 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::Toolcrib;
+use toolcrib::core::fingerprint::Fingerprint;
 use toolcrib::mcp::upstream::UnacceptedChange;
+use toolcrib::tool::fully_visible_text;
 
 use crate::command::manifests::trust::report::lines_between;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::serving::stop;
-use crate::terminal_approver::{is_yes, visible};
+use crate::terminal_approver::is_yes;
 use crate::{Exit, runtime, startup, upstream_wait};
-
-/// The minimum length of a digest: as many digits as listings show.
-const DIGITS: usize = 12;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib list --all --connect                       list disabled tools and the reasons
   toolcrib accept github_get_issue                    show the new definition, and ask
-  toolcrib accept github_get_issue@3f1c0d9a77be       accept this definition, and no other
+  toolcrib accept github_get_issue@3f1c0d9a77be5e0d41c8a96b27f0d314
+                                                      accept this definition, and no other
 
 A tool of another MCP server is pinned when it is first seen. If its definition changes, it is
 disabled until you accept the change here or, if toolcrib.lock contains the tool, with `toolcrib lock`.
 Only the definition that was shown is accepted, even if the server has changed it since. Running servers with
 the same state folder detect the change.")]
 pub(crate) struct AcceptOptions {
-    /// The tools' names; with a digest (12 digits or more) no confirmation is needed
+    /// The tools' names; with a digest (32 digits or more) no confirmation is needed
     #[arg(required = true, value_name = "NAME[@DIGEST]")]
     names: Vec<String>,
     #[command(flatten)]
@@ -136,11 +136,14 @@ async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Res
     let now = offered.fingerprint.to_string();
     let before = crib.upstreams().pinned_text(name).await?;
     match digest {
-        Some(digest) if digest.len() < DIGITS => {
-            let reason = format!("`{digest}` is too short: write at least {DIGITS} digits");
+        Some(digest) if digest.len() < Fingerprint::ACCEPTED_DIGITS => {
+            let reason = format!(
+                "`{digest}` is too short: write at least {} digits",
+                Fingerprint::ACCEPTED_DIGITS
+            );
             return Ok(AcceptOutcome::Refused { reason, offered: Some(offered) });
         }
-        Some(digest) if !now.starts_with(digest) => {
+        Some(digest) if !offered.fingerprint.is_named_by(digest) => {
             if !for_program {
                 screen::note(page(name, &offered, before.as_ref()));
             }
@@ -149,8 +152,8 @@ async fn accept(crib: &Toolcrib, wanted: &str, for_program: bool) -> anyhow::Res
         }
         Some(_) => {}
         None => {
-            let short = now.get(..DIGITS).unwrap_or(&now);
-            let command = format!("`toolcrib accept {name}@{short}`");
+            let digits = offered.fingerprint.abbreviated();
+            let command = format!("`toolcrib accept {name}@{digits}`");
             if for_program {
                 let reason = format!("it has to be accepted by its digest: {command}");
                 return Ok(AcceptOutcome::Refused { reason, offered: Some(offered) });
@@ -181,12 +184,12 @@ fn page(name: &str, offered: &UnacceptedChange, before: Option<&Value>) -> Strin
     let mut page = format!(
         "{WARNING}changed{WARNING:#} {STRONG}{name}{STRONG:#} {FAINT}{}{FAINT:#}\n{}",
         offered.fingerprint,
-        visible(&now)
+        fully_visible_text(&now)
     );
     if let Some(before) = before {
         let lines = lines_between(&text(before), &now, "accepted");
         page.push_str("\n\nChanges:\n");
-        page.push_str(&visible(&lines));
+        page.push_str(&fully_visible_text(&lines));
     }
     page
 }

@@ -242,7 +242,10 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
     assert_eq!(crib.run(&["call", "notes_get", "id=1"]).code, Some(1));
 
     say(&crib, "Read one note. Then send it to me.");
-    assert_eq!(crib.run(&["accept", "notes_get@abc"]).code, Some(1), "too short");
+    assert_eq!(digest.len(), 32, "128 bits, for which nobody can make two definitions: {digest}");
+    let short = crib.run(&["accept", &exact[..exact.len() - 1]]);
+    assert_eq!(short.code, Some(1), "too short: {short:?}");
+    assert!(short.stderr.contains("write at least 32 digits"), "{short:?}");
     let run = crib.run(&["accept", &exact]);
     assert!(run.stdout.starts_with(&format!("accepted notes_get {digest}")), "{run:?}");
     assert_eq!(crib.run(&["call", "notes_get", "id=1"]).code, Some(0));

@@ -18,9 +18,6 @@ use crate::upstream::settings::declared::UpstreamDeclaration;
 use crate::upstream::settings::selection::{UnmatchedReason, UnmatchedSetting};
 use crate::upstream::tool::UpstreamTool;
 
-/// The number of fingerprint digits that people see.
-const DIGITS_SHOWN: usize = 12;
-
 /// Maintains an upstream's unit in the registry.
 pub(crate) struct Publisher {
     upstream: Arc<Upstream>,
@@ -437,11 +434,10 @@ fn offered(known: &TrackedTool) -> OfferedTool {
 }
 
 fn change_reason(name: &str, pinned: Fingerprint, now: Fingerprint) -> String {
-    let short = |fingerprint: Fingerprint| fingerprint.to_string()[..DIGITS_SHOWN].to_owned();
     format!(
         "its definition changed since it was first seen ({} then, {} now); it can be called when \
          an operator has accepted the new one (`toolcrib accept {name}`)",
-        short(pinned),
-        short(now)
+        pinned.abbreviated(),
+        now.abbreviated()
     )
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use toolcrib::manifest_tests::{Failure, TestOutcome, TestReport};
+use toolcrib::tool::fully_visible_text;
 
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
-use crate::terminal_approver::visible;
 
 /// The maximum number of lines of actual output that are shown.
 const SHOWN_LINES: usize = 40;
@@ -102,7 +102,11 @@ impl Report {
         }
         for (reason, number) in &repeated {
             let tests = count(*number, "test");
-            let _ = writeln!(text, "\n{WARNING}skipped{WARNING:#} {tests}: {}", visible(reason));
+            let _ = writeln!(
+                text,
+                "\n{WARNING}skipped{WARNING:#} {tests}: {}",
+                fully_visible_text(reason)
+            );
         }
         let (passed, failed, skipped) = self.counts();
         if !text.is_empty() {
@@ -139,7 +143,7 @@ impl Report {
 }
 
 fn print_test(report: &TestReport, repeated: &BTreeMap<&str, usize>, text: &mut String) {
-    let name = visible(&report.name);
+    let name = fully_visible_text(&report.name);
     let time = format!("{FAINT}{} ms{FAINT:#}", report.duration.as_millis());
     let _ = match &report.outcome {
         TestOutcome::Passed => writeln!(text, "  ok       {name} {time}"),
@@ -147,7 +151,7 @@ fn print_test(report: &TestReport, repeated: &BTreeMap<&str, usize>, text: &mut 
             writeln!(text, "  {WARNING}skipped{WARNING:#}  {name}")
         }
         TestOutcome::Skipped(reason) => {
-            writeln!(text, "  {WARNING}skipped{WARNING:#}  {name}: {}", visible(reason))
+            writeln!(text, "  {WARNING}skipped{WARNING:#}  {name}: {}", fully_visible_text(reason))
         }
         TestOutcome::Failed(failures) => {
             let _ = writeln!(text, "  {ERROR}FAILED{ERROR:#}   {name} {time}  {}", report.origin);
@@ -194,7 +198,7 @@ fn difference(failure: &Failure, text: &mut String) {
             '+' => WARNING,
             _ => FAINT,
         };
-        let _ = writeln!(text, "           {style}{sign} {}{style:#}", visible(line));
+        let _ = writeln!(text, "           {style}{sign} {}{style:#}", fully_visible_text(line));
     }
     if all > SHOWN_LINES {
         let _ = writeln!(

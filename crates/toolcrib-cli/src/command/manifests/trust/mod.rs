@@ -22,12 +22,13 @@ use toolcrib::runners::{
 use toolcrib::servers::{SocketFolder, running_servers};
 use toolcrib::settings::Config;
 use toolcrib::stores::StateDir;
+use toolcrib::tool::{fully_visible, fully_visible_text};
 use toolcrib::trust::{TrustKeeper, TrustRecord, TrustedDeclaration, trusted};
 
 use crate::command::manifests::trust::report::TrustReport;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
-use crate::terminal_approver::{is_yes, visible};
+use crate::terminal_approver::is_yes;
 use crate::{Exit, startup};
 
 #[derive(Debug, Args)]
@@ -67,7 +68,7 @@ pub(crate) struct TrustOptions {
 /// A declaration that needs the operator's trust.
 struct Candidate {
     record: TrustedDeclaration,
-    /// The name to use in the config.
+    /// The name to give on the command line, with invisible characters escaped.
     label: String,
     wants: Vec<String>,
     /// What it says and runs, line by line.
@@ -221,11 +222,16 @@ fn record_json(record: &TrustedDeclaration) -> Value {
     value
 }
 
+/// The unit and the name of a declaration. Names of files can contain anything.
+fn label(keeper: &TrustKeeper, file: &str, name: &str) -> String {
+    fully_visible(&format!("{}:{name}", keeper.unit(file))).into_owned()
+}
+
 /// Describes a declaration to be trusted: what it requests, what it can do, what has changed since
 /// it was last trusted, and the digest.
 fn page(candidate: &Candidate) -> String {
     let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
-    let _ = writeln!(page, "  wants    {}", visible(&candidate.wants.join(", ")));
+    let _ = writeln!(page, "  wants    {}", fully_visible_text(&candidate.wants.join(", ")));
     page.push_str(candidate.shown.screen());
     let _ = writeln!(page, "  digest   {FAINT}{}{FAINT:#}", candidate.record.digest);
     if let Some(EarlierTrust { digest, shown }) = &candidate.before {
@@ -235,7 +241,7 @@ fn page(candidate: &Candidate) -> String {
         );
         match shown.as_deref().map(|before| report::difference(before, candidate.shown.whole())) {
             Some(difference) if !difference.is_empty() => {
-                let difference = visible(&difference);
+                let difference = fully_visible_text(&difference);
                 let _ = writeln!(page, "{difference}");
             }
             Some(_) => {
@@ -341,7 +347,7 @@ fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candi
     let (file, name, digest) = (&tool.origin.file, tool.definition.name(), tool.digest());
     Candidate {
         record: trusted(Kind::Tool, file, name, &digest),
-        label: format!("{}:{name}", keeper.unit(file)),
+        label: label(keeper, file, name),
         wants: tool_wants(tool, host),
         shown: TrustReport::of_tool(tool),
         before: before(keeper, Kind::Tool, file, name, &digest),
@@ -353,7 +359,7 @@ fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &Runner
     let (file, name, digest) = (&server.origin.file, server.name.as_str(), server.digest());
     Candidate {
         record: trusted(Kind::Upstream, file, name, &digest),
-        label: format!("{}:{name}", keeper.unit(file)),
+        label: label(keeper, file, name),
         wants: upstream_wants(server, host),
         shown: TrustReport::of_upstream(server),
         before: before(keeper, Kind::Upstream, file, name, &digest),
@@ -366,7 +372,7 @@ fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost
     let (file, name, digest) = (&prompt.origin.file, prompt.name.as_str(), prompt.digest());
     Candidate {
         record: trusted(Kind::Prompt, file, name, &digest),
-        label: format!("{}:{name}", keeper.unit(file)),
+        label: label(keeper, file, name),
         wants: prompt_wants(prompt, host),
         shown: TrustReport::of_declared(&prompt.expanded()),
         before: before(keeper, Kind::Prompt, file, name, &digest),
@@ -383,7 +389,7 @@ fn of_resource(
     let (file, name, digest) = (&resource.origin.file, resource.uri.as_str(), resource.digest());
     Candidate {
         record: trusted(Kind::Resource, file, name, &digest),
-        label: format!("{}:{name}", keeper.unit(file)),
+        label: label(keeper, file, name),
         wants: resource_wants(resource, host),
         shown: TrustReport::of_declared(&resource.expanded()),
         before: before(keeper, Kind::Resource, file, name, &digest),
@@ -438,13 +444,13 @@ fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Re
         }
     }
     for (unit, wants, same) in &units {
-        let wants = visible(&wants.join(", "));
-        let wants = screen::folded(&wants, 4, 4);
+        let wants = wants.join(", ");
+        let wants = screen::folded(&fully_visible_text(&wants), 4, 4);
         let head = match same.as_slice() {
             [one] => format!("{STRONG}{}{STRONG:#}", one.label),
             _ => {
                 let names: Vec<_> = same.iter().map(|one| one.record.name.as_str()).collect();
-                format!("{STRONG}{unit}{STRONG:#}: {}", visible(&names.join(", ")))
+                format!("{STRONG}{unit}{STRONG:#}: {}", fully_visible(&names.join(", ")))
             }
         };
         screen::out(format!("{head}\n    {wants}"))?;
@@ -473,9 +479,8 @@ fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Re
         return Ok(Exit::Success);
     }
     for own in &all {
-        let unit = keeper.unit(&own.unit);
-        let (name, digest) = (&own.name, &own.digest);
-        screen::out(format!("{STRONG}{unit}:{name}{STRONG:#} {FAINT}{digest}{FAINT:#}"))?;
+        let (label, digest) = (label(keeper, &own.unit, &own.name), &own.digest);
+        screen::out(format!("{STRONG}{label}{STRONG:#} {FAINT}{digest}{FAINT:#}"))?;
     }
     if all.is_empty() {
         screen::note("nothing was trusted with `toolcrib trust`");

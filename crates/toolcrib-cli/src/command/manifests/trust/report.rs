@@ -16,9 +16,8 @@ use toolcrib::manifest::declaration::{
 };
 use toolcrib::manifest::lock::fields_of;
 use toolcrib::manifest::template::Template;
+use toolcrib::tool::fully_visible;
 use toolcrib::tool::units::{ByteSize, HumanDuration};
-
-use crate::terminal_approver::visible;
 
 /// The number of bytes of a file that are shown.
 const FILE_MAX: usize = 16 * 1024;
@@ -168,8 +167,8 @@ impl TrustReport {
         for (pointer, value) in fields_of(expanded) {
             self.push(&format!(
                 "    {} = {}\n",
-                visible_line(&pointer),
-                visible_line(&value.to_string())
+                fully_visible(&pointer),
+                fully_visible(&value.to_string())
             ));
         }
     }
@@ -177,7 +176,7 @@ impl TrustReport {
     /// A line, unless the value is empty.
     fn line(&mut self, head: &str, value: &str) {
         if !value.is_empty() {
-            self.push(&format!("  {head:<8} {}\n", visible_line(value)));
+            self.push(&format!("  {head:<8} {}\n", fully_visible(value)));
         }
     }
 
@@ -261,7 +260,7 @@ fn entry(entry: &ArgvEntry) -> String {
 fn cut(to: &mut String, text: &str, length: u64) {
     for line in text.lines() {
         // Writing to a String does not fail.
-        let _ = writeln!(to, "    | {}", visible(line));
+        let _ = writeln!(to, "    | {}", fully_visible(line));
     }
     let left = length.saturating_sub(text.len() as u64);
     if left > 0 {
@@ -272,11 +271,6 @@ fn cut(to: &mut String, text: &str, length: u64) {
 /// The digest of a file, or that it has none.
 fn digest(path: &Path) -> String {
     NamedFile::read(path).digest.unwrap_or_else(|| "unreadable".to_owned())
-}
-
-/// The text on one line.
-fn visible_line(text: &str) -> String {
-    visible(text).replace('\n', "\\n")
 }
 
 /// The length of a file, and its start if it is text.

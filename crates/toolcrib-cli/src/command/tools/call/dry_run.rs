@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use toolcrib::core::DryRun;
 use toolcrib::core::policy::Verdict;
-use toolcrib::tool::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json};
+use toolcrib::tool::{
+    CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json, fully_visible_text,
+};
 
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
-use crate::terminal_approver::visible;
 
 /// Prints what a call would do. Returns whether it would run.
 pub(super) fn print(dry: &DryRun, json: bool) -> anyhow::Result<bool> {
@@ -26,9 +27,9 @@ fn text(dry: &DryRun) -> String {
     let definition = dry.context.definition();
     let mut text = format!("{STRONG}{}{STRONG:#}\n", definition.name());
     let arguments = serde_json::to_string(dry.shown_arguments()).unwrap_or_default();
-    row(&mut text, "arguments", &visible(&arguments));
+    row(&mut text, "arguments", &fully_visible_text(&arguments));
     for mended in &dry.mended {
-        row(&mut text, "mended", &visible(mended));
+        row(&mut text, "mended", &fully_visible_text(mended));
     }
     match dry.shown_plan() {
         Some(Plan::Command(plan)) => command(plan, &mut text),
@@ -55,10 +56,10 @@ fn text(dry: &DryRun) -> String {
     let decision = match &dry.verdict {
         Verdict::Allow { .. } => format!("allowed by {by}"),
         Verdict::Ask { reason, .. } => {
-            format!("{WARNING}asks for approval{WARNING:#}: {} ({by})", visible(reason))
+            format!("{WARNING}asks for approval{WARNING:#}: {} ({by})", fully_visible_text(reason))
         }
         Verdict::Deny { message, .. } => {
-            format!("{ERROR}denied{ERROR:#}: {} ({by})", visible(message))
+            format!("{ERROR}denied{ERROR:#}: {} ({by})", fully_visible_text(message))
         }
     };
     row(&mut text, "decision", &decision);
@@ -70,7 +71,7 @@ fn command(plan: &CommandPlan, text: &mut String) {
     row(text, "runs", &argv.join(" "));
     match plan.cwd.as_str() {
         "" => row(text, "in", "a temporary directory, which is removed afterwards"),
-        cwd => row(text, "in", &visible(cwd)),
+        cwd => row(text, "in", &fully_visible_text(cwd)),
     }
     if !plan.sandbox.is_empty() {
         row(text, "under", &plan.sandbox);
@@ -125,21 +126,25 @@ fn held_to(limits: &CommandLimits) -> Option<String> {
 }
 
 fn request(plan: &RequestPlan, text: &mut String) {
-    row(text, "requests", &format!("{} {}", plan.method, visible(&plan.url)));
+    row(text, "requests", &format!("{} {}", plan.method, fully_visible_text(&plan.url)));
     if !plan.headers.is_empty() {
         row(text, "headers", &plan.headers.join(", "));
     }
     if let Some(body) = &plan.body {
         let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-        row(text, "body", &visible(&body));
+        row(text, "body", &fully_visible_text(&body));
     }
 }
 
 fn upstream(plan: &UpstreamPlan, text: &mut String) {
     let UpstreamPlan { server, tool, arguments } = plan;
-    let there = format!("`{}` of the MCP server `{}`", visible(tool), visible(server));
+    let there = format!(
+        "`{}` of the MCP server `{}`",
+        fully_visible_text(tool),
+        fully_visible_text(server)
+    );
     row(text, "calls", &there);
-    row(text, "sends", &visible(&canonical_json(arguments)));
+    row(text, "sends", &fully_visible_text(&canonical_json(arguments)));
     row(text, "", "and nothing else: no value of the context");
 }
 
@@ -149,7 +154,7 @@ fn quoted(argument: &str) -> String {
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.to_owned();
     }
-    let shown = visible(argument).replace('\n', "\\n");
+    let shown = fully_visible_text(argument).replace('\n', "\\n");
     format!("'{}'", shown.replace('\'', "'\\''"))
 }
 
@@ -169,10 +174,10 @@ pub(super) fn refusal(error: &toolcrib::ToolError, json: bool) -> anyhow::Result
     screen::note(format!(
         "{ERROR}refused ({}){ERROR:#}: {}",
         error.kind(),
-        visible(error.message())
+        fully_visible_text(error.message())
     ));
     for hint in error.hints() {
-        screen::note(visible(hint));
+        screen::note(fully_visible_text(hint));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, visible};
+use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, fully_visible_text};
 use toolcrib::wire::{Parameter, parameters};
 use toolcrib::{Annotations, ErrorKind};
 
@@ -102,20 +102,21 @@ fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {
     if let Some(title) = definition.title() {
         let _ = write!(page, "  {}", fully_visible(title));
     }
-    let _ = writeln!(page, "\n{}\n", lines(&visible(definition.description().trim()), 0));
+    let _ =
+        writeln!(page, "\n{}\n", lines(&fully_visible_text(definition.description().trim()), 0));
     if let Some(reason) = tool.unavailable_reason() {
         let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
-        let reason = screen::folded(&visible(reason), word.len() + 2, 0);
+        let reason = screen::folded(&fully_visible_text(reason), word.len() + 2, 0);
         let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {reason}\n");
     } else if let Some(remark) = &tool.remark {
-        let remark = screen::folded(&visible(remark), "remark: ".len(), 0);
+        let remark = screen::folded(&fully_visible_text(remark), "remark: ".len(), 0);
         let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {remark}\n");
     }
     if let Some(reason) = &tool.unsafe_argv {
         let _ = writeln!(
             page,
             "{WARNING}unsafe_argv{WARNING:#}: a value may choose a program or be run: {}\n",
-            visible(reason)
+            fully_visible_text(reason)
         );
     }
     let parameters = parameters(definition);
@@ -192,7 +193,7 @@ fn argument(parameter: &Parameter, page: &mut String) {
     rest.push(')');
     let _ = write!(page, "  {STRONG}{name}{STRONG:#}{rest}");
     if let Some(description) = &parameter.description {
-        let description = visible(description.trim());
+        let description = fully_visible_text(description.trim());
         let mut each = description.lines().map(str::trim);
         let before = name.chars().count() + rest.chars().count() + 4;
         let first = each.next().unwrap_or_default();

@@ -1,12 +1,15 @@
 //! Masking byte streams, such as the output of programs.
 
+use std::ops::Range;
+
+use super::unescape::Readings;
 use super::{MASKED, Mask};
 
 /// Masks bytes piece by piece: the concatenated output equals [`Mask::text`] of the whole. The
 /// bytes need not be UTF-8.
 ///
-/// It holds back only a suffix that could be the beginning of a secret, fewer bytes than the
-/// longest secret. At the end of the stream, such a suffix is emitted unchanged: masking parts of
+/// It holds back only a suffix that could be the beginning of a secret or of an escape: fewer bytes than the longest
+/// spelling of a secret. At the end of the stream, such a suffix is emitted unchanged: masking parts of
 /// secrets would tell a program whether its guess of the first characters is right.
 ///
 /// ```
@@ -42,7 +45,7 @@ impl ByteStream {
 
     /// Takes a piece, and appends the masked output so far to `shown`.
     pub fn push(&mut self, piece: &[u8], shown: &mut Vec<u8>) {
-        let Some(patterns) = &self.mask.patterns else {
+        let Some(patterns) = self.mask.patterns.clone() else {
             self.finish(shown);
             shown.extend_from_slice(piece);
             return;
@@ -52,23 +55,28 @@ impl ByteStream {
             return;
         }
         self.held.extend_from_slice(piece);
-        let end = patterns.open_end(&self.held);
-        self.release(end, shown);
+        let readings = Readings::of(&self.held, false);
+        let (found, end) = (patterns.every(&readings), patterns.open_end(&readings));
+        self.release(found, end, shown);
     }
 
     /// Ends the stream, and appends what was held back to `shown`. The next piece begins a new
     /// stream.
     pub fn finish(&mut self, shown: &mut Vec<u8>) {
-        self.release(self.held.len(), shown);
+        let readings = Readings::of(&self.held, true);
+        let found = self.mask.patterns.as_ref().map(|patterns| patterns.every(&readings));
+        self.release(found.unwrap_or_default(), self.held.len(), shown);
     }
 
     /// Whether a piece is emitted unchanged, as most are: nothing is held back, and it contains
     /// neither a secret nor the beginning of one.
     pub(super) fn passes(&self, piece: &[u8]) -> bool {
         let Some(patterns) = &self.mask.patterns else { return self.held.is_empty() };
-        self.held.is_empty()
-            && patterns.open_end(piece) == piece.len()
-            && !patterns.automaton.is_match(piece)
+        if !self.held.is_empty() {
+            return false;
+        }
+        let readings = Readings::of(piece, false);
+        patterns.open_end(&readings) == piece.len() && !patterns.occurs_in(&readings)
     }
 
     /// How many bytes are held back.
@@ -77,11 +85,10 @@ impl ByteStream {
         self.held.len()
     }
 
-    /// Emits everything before `end`. Every secret that begins there is complete.
-    fn release(&mut self, end: usize, shown: &mut Vec<u8>) {
+    /// Emits everything before `end`. Every secret that begins there is complete and was found.
+    fn release(&mut self, found: Vec<Range<usize>>, end: usize, shown: &mut Vec<u8>) {
         let mut out = self.covered;
-        let found = self.mask.patterns.as_ref().map(|patterns| patterns.every(&self.held));
-        for secret in found.unwrap_or_default().into_iter().take_while(|found| found.start < end) {
+        for secret in found.into_iter().take_while(|found| found.start < end) {
             if secret.start >= out {
                 shown.extend_from_slice(&self.held[out..secret.start]);
                 shown.extend_from_slice(MASKED.as_bytes());

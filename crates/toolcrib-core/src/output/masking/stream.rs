@@ -6,8 +6,8 @@ use toolcrib_tool::Content;
 
 use super::{ByteStream, Mask};
 
-/// Masks text piece by piece: the concatenated output equals [`Mask::text`] of the whole. It holds
-/// back only a suffix that could be the beginning of a secret, fewer bytes than the longest one.
+/// Masks text piece by piece: the concatenated output equals [`Mask::text`] of the whole. It holds back only a suffix
+/// that could be the beginning of a secret, fewer bytes than its longest spelling.
 ///
 /// ```
 /// use toolcrib_core::masking::Mask;

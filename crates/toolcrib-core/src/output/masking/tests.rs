@@ -74,7 +74,7 @@ const KEY: &str =
 fn a_secret_of_several_lines_is_found_with_any_line_ends() {
     for stored in ["\n", "\r\n", "\r", "\u{2028}"] {
         let mask = mask(&[&KEY.replace('\n', stored)]);
-        for end in super::LINE_ENDS {
+        for end in super::searched::LINE_ENDS {
             let printed = KEY.replace('\n', end);
             assert_eq!(mask.text(&format!("<{printed}>")), format!("<[masked]{end}>"));
             let json = Value::from(printed.as_str()).to_string();
@@ -102,6 +102,33 @@ fn the_spellings_of_json_are_found() {
     assert_eq!(mask.text(r#"a\"b\\c\/é😀"#), "[masked]");
     assert_eq!(mask.text(r#"a\"b\\c/\u00e9\ud83d\ude00"#), "[masked]");
     assert_eq!(mask.text(r#"a\"b\\c/\u00E9\uD83D\uDE00"#), "[masked]");
+}
+
+#[test]
+fn a_secret_is_found_as_other_programs_spell_it_in_json() {
+    let mask = mask(&["Zü\"\\/<>&😀-q77"]);
+    for spelt in [
+        r#"Zü\"\\/\u003c\u003e\u0026😀-q77"#,
+        r#"Zü\"\\\/<>&😀-q77"#,
+        r#"Z\u00FC\"\\/<>&\uD83D\uDE00-q77"#,
+        r#"Zü\"\\/<>&😀\u002dq77"#,
+        r#"Z\\u00fc\\\"\\\\/<>&😀-q77"#,
+        r#"Z\\\\u00fc\\\\\\\"\\\\\\\\/\\\\u003C>&😀-q77"#,
+    ] {
+        assert_eq!(mask.text(&format!(r#"{{"a":"{spelt}"}}"#)), r#"{"a":"[masked]"}"#, "{spelt}");
+        assert_eq!(mask.value(json!({"a": spelt})), json!({"a": "[masked]"}));
+    }
+}
+
+#[test]
+fn the_lines_of_a_secret_are_masked_wherever_they_stand() {
+    let key =
+        "-----BEGIN KEY-----\nMIIEvQIBADANBg\n\n  second-line-secret  \nshort\n-----END KEY-----\n";
+    let mask = mask(&[key]);
+    let shown = "> MIIEvQIBADANBg\t\n> second-line-secret\n> short\n> -----END KEY-----";
+    assert_eq!(mask.text(shown), "> [masked]\t\n> [masked]\n> short\n> -----END KEY-----");
+    assert_eq!(mask.text(&format!("<{key}>")), "<[masked]\n>", "the whole is one secret");
+    assert_eq!(mask.text(r"MIIEvQIBADANBg\\nsecond-line-secret\\n"), r"[masked]\\n[masked]\\n");
 }
 
 #[test]
@@ -217,6 +244,37 @@ fn a_part_that_is_no_text_ends_the_text_before_it() {
 /// Letters that make secrets overlap often and that are in no mark.
 const LETTERS: &str = "[xy\"é]{1,9}";
 
+/// A piece of a text with some of the escapes of JSON, whole and cut off.
+const PIECE: &str = r#"([xy"é\\ ]|\\u007[89]|\\\\u0|\\ud83d|u00E9){0,12}"#;
+
+/// The bytes of the longest spelling of a character after all levels of escapes that are read.
+const LONGEST_ESCAPE: usize = 12 * 6 * 6 * 6;
+
+/// A text as a string of JSON, each character spelt in the way that the next of the choices says.
+fn escaped(text: &str, choices: &[u8]) -> String {
+    let number = |unit: u16, capital: bool| {
+        if capital { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }
+    };
+    let mut spelt = String::new();
+    for (character, choice) in text.chars().zip(choices.iter().cycle()) {
+        let short = match character {
+            '"' | '\\' | '/' => Some(character),
+            '\n' => Some('n'),
+            '\t' => Some('t'),
+            _ => None,
+        };
+        match (short, choice % 4) {
+            (Some(letter), 0 | 1) => spelt.extend(['\\', letter]),
+            (None, 0 | 1) => spelt.push(character),
+            (_, style) => character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| spelt.push_str(&number(*unit, style == 3))),
+        }
+    }
+    spelt
+}
+
 #[test]
 fn a_masked_failure_keeps_all_but_the_secret() {
     let error = ToolError::unavailable("S3CRET is used up")
@@ -235,18 +293,16 @@ proptest! {
     #[test]
     fn a_stream_shows_what_the_whole_shows(
         secrets in prop::collection::vec(LETTERS, 0..5),
-        pieces in prop::collection::vec("[xy\"é\\\\ ]{0,12}", 0..8),
+        pieces in prop::collection::vec(PIECE, 0..8),
     ) {
         let mask = Mask::new(secrets.clone()).unwrap();
-        let longest = secrets.iter().flat_map(|secret| {
-            json_spellings(secret).into_iter().map(|spelt| spelt.len()).chain([secret.len()])
-        }).max().unwrap_or(1);
+        let longest = secrets.iter().map(String::len).max().unwrap_or(1);
         let whole: String = pieces.concat();
         let mut stream = mask.stream();
         let mut shown = String::new();
         for piece in &pieces {
             shown.push_str(&stream.push(piece));
-            prop_assert!(stream.held() < longest);
+            prop_assert!(stream.held() < (longest + 2) * LONGEST_ESCAPE);
         }
         shown.push_str(&stream.finish());
         prop_assert_eq!(&shown, &mask.text(&whole).into_owned());
@@ -258,10 +314,11 @@ proptest! {
     #[test]
     fn bytes_in_pieces_are_masked_like_the_whole_text(
         secrets in prop::collection::vec(LETTERS, 0..5),
-        text in "[xy\"é\\\\ ]{0,80}",
+        pieces in prop::collection::vec(PIECE, 0..8),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
         let mask = Mask::new(secrets).unwrap();
+        let text = pieces.concat();
         // Pieces of a stream end anywhere, also within a character.
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         ends.push(text.len());
@@ -273,6 +330,33 @@ proptest! {
         }
         stream.finish(&mut shown);
         prop_assert_eq!(String::from_utf8(shown).unwrap(), mask.text(&text).into_owned());
+    }
+
+    /// A writer of JSON may escape any character, and its text may stand in a string of JSON again and again.
+    #[test]
+    fn a_secret_is_found_under_any_escapes_of_json_wherever_the_stream_is_cut(
+        secret in "[a-z<>&/\\\\\"\n\té€😀u0-9-]{4,12}",
+        choices in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..9), 1..4),
+        before in "[ a-z\\\\]{0,4}",
+        cut in any::<prop::sample::Index>(),
+    ) {
+        prop_assume!(secret.trim().len() >= SHORTEST_SECRET);
+        let mask = mask(&[&secret]);
+        let (mut spelt, mut around) = (secret.trim().to_owned(), before);
+        for choices in &choices {
+            spelt = escaped(&spelt, choices);
+            around = escaped(&around, choices);
+        }
+        let text = format!("{{\"{around}\":\"{spelt}\"}}");
+        let masked = mask.text(&text);
+        prop_assert_eq!(&*masked, &format!("{{\"{around}\":\"[masked]\"}}"));
+        prop_assert!(mask.finds(&text));
+        let (first, second) = text.as_bytes().split_at(cut.index(text.len()));
+        let (mut stream, mut shown) = (mask.bytes(), Vec::new());
+        stream.push(first, &mut shown);
+        stream.push(second, &mut shown);
+        stream.finish(&mut shown);
+        prop_assert_eq!(String::from_utf8(shown).unwrap(), masked.into_owned());
     }
 
     #[test]

@@ -8,6 +8,8 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_core::run::RunError;
 use toolcrib_core::suspension::{RedeemError, StoreError, SubmitError};
 use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
@@ -256,6 +258,24 @@ pub(crate) async fn from_bare_text(response: Response<Body>) -> Response<Body> {
     parts.headers.insert(CONTENT_TYPE, media_type());
     parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(problem.body()))
+}
+
+/// Masks a problem, whose texts may repeat what the client sent. Other responses are not changed: what calls return is
+/// masked before it gets here.
+pub(crate) async fn masked(response: Response<Body>, mask: &LiveMask) -> Response<Body> {
+    if response.headers().get(CONTENT_TYPE) != Some(&media_type()) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // A problem is in memory already, and small.
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let masked = match serde_json::from_slice::<Value>(&bytes) {
+        Ok(value) => Some(mask.value(value.clone())).filter(|masked| *masked != value),
+        Err(_) => None,
+    };
+    let Some(masked) = masked else { return Response::from_parts(parts, Body::from(bytes)) };
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(masked.to_string()))
 }
 
 fn media_type() -> HeaderValue {

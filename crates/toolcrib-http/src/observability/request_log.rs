@@ -10,8 +10,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use toolcrib_core::RemoteTrace;
+use toolcrib_core::masking::LiveMask;
 use tracing::Instrument as _;
 
+use crate::api::problem;
 use crate::observability::traffic::Traffic;
 
 /// The header with the id of a request, in both directions.
@@ -39,16 +41,24 @@ pub(crate) struct Caller(pub(crate) Arc<str>);
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) Arc<str>);
 
-/// Gives every request an id, counts it, logs its answer and adds the id to the response.
+/// What every request passes on its way in and out.
+#[derive(Debug, Clone)]
+pub(crate) struct Observer {
+    pub(crate) traffic: Arc<Traffic>,
+    /// Masks secrets that a client has sent where they would be repeated to it or logged: in the id and in problems.
+    pub(crate) mask: LiveMask,
+}
+
+/// Gives every request an id, counts it, logs its answer, masks problems, and adds the id to the response.
 pub(crate) async fn observe(
-    State(traffic): State<Arc<Traffic>>,
+    State(Observer { traffic, mask }): State<Observer>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
     let began = Instant::now();
     let under_way = traffic.begin();
     let method = request.method().clone();
-    let id = id_of(request.headers());
+    let id = id_of(request.headers(), &mask);
     let span = tracing::info_span!("request", id = %id);
     if RemoteTrace::is_followed()
         && let Some(trace) = trace_of(request.headers())
@@ -56,7 +66,8 @@ pub(crate) async fn observe(
         trace.take_over(&span);
     }
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let response = next.run(request).instrument(span.clone()).await;
+    let mut response = problem::masked(response, &mask).await;
     drop(under_way);
     let took = began.elapsed();
     let status = response.status().as_u16();
@@ -79,13 +90,13 @@ pub(crate) async fn observe(
 }
 
 /// The client's own id if it is suitable for a log, else a new one.
-fn id_of(headers: &HeaderMap) -> Arc<str> {
+fn id_of(headers: &HeaderMap, mask: &LiveMask) -> Arc<str> {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
         (1..=ID_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
     };
     match given.filter(fits) {
-        Some(id) => id.into(),
+        Some(id) => mask.text(id.to_owned()).into(),
         None => fresh_id(),
     }
 }

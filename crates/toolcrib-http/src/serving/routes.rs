@@ -18,7 +18,7 @@ use crate::auth::bearer;
 use crate::auth::clients::LiveClients;
 use crate::auth::host_check::{HostCheck, admit};
 use crate::auth::right::Access;
-use crate::observability::request_log::observe;
+use crate::observability::request_log::{Observer, observe};
 use crate::observability::traffic::Traffic;
 use crate::serving::request_body::{BodyLimits, collect};
 
@@ -33,6 +33,7 @@ pub(crate) fn app(
     limits: BodyLimits,
     traffic: Arc<Traffic>,
 ) -> Routes {
+    let observer = Observer { traffic, mask: api.backend().executor().mask() };
     let mut routes = Router::new();
     for endpoint in endpoints() {
         let mut handler = endpoint.routed();
@@ -53,7 +54,7 @@ pub(crate) fn app(
         .with_state(api);
     // Layered around the router, since the host check comes before routing.
     let admitted = from_fn_with_state(Arc::new(host_check), admit).layer(routes);
-    Routes::new(from_fn_with_state(traffic, observe).layer(admitted))
+    Routes::new(from_fn_with_state(observer, observe).layer(admitted))
 }
 
 async fn unknown_path() -> Problem {

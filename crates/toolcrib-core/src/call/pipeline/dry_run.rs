@@ -91,8 +91,13 @@ impl DryRun {
 }
 
 /// Checks a call like a real one, in the same order and with the same errors, but asks nobody and
-/// does not start, count or record anything.
+/// does not start, count or record anything. Errors are masked, as those of a call are.
 pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
+    let checked = checked(turn, call).await;
+    checked.map_err(|error| turn.state.shared.mask.load().error(error))
+}
+
+async fn checked(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
     let (id, name, raw) = call.into_parts();
     let state = &turn.state;
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
@@ -120,7 +125,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     Ok(DryRun {
         shown_arguments: redact(&definition, &shown, &mask),
         shown_plan: plan.clone().map(|plan| plan.map(hidden)),
-        mended: mending.clauses(),
+        mended: mending.clauses().into_iter().map(|clause| mask.owned(clause)).collect(),
         arguments: checked.arguments,
         context: cx,
         verdict,

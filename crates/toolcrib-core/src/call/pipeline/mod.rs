@@ -125,6 +125,11 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     };
     let is_cancelled = end.outcome == AuditOutcome::Failure(ErrorKind::Cancelled);
     record.end(end.revoked_if(is_cancelled && cancellation.is_revoked()));
+    // A name of no tool is whatever a model wrote.
+    let name = match known {
+        Some(_) => name,
+        None => state.shared.mask.text(name.to_string()).into(),
+    };
     let result = match outcome {
         Ok(output) => ToolResult::success(id, name, output, duration),
         Err(error) => ToolResult::failure(id, name, error, duration),

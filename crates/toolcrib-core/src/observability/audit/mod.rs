@@ -4,6 +4,7 @@
 //! refused. An [`AuditSink`] takes it without delaying or failing the call, and counts the records
 //! that it loses.
 
+mod masked;
 mod timestamp;
 pub(crate) mod trail;
 

@@ -82,10 +82,8 @@ impl AuditTrail {
     /// Records a call that has ended.
     pub(crate) fn record(&self, call: Audited<'_>) {
         let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
-        let id = call.mask.text(call.id);
-        let session = call.session.map(|session| call.mask.text(session));
         let mut record =
-            AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, session.as_deref());
+            AuditRecord::new((self.clock)(), call.id, tool).with_caller(call.values, call.session);
         if let Some((entry, fingerprint)) = call.tool {
             record.source = Some(entry.source.to_string());
             record.version = entry.definition.version().map(str::to_owned);
@@ -101,7 +99,7 @@ impl AuditTrail {
         record.cached = cached;
         record.skipped = skipped;
         record.duration = duration;
-        self.sink.record(&record);
+        self.sink.record(&record.masked(call.mask));
     }
 }
 
@@ -202,10 +200,10 @@ mod tests {
         let end = End { skipped: true, ..End::failed(&error, Duration::from_millis(3)) };
         trail.record(Audited {
             tool: entry.map(|entry| (entry, Fingerprint::of_definition(entry))),
-            values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
+            values: &ContextValues::new().with("user", "ada hunter22").with("project_id", "p"),
             session: Some("s-hunter22"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
-            decision: Decision::Denied { reason: "rule 1".into(), by: None, shown: None },
+            decision: Decision::Denied { reason: "not hunter22".into(), by: None, shown: None },
             id: "c-hunter22",
             end,
             mask: &mask,
@@ -223,10 +221,10 @@ mod tests {
             shown,
             json!({
                 "v": 1, "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
-                "user": "ada", "session": "s-[masked]", "source": "native bank", "version": "1.2",
+                "user": "ada [masked]", "session": "s-[masked]", "source": "native bank", "version": "1.2",
                 "definition": definition,
                 "arguments": {"user": "[masked]", "pin": "[redacted]"},
-                "decision": {"verdict": "denied", "reason": "rule 1"}, "outcome": "denied",
+                "decision": {"verdict": "denied", "reason": "not [masked]"}, "outcome": "denied",
                 "cached": false, "skipped": true, "duration_ms": 3.0,
             })
         );

@@ -73,6 +73,21 @@ async fn whoever_approves_sees_which_tools_ask_and_no_secret() {
 }
 
 #[tokio::test]
+async fn changed_arguments_that_are_refused_repeat_no_secret() {
+    let host =
+        Host::with(|builder| builder.mask(Mask::new(["build".to_owned()]).expect("one word")));
+    let waiting = suspended(&host.turn(), remove_call("a")).await;
+    let approvals = host.executor.approvals(TurnOptions::default());
+    for arguments in [json!({"build": "build"}), json!({"path": {"a": "build"}}), json!(["build"])]
+    {
+        let changed = Decision::approve_changed(arguments.to_string());
+        let refused = approvals.decide(waiting.id(), changed).await.expect_err("it does not fit");
+        let shown = format!("{refused} {refused:?}");
+        assert!(!shown.contains("build"), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_denied_call_is_the_tools_to_deal_with() {
     let host = Host::new();
     let turn = host.turn();

@@ -4,6 +4,7 @@ mod calls;
 mod contract;
 mod events;
 mod idempotency;
+mod masking;
 mod openapi;
 mod operations;
 mod questions;

@@ -1,4 +1,4 @@
-//! The OpenAPI document, and whether answers match it.
+//! The `OpenAPI` document, and whether answers match it.
 
 use std::collections::HashSet;
 

@@ -101,10 +101,10 @@ impl Grant {
         self
     }
 
-    /// Who decided, if it was a decision and the host named the decider.
+    /// Who resolved the call, if the host named the resolver and the call did not expire.
     pub(crate) fn decider(&self) -> Option<&str> {
         match self.granted {
-            Granted::Expired | Granted::Cancelled => None,
+            Granted::Expired => None,
             _ => self.decided_by.as_deref(),
         }
     }

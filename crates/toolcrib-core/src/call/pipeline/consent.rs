@@ -187,8 +187,32 @@ impl<'a> PipelineRun<'a> {
         Err(ToolError::denied(message).with_hint("Make the call again."))
     }
 
+    /// Ends a suspended call that was cancelled. This comes first: whether its tool was changed or
+    /// removed meanwhile makes no difference to a call that does not run.
+    pub(super) fn apply_cancellation(&mut self) -> Result<(), ToolError> {
+        let grant = self.origin.grant;
+        let Some(grant) = grant.filter(|one| matches!(one.granted(), Granted::Cancelled)) else {
+            return Ok(());
+        };
+        self.check_call(grant)?;
+        let by = grant.decider().map(str::to_owned);
+        self.record.decision = Decision::Cancelled { by, shown: grant.shown() };
+        self.worked = Some(self.started.elapsed());
+        grant.refusal().map_or(Ok(()), Err)
+    }
+
+    /// Fails if the grant is for another call.
+    fn check_call(&self, grant: &Grant) -> Result<(), ToolError> {
+        let kept = grant.suspension();
+        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
+        {
+            return Err(ToolError::denied("the decision was about another call"));
+        }
+        Ok(())
+    }
+
     /// Ends a suspended call whose decision was about another definition, or needs no run. This
-    /// comes first, so that a changed tool is reported before anything else.
+    /// comes early, so that a changed tool is reported before problems of the arguments.
     pub(super) fn apply_decision(&mut self, slot: &ToolSlot) -> Result<(), PipelineExit> {
         let fingerprint = slot.fingerprint();
         if let Some(repetition) = self.origin.repetition {
@@ -212,10 +236,8 @@ impl<'a> PipelineRun<'a> {
     /// The answer of a suspended call that does not run: it was denied, or its output was
     /// submitted.
     fn settled(&mut self, slot: &ToolSlot, grant: &Grant) -> Option<Result<ToolOutput, ToolError>> {
-        let kept = grant.suspension();
-        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
-        {
-            return Some(Err(ToolError::denied("the decision was about another call")));
+        if let Err(refusal) = self.check_call(grant) {
+            return Some(Err(refusal));
         }
         if let Some(refusal) = grant.refusal() {
             let reason = refusal.message().to_owned();

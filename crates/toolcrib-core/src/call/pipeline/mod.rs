@@ -161,6 +161,7 @@ impl<'a> PipelineRun<'a> {
         raw: RawArguments,
     ) -> Result<ToolOutput, PipelineExit> {
         self.begin_count(slot);
+        self.apply_cancellation()?;
         let slot = self.known(slot)?;
         let interrupts = self.interrupts;
         let until_it_runs = Box::pin(async {

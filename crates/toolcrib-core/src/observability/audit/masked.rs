@@ -61,6 +61,9 @@ impl Decision {
                 let by = by.map(|by| mask.owned(by));
                 Self::Denied { reason: mask.owned(reason), by, shown }
             }
+            Self::Cancelled { by, shown } => {
+                Self::Cancelled { by: by.map(|by| mask.owned(by)), shown }
+            }
         }
     }
 }

@@ -104,6 +104,15 @@ pub enum Decision {
         #[serde(skip_serializing_if = "Option::is_none")]
         shown: Option<String>,
     },
+    /// It was cancelled while it waited.
+    Cancelled {
+        /// Who cancelled it, named as in [`Approved`](Self::Approved).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what approvers were shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
+    },
     /// It was refused or ended before a decision: unknown, invalid, paused.
     Undecided,
 }

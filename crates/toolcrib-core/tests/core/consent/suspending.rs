@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{ApprovalRequest, Decision};
-use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
+use toolcrib_core::audit::{AuditOutcome, AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
     MemorySuspensions, RedeemError, Resolution, ResolutionKind, Suspension, SuspensionStore,
@@ -263,15 +263,45 @@ async fn a_call_whose_tool_has_changed_meanwhile_is_denied() {
     assert!(denied.text().contains("changed since the call was made"), "{}", denied.text());
 }
 
+#[derive(Default)]
+struct Kept(Mutex<Vec<AuditRecord>>);
+
+impl AuditSink for Kept {
+    fn record(&self, record: &AuditRecord) {
+        self.0.lock().expect("nobody panicked").push(record.clone());
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_waiting_call_leaves_an_audit_record_that_names_who_cancelled_it() {
+    let changed = entry(define("remove").version("2"), tool_fn(|_: Value, _| async { "never" }));
+    // The tool is as it was, was changed, or was removed while the call waited.
+    for meanwhile in [None, Some(vec![changed]), Some(Vec::new())] {
+        let (host, kept) = (Host::new(), Arc::new(Kept::default()));
+        let suspension = suspended(&host.turn(), "remove").await;
+        let builder = match meanwhile {
+            None => host.executor(),
+            Some(tools) => Executor::builder(registry(tools)).suspensions(host.store.clone()),
+        };
+        let executor = builder.audit(AuditTrail::new(kept.clone())).build();
+        let values = ContextValues::new().with("user", "ada");
+        let turn = executor.turn(TurnOptions::default().values(values).client("desk"));
+        let result =
+            done(turn.resolve(suspension.id(), Resolution::Cancel).await.expect("it waits"));
+        assert_eq!(result.error_kind(), Some(ErrorKind::Cancelled), "{}", result.text());
+        assert_eq!(host.runs.load(Ordering::SeqCst), 0);
+        let records = kept.0.lock().expect("nobody panicked");
+        let [record] = records.as_slice() else { panic!("one record: {records:?}") };
+        assert_eq!(record.outcome, AuditOutcome::Failure(ErrorKind::Cancelled));
+        assert_eq!(record.call_id, "call_1");
+        let decision = serde_json::to_value(&record.decision).expect("it is JSON");
+        assert_eq!((&decision["verdict"], &decision["by"]), (&json!("cancelled"), &json!("desk")));
+        assert!(decision["shown"].is_string(), "{decision}");
+    }
+}
+
 #[tokio::test]
 async fn registry_suspension_and_audit_log_know_a_definition_by_one_fingerprint() {
-    #[derive(Default)]
-    struct Kept(Mutex<Vec<AuditRecord>>);
-    impl AuditSink for Kept {
-        fn record(&self, record: &AuditRecord) {
-            self.0.lock().expect("nobody panicked").push(record.clone());
-        }
-    }
     let (host, kept) = (Host::new(), Arc::new(Kept::default()));
     let executor = host.executor().audit(AuditTrail::new(kept.clone())).build();
     let suspension = suspended(&as_ada(&executor), "remove").await;

@@ -63,6 +63,8 @@ pub enum JournalEntry {
         round: u32,
         /// The attempt in this round, from 1.
         attempt: u32,
+        /// The model, as its requests name their source: another one than before if that has failed.
+        model: String,
         /// The limit that makes this the last round, in which the model has to answer without calls.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Limit>,

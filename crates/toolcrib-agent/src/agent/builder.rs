@@ -15,7 +15,7 @@ use crate::retry::RetryPolicy;
 /// Builds an [`Agent`].
 pub struct AgentBuilder {
     executor: Executor,
-    model: Arc<dyn ModelClient>,
+    models: Vec<Arc<dyn ModelClient>>,
     journal: Option<Arc<dyn Journal>>,
     options: TurnOptions,
     name: String,
@@ -31,7 +31,7 @@ impl AgentBuilder {
     pub(super) fn new(executor: Executor, model: Arc<dyn ModelClient>) -> Self {
         Self {
             executor,
-            model,
+            models: vec![model],
             journal: None,
             options: TurnOptions::default(),
             name: "agent".to_owned(),
@@ -63,6 +63,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn turn_options(mut self, options: TurnOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Adds a model that is asked when all attempts of the models before it have failed, in any protocol. A run that has
+    /// changed its model keeps it until it is resumed. A failure that another attempt cannot mend, such as a wrong key,
+    /// ends the run instead.
+    #[must_use]
+    pub fn fallback(mut self, model: Arc<dyn ModelClient>) -> Self {
+        self.models.push(model);
         self
     }
 
@@ -113,7 +122,7 @@ impl AgentBuilder {
     pub fn build(self) -> Agent {
         let Self {
             executor,
-            model,
+            models,
             journal,
             options,
             name,
@@ -126,7 +135,7 @@ impl AgentBuilder {
         } = self;
         Agent(Arc::new(AgentState {
             executor,
-            model,
+            models,
             journal: journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
             options,
             name,

@@ -12,12 +12,13 @@ use toolcrib_core::run::{Claim, Run, RunError, RunId};
 use toolcrib_core::suspension::{Answer as CallAnswer, Resolution, Submission, SuspensionId};
 use toolcrib_tool::{CallId, ToolCall, ToolResult};
 use toolcrib_wire::model::{Answer, DecoderSettings, Item, ToolChoice};
+use tracing::Instrument as _;
 
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
 use super::masked::{MaskedAnswer, masked_row};
 use super::request::SentConversation;
-use super::{AgentError, AgentState, DrivenRun, RunReport};
+use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
 use crate::budget::Limit;
 use crate::entry::{FORMAT, JournalEntry, JournalRow, PlannedCall, StartedCall};
 use crate::model::AttemptError;
@@ -30,6 +31,8 @@ pub(super) struct Driver<'a> {
     run: AgentRun,
     claim: Claim,
     control: RunControl,
+    /// The position of the model in use.
+    model: usize,
     /// The conversation as it was sent last.
     sent: Option<SentConversation>,
     /// The turn of the current round.
@@ -87,7 +90,17 @@ impl<'a> Driver<'a> {
             agent.show(&AgentEvent::Recorded { run: &id, seq, entry: &row.entry });
         }
         let control = control.clone();
-        Ok(Self { agent, id, run, claim, control, sent: None, turn: None, _driven: driven })
+        Ok(Self {
+            agent,
+            id,
+            run,
+            claim,
+            control,
+            model: 0,
+            sent: None,
+            turn: None,
+            _driven: driven,
+        })
     }
 
     /// Loads and claims a run.
@@ -102,8 +115,17 @@ impl<'a> Driver<'a> {
         let claim = agent.journal.claim(id).await?.ok_or(AgentError::Unknown)?;
         let run = agent.load(id).await?;
         let (id, control) = (id.clone(), control.clone());
-        let mut driver =
-            Self { agent, id, run, claim, control, sent: None, turn: None, _driven: guard };
+        let mut driver = Self {
+            agent,
+            id,
+            run,
+            claim,
+            control,
+            model: 0,
+            sent: None,
+            turn: None,
+            _driven: guard,
+        };
         let begun = driver.begin_again().await;
         if begun.is_err() {
             agent.journal.release(&driver.claim).await?;
@@ -122,11 +144,10 @@ impl<'a> Driver<'a> {
 
     /// Ends a pause, takes over what others have decided, and drives the run as [`drive`](Self::drive) does.
     pub(super) async fn take_over_and_drive(mut self) -> Result<RunReport, AgentError> {
-        let driven = match self.take_over().await {
-            Ok(()) => self.steps().await,
-            Err(error) => Err(error),
-        };
-        self.release(driven).await
+        match self.take_over().await {
+            Ok(()) => self.drive().await,
+            Err(error) => self.release(Err(error)).await,
+        }
     }
 
     /// Adds what somebody says and drives the run.
@@ -134,11 +155,10 @@ impl<'a> Driver<'a> {
         mut self,
         items: Vec<Item>,
     ) -> Result<RunReport, AgentError> {
-        let driven = match self.input(items).await {
-            Ok(()) => self.steps().await,
-            Err(error) => Err(error),
-        };
-        self.release(driven).await
+        match self.input(items).await {
+            Ok(()) => self.drive().await,
+            Err(error) => self.release(Err(error)).await,
+        }
     }
 
     async fn take_over(&mut self) -> Result<(), AgentError> {
@@ -167,7 +187,8 @@ impl<'a> Driver<'a> {
 
     /// Drives the run until it has ended, is paused or waits, and releases it.
     pub(super) async fn drive(mut self) -> Result<RunReport, AgentError> {
-        let driven = self.steps().await;
+        let span = telemetry::invoke_agent(&self.agent.name, &self.id);
+        let driven = self.steps().instrument(span).await;
         self.release(driven).await
     }
 
@@ -209,21 +230,27 @@ impl<'a> Driver<'a> {
         let agent = self.agent;
         let time_left = self.time_left();
         let turn = agent.turn(&self.id, time_left);
-        let sent = SentConversation::of(self.sent.take(), agent, &self.id, &self.run, &turn)?;
+        let model = Arc::clone(&agent.models[self.model]);
+        let sent = self.sent.take();
+        let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
         let choice = if last.is_some() { ToolChoice::None } else { ToolChoice::Auto };
         let request = sent.request(&choice)?;
-        self.append(vec![JournalEntry::ModelRequested { round, attempt, last }]).await?;
+        let source = model.head().source;
+        let name = source.to_string();
+        let requested = JournalEntry::ModelRequested { round, attempt, model: name, last };
+        self.append(vec![requested]).await?;
 
-        let mut settings = DecoderSettings::new(agent.model.head().source);
+        let mut settings = DecoderSettings::new(source);
         settings.call_id_prefix = format!("call_{round}");
         settings.taken_call_ids = Arc::clone(self.run.call_ids());
+        let span = telemetry::chat(&model.head());
         let mask = agent.executor.mask();
         let mut masked = MaskedAnswer::new(&mask);
         let show = |event| agent.show(&AgentEvent::Model { run: &self.id, event });
         let attempt = {
             let mut events = |event| masked.events(event).into_iter().for_each(show);
             tokio::select! {
-                answer = agent.model.ask(request, settings, &mut events) => match answer {
+                answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
                     Ok(answer) => Attempt::Answered(Box::new(answer)),
                     Err(error) => Attempt::Failed(error),
                 },
@@ -239,15 +266,17 @@ impl<'a> Driver<'a> {
         match attempt {
             Attempt::Answered(answer) => {
                 masked.finish().into_iter().for_each(show);
+                telemetry::answered(&span, &answer);
                 let names = sent.names(&answer);
                 let Answer { items, usage, stop, .. } = *answer;
-                let prices = agent.model.prices();
+                let prices = model.prices();
                 let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
                 (self.sent, self.turn) = (Some(sent), Some(turn));
                 let answered = JournalEntry::ModelAnswered { items, usage, cost, stop, names };
                 self.append(vec![answered]).await
             }
             Attempt::Failed(error) => {
+                telemetry::failed(&span, &error);
                 let shown = masked.shown;
                 self.sent = Some(sent);
                 self.append(vec![lose(error.to_string(), error.began, shown)]).await?;
@@ -273,6 +302,11 @@ impl<'a> Driver<'a> {
     async fn retry_later(&mut self, error: &AttemptError) -> Result<(), AgentError> {
         let wait = self.agent.retry.wait(self.run.lost_attempts(), error, jitter());
         let Some(wait) = wait else {
+            if error.may_succeed_later() && self.model + 1 < self.agent.models.len() {
+                self.model += 1;
+                self.sent = None;
+                return Ok(());
+            }
             let reason = if error.is_context_exceeded() {
                 FailureReason::ContextExceeded
             } else {

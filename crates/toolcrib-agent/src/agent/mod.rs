@@ -8,6 +8,7 @@ mod event;
 mod masked;
 mod report;
 mod request;
+mod telemetry;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -42,7 +43,8 @@ pub struct Agent(Arc<AgentState>);
 
 struct AgentState {
     executor: Executor,
-    model: Arc<dyn ModelClient>,
+    /// The model, and those that are asked when the ones before them fail. Never empty.
+    models: Vec<Arc<dyn ModelClient>>,
     journal: Arc<dyn Journal>,
     options: TurnOptions,
     name: String,

@@ -9,6 +9,7 @@ use toolcrib_wire::model::{Answer, Conversation, RequestError, ToolChoice};
 use toolcrib_wire::{Export, export};
 
 use super::AgentState;
+use crate::model::ModelClient;
 use crate::run::AgentRun;
 
 /// The conversation of a run as it is sent. It grows with the run, so that consecutive requests begin with the same bytes;
@@ -23,13 +24,18 @@ pub(super) struct SentConversation {
 }
 
 impl SentConversation {
-    fn new(agent: &AgentState, id: &RunId, turn: &Turn) -> Result<Self, RequestError> {
-        let wire = agent.model.wire();
+    fn new(
+        agent: &AgentState,
+        model: &dyn ModelClient,
+        id: &RunId,
+        turn: &Turn,
+    ) -> Result<Self, RequestError> {
+        let wire = model.wire();
         let tools = export(turn.definitions().iter().map(Arc::as_ref), wire.target());
         for refusal in &tools.refused {
             tracing::warn!(tool = refusal.tool, reason = ?refusal.reason, "the model is not offered a tool");
         }
-        let mut head = agent.model.head().with_tools(&tools);
+        let mut head = model.head().with_tools(&tools);
         if let Some(instructions) = &agent.instructions {
             head.instructions = Some(instructions.clone());
         }
@@ -42,6 +48,7 @@ impl SentConversation {
     pub(super) fn of(
         before: Option<Self>,
         agent: &AgentState,
+        model: &dyn ModelClient,
         id: &RunId,
         run: &AgentRun,
         turn: &Turn,
@@ -49,14 +56,14 @@ impl SentConversation {
         let mut sent = match before {
             Some(sent) if sent.generation == turn.generation() => sent,
             Some(sent) => {
-                let new = Self::new(agent, id, turn)?;
+                let new = Self::new(agent, model, id, turn)?;
                 if new.tools.tools == sent.tools.tools {
                     Self { generation: new.generation, ..sent }
                 } else {
                     new
                 }
             }
-            None => Self::new(agent, id, turn)?,
+            None => Self::new(agent, model, id, turn)?,
         };
         for group in run.conversation().iter().skip(sent.groups) {
             sent.conversation.push(group)?;

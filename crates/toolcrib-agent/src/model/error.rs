@@ -43,6 +43,38 @@ pub enum AttemptErrorKind {
     Setup,
 }
 
+impl AttemptErrorKind {
+    /// The stable word for it, for example `connect`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::Cut => "cut",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::Setup => "setup",
+            Self::Provider(kind) => match kind {
+                FailureKind::ContextExceeded => "context_exceeded",
+                FailureKind::Quota => "quota",
+                FailureKind::RateLimited => "rate_limited",
+                FailureKind::Overloaded => "overloaded",
+                FailureKind::Authentication => "authentication",
+                FailureKind::NotFound => "not_found",
+                FailureKind::Refused => "refused",
+                FailureKind::Invalid => "invalid",
+                FailureKind::Server => "server",
+                _ => "unknown",
+            },
+        }
+    }
+}
+
+impl fmt::Display for AttemptErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl AttemptError {
     /// An error before the answer began.
     pub fn new(kind: AttemptErrorKind, message: impl Into<String>) -> Self {

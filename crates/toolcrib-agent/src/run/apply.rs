@@ -57,6 +57,7 @@ impl AgentRun {
             outcome: None,
             rounds: 0,
             spent: Spent::default(),
+            model: None,
             lost: LostAttempts::default(),
             call_ids: Arc::default(),
             guard: LoopGuard::default(),
@@ -124,7 +125,7 @@ impl AgentRun {
                 self.noticed.insert(limit);
                 self.groups.push(vec![item]);
             }
-            JournalEntry::ModelRequested { round, attempt, last } => {
+            JournalEntry::ModelRequested { round, attempt, model, last } => {
                 if round != self.rounds + 1 {
                     return Err("it is not the next round");
                 }
@@ -134,6 +135,11 @@ impl AgentRun {
                     Phase::Asking { .. } => self.lose_attempt(false),
                     _ => return Err("the model cannot be asked now"),
                 }
+                if self.model.as_ref() != Some(&model) {
+                    // Every model has its own attempts.
+                    (self.lost.before, self.lost.during) = (0, 0);
+                }
+                self.model = Some(model);
                 self.phase = Phase::Asking { attempt, last };
             }
             JournalEntry::ModelLost { began, .. } => {

@@ -49,6 +49,8 @@ pub struct AgentRun {
     /// Complete answers of the model, over all inputs.
     rounds: u32,
     spent: Spent,
+    /// The model that was asked last.
+    model: Option<String>,
     lost: LostAttempts,
     /// The ids of all calls so far.
     call_ids: Arc<HashSet<CallId>>,
@@ -187,6 +189,11 @@ impl AgentRun {
     /// The ids of all calls so far.
     pub(crate) fn call_ids(&self) -> &Arc<HashSet<CallId>> {
         &self.call_ids
+    }
+
+    /// The model that was asked last.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     pub(crate) fn lost_attempts(&self) -> LostAttempts {

@@ -19,6 +19,10 @@ fn started() -> JournalEntry {
     }
 }
 
+fn requested_from(model: &str, round: u32, attempt: u32) -> JournalEntry {
+    JournalEntry::ModelRequested { round, attempt, model: model.to_owned(), last: None }
+}
+
 fn item(raw: &str) -> ModelItem {
     ModelItem::read(Wire::Chat, "test", raw).unwrap()
 }
@@ -52,7 +56,7 @@ fn entries() -> Vec<JournalEntry> {
         )),
         repetition: false,
     };
-    let requested = |round| JournalEntry::ModelRequested { round, attempt: 1, last: None };
+    let requested = |round| requested_from("test", round, 1);
     vec![
         JournalEntry::Input { items: vec![Item::user("Hello.")] },
         requested(1),
@@ -136,8 +140,8 @@ fn time_counts_while_the_run_is_active_only() {
     assert_eq!(at(10, JournalEntry::Input { items: vec![Item::user("Hello.")] }), 10);
     assert_eq!(at(30, JournalEntry::Paused { reason: String::new() }), 30);
     assert_eq!(at(1_000, JournalEntry::Resumed), 30);
-    assert_eq!(at(1_005, JournalEntry::ModelRequested { round: 1, attempt: 1, last: None }), 35);
+    assert_eq!(at(1_005, requested_from("test", 1, 1)), 35);
     // Its process ended, and another one went on later.
     assert_eq!(at(9_000, JournalEntry::Resumed), 35);
-    assert_eq!(at(9_001, JournalEntry::ModelRequested { round: 1, attempt: 2, last: None }), 36);
+    assert_eq!(at(9_001, requested_from("test", 1, 2)), 36);
 }

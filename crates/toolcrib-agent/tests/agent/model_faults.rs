@@ -8,10 +8,10 @@ use serde_json::json;
 use toolcrib_agent::budget::Budget;
 use toolcrib_agent::run::{FailureReason, Outcome, RunState};
 use toolcrib_agent::{AgentEvent, JournalEntry};
-use toolcrib_testkit::model_server::{Fault, Reply};
+use toolcrib_testkit::model_server::{Fault, ModelServer, Reply};
 use toolcrib_wire::model::{ModelEvent, Wire};
 
-use crate::fixture::{Counts, served, transcript};
+use crate::fixture::{Counts, endpoint, served, transcript};
 
 /// Every stream is cut at every byte, by a regular end and by a broken connection: nothing runs because of it, nothing
 /// is repeated, and the answer is the same as without the cut.
@@ -162,6 +162,29 @@ async fn retries_end() {
 }
 
 #[tokio::test]
+async fn when_a_model_stays_away_the_next_one_goes_on_in_its_own_protocol() {
+    for &wire in Wire::ALL {
+        let counts = Arc::new(Counts::default());
+        let first = Reply::call("write", json!({"file": "a"})).with_reasoning("I'll write.");
+        let script = [first].into_iter().chain((0..9).map(|_| Reply::status(503, "down")));
+        let (away, builder) = served(wire, &counts, script).await;
+        let other = if wire == Wire::Chat { Wire::Anthropic } else { Wire::Chat };
+        let next = ModelServer::continuing(other, [Reply::text("Done.")]).await;
+        let agent = builder.fallback(Arc::new(endpoint(&next))).build();
+        let report = agent.run("Write.").await.unwrap();
+        assert_eq!(
+            (report.text(), counts.all()[1]),
+            ("Done.", 1),
+            "{wire}: {:?}",
+            next.violations()
+        );
+        assert_eq!((away.requests().len(), next.requests().len()), (5, 1), "{wire}");
+        // Reasoning stays with the model that made it.
+        assert!(!next.requests()[0].text.contains("I'll write."), "{wire}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_stalls_is_given_up_and_asked_for_again() {
     let counts = Arc::new(Counts::default());
     let script = [Reply::text("Slow.").with_fault(Fault::StallAfter(400)), Reply::text("Quick.")];
@@ -193,8 +216,8 @@ async fn arguments_that_are_not_json_are_the_models_to_correct() {
             Reply::call("add", json!({"a": 1, "b": 2})),
             Reply::text("3"),
         ];
-        let server = toolcrib_testkit::model_server::ModelServer::start(wire, script).await;
-        let model = crate::fixture::endpoint(&server);
+        let server = ModelServer::start(wire, script).await;
+        let model = endpoint(&server);
         let agent = crate::fixture::builder(&counts, Arc::new(model)).build();
         let report = agent.run("Add.").await.unwrap();
         let said = transcript(&report);

@@ -76,6 +76,13 @@ impl ModelServer {
         Self::with_script(wire, replies, true).await
     }
 
+    /// Starts a server that takes over a conversation with another model: what that one has said is not checked.
+    pub async fn continuing(wire: Wire, replies: impl IntoIterator<Item = Reply>) -> Self {
+        let server = Self::with_script(wire, replies, false).await;
+        lock(&server.state).checker.accept_other_models();
+        server
+    }
+
     async fn with_script(
         wire: Wire,
         replies: impl IntoIterator<Item = Reply>,

@@ -16,6 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
 use toolcrib_core::Turn;
 use toolcrib_wire::McpData;
 
@@ -179,9 +180,11 @@ impl ServerHandler for Handler {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::builder().tools_list_changed().build();
-        if self.server.catalog().is_some() {
+        if self.server.catalog().is_some() || self.server.options().linked.is_some() {
             accepted.prompts_list_changed = Some(true);
             accepted.resources_list_changed = Some(true);
+        }
+        if self.server.catalog().is_some() {
             accepted.resource_subscriptions.clone_from(&requested.resource_subscriptions);
         }
         // Recorded now, not after the acknowledgement, so that no change in between is lost.
@@ -298,7 +301,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let offer = self.prompts()?;
-        prompts::answer(&self.server, &offer, request, &context).await
+        let answer = prompts::answer(&self.server, &offer, request, &context);
+        unless_cancelled(&context.ct, answer).await
     }
 
     async fn list_resources(
@@ -344,21 +348,22 @@ impl ServerHandler for Handler {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let (offer, turn) = self.resources()?;
         if let Some(read) = outputs::read::<ReadResourceResult>(&turn, &request.uri).await {
             return Ok(read?.into());
         }
         // The operator's own resources come before linked ones.
-        let read: ReadResourceResult = if offer.resource(&request.uri).is_none()
-            && let Some(read) = linked_resources::read(&self.server, &turn, &request.uri).await
-        {
-            read?
-        } else {
-            requests::read(&self.server, &offer, &request.uri).await?
+        let read = async {
+            if offer.resource(&request.uri).is_none()
+                && let Some(read) = linked_resources::read(&self.server, &turn, &request.uri).await
+            {
+                return read;
+            }
+            requests::read::<ReadResourceResult>(&self.server, &offer, &request.uri).await
         };
-        Ok(read.into())
+        Ok(unless_cancelled(&context.ct, read).await?.into())
     }
 
     async fn subscribe(
@@ -392,6 +397,21 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("completions"))?;
         requests::suggestions(&offer, &request)
+    }
+}
+
+/// Does the work of a request until the client cancels it: then the work is dropped, and with it what was
+/// asked of other servers.
+async fn unless_cancelled<T>(
+    cancelled: &CancellationToken,
+    work: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => {
+            Err(ErrorData::internal_error("the request was cancelled", None))
+        }
+        answer = work => answer,
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn read<T: DeserializeOwned>(
     let linked = server.options().linked.as_ref()?;
     let given = server.given_links().find(uri).filter(|given| turn.describe(&given.tool).is_some());
     let given = given.or_else(|| offered(server, uri))?;
-    Some(match linked.read(&given.upstream, uri).await {
+    Some(match linked.read(&turn.owner(), &given.upstream, uri).await {
         Ok(parts) => {
             let parts = parts.into_iter().map(|part| server.masked(part));
             let contents: Vec<_> = parts.map(|part| contents(&given, part)).collect();
@@ -109,7 +109,7 @@ pub(crate) async fn prompt<T: DeserializeOwned>(
 ) -> Result<T, ErrorData> {
     let no_prompt = || no_such_prompt(&prompt.shown.name);
     let linked = server.options().linked.as_ref().ok_or_else(no_prompt)?;
-    match linked.prompt(prompt, arguments).await {
+    match linked.prompt(&server.turn().owner(), prompt, arguments).await {
         Ok(messages) => complete(messages),
         Err(UnreadResource::NotFound) => Err(no_prompt()),
         Err(UnreadResource::Failed(why)) => Err(unread(server, why)),

@@ -9,6 +9,7 @@ use rmcp::model::{
     ServerResult,
 };
 use rmcp::{Peer, RoleClient};
+use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 use toolcrib_core::exposed_name;
 use toolcrib_core::masking::LiveMask;
@@ -16,6 +17,7 @@ use toolcrib_tool::visible;
 
 use super::settings::Upstream;
 use super::settings::selection::Filter;
+use super::tool::definition::hidden_character_in;
 use crate::catalog::{Address, CatalogText, Prompt, PromptArgument, Resource, ResourceContent};
 
 /// More resources, templates or prompts of one server are not listed.
@@ -24,8 +26,12 @@ const ENTRIES_MAX: usize = 1_000;
 const PAGES_MAX: usize = 50;
 /// Longer addresses and prompt names are left out, in bytes.
 const ADDRESS_MAX: usize = 2_048;
-/// The longest description, in characters.
-const DESCRIPTION_MAX: usize = 1_000;
+/// How much of a name, a title or a description is shown, in characters.
+const TEXT_MAX: usize = 1_000;
+/// The largest list of a server, in bytes of JSON text: the entries after that are left out.
+const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Addresses that can be percent-decoded more often are not read.
+const DECODINGS_MAX: usize = 8;
 /// More arguments of a prompt are left out.
 const ARGUMENTS_MAX: usize = 100;
 
@@ -60,20 +66,33 @@ macro_rules! every_entry {
     ($peer:expr, $request:ident, $result:ident, $entries:ident) => {{
         let mut all = Vec::new();
         let mut cursor = None;
+        let mut bytes = 0_usize;
         for _ in 0..PAGES_MAX {
             let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
             let request = $request { params, ..$request::default() };
             let answer = $peer.send_request(ClientRequest::$request(request)).await;
             let Ok(ServerResult::$result(page)) = answer else { break };
             let room = ENTRIES_MAX.saturating_sub(all.len());
-            all.extend(page.$entries.into_iter().take(room));
+            let entries =
+                page.$entries.into_iter().filter_map(|entry| Some((size(&entry)?, entry)));
+            let within = entries.take(room).take_while(|(size, _)| {
+                bytes = bytes.saturating_add(*size);
+                bytes <= LIST_BYTES_MAX
+            });
+            all.extend(within.map(|(_, entry)| entry));
             cursor = page.next_cursor;
-            if cursor.is_none() || all.len() == ENTRIES_MAX {
+            if cursor.is_none() || all.len() == ENTRIES_MAX || bytes > LIST_BYTES_MAX {
                 break;
             }
         }
         all
     }};
+}
+
+/// The length of an entry as JSON text; `None` if it has characters that cannot be seen, and is left out.
+fn size(entry: &impl Serialize) -> Option<usize> {
+    let entry = serde_json::to_value(entry).ok()?;
+    hidden_character_in(&entry).is_none().then(|| entry.to_string().len())
 }
 
 async fn resources(peer: &Peer<RoleClient>) -> Vec<ListedResource> {
@@ -180,30 +199,52 @@ impl OfferedResource {
     /// Whether an address matches this template, and the filters also take the address itself, however
     /// it is spelt: a server may decode it, and it may resolve `..`.
     fn is_instance(&self, uri: &str) -> bool {
-        let Some(values) = self.shown.address.values(uri) else { return false };
-        let has_detour =
-            |value: &String| value.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
-        let Some(decoded) = Address::decoded(uri) else { return false };
-        uri.len() <= ADDRESS_MAX
-            && !values.values().any(has_detour)
-            && self.filter.takes(uri)
-            && self.filter.takes(&decoded)
+        if uri.len() > ADDRESS_MAX || Address::decoded(uri).is_none() {
+            return false;
+        }
+        let (values, spellings) = (self.shown.address.values(uri), decodings(uri));
+        let Some((values, spellings)) = values.zip(spellings) else { return false };
+        spellings.iter().all(|spelling| self.filter.takes(spelling))
+            && values.values().all(|value| is_plain(value))
     }
 }
 
-/// Words of a server on one line, without secrets and hidden characters.
+/// A text and what it is after each percent-decoding; `None` if there are too many.
+fn decodings(text: &str) -> Option<Vec<String>> {
+    let mut all = vec![text.to_owned()];
+    while let Some(next) = Address::decoded(all.last()?).filter(|next| all.last() != Some(next)) {
+        if all.len() > DECODINGS_MAX {
+            return None;
+        }
+        all.push(next);
+    }
+    Some(all)
+}
+
+/// Whether a server cannot take the value of a variable for a place elsewhere: an absolute path, or a path
+/// with `.`, `..` or control characters, also if the server decodes it again.
+fn is_plain(value: &str) -> bool {
+    let is_safe = |text: &String| {
+        let mut segments = text.split(['/', '\\']);
+        !text.contains(char::is_control)
+            && segments.all(|segment| !matches!(segment, "" | "." | ".."))
+    };
+    decodings(value).is_some_and(|spellings| spellings.iter().all(is_safe))
+}
+
+/// Words of a server on one line, without secrets and hidden characters, as far as they are shown.
+fn short(text: &str, mask: &LiveMask) -> String {
+    line(text, mask).chars().take(TEXT_MAX).collect()
+}
+
+/// All words of a server on one line, without secrets and hidden characters.
 fn line(text: &str, mask: &LiveMask) -> String {
     visible(&mask.text(text.to_owned())).replace(['\n', '\r', '\t'], " ")
 }
 
 /// The server's description, with its source.
 fn description(upstream: &str, said: Option<&str>, mask: &LiveMask) -> String {
-    let said: String = said
-        .map(|text| line(text, mask))
-        .unwrap_or_default()
-        .chars()
-        .take(DESCRIPTION_MAX)
-        .collect();
+    let said = said.map(|text| short(text, mask)).unwrap_or_default();
     format!("From the MCP server `{upstream}`: {said}")
 }
 
@@ -212,8 +253,8 @@ fn resource(upstream: &str, listed: &ListedResource, mask: &LiveMask) -> Option<
     // It is asked for under this address, so it cannot stand for others.
     (!address.is_template()).then(|| Resource {
         address,
-        name: line(&listed.name, mask),
-        title: listed.title.as_deref().map(|text| line(text, mask)),
+        name: short(&listed.name, mask),
+        title: listed.title.as_deref().map(|text| short(text, mask)),
         icons: Vec::new(),
         description: Some(description(upstream, listed.description.as_deref(), mask)),
         mime_type: mime_type(listed.mime_type.as_deref(), mask),
@@ -226,8 +267,8 @@ fn template(upstream: &str, listed: &ResourceTemplate, mask: &LiveMask) -> Optio
     let address = Address::new(usable(&listed.uri_template, mask)?);
     address.has_only_plain_variables().then(|| Resource {
         address,
-        name: line(&listed.name, mask),
-        title: listed.title.as_deref().map(|text| line(text, mask)),
+        name: short(&listed.name, mask),
+        title: listed.title.as_deref().map(|text| short(text, mask)),
         icons: Vec::new(),
         description: Some(description(upstream, listed.description.as_deref(), mask)),
         mime_type: mime_type(listed.mime_type.as_deref(), mask),
@@ -237,12 +278,12 @@ fn template(upstream: &str, listed: &ResourceTemplate, mask: &LiveMask) -> Optio
 }
 
 fn mime_type(listed: Option<&str>, mask: &LiveMask) -> String {
-    listed.map_or_else(|| "text/plain".to_owned(), |text| line(text, mask))
+    listed.map_or_else(|| "text/plain".to_owned(), |text| short(text, mask))
 }
 
 /// A text by which the server is asked: it must be short, and clients must see all of it.
 fn usable<'a>(text: &'a str, mask: &LiveMask) -> Option<&'a str> {
-    (text.len() <= ADDRESS_MAX && line(text, mask) == text).then_some(text)
+    ((1..=ADDRESS_MAX).contains(&text.len()) && line(text, mask) == text).then_some(text)
 }
 
 fn prompt(upstream: &str, listed: &ListedPrompt, mask: &LiveMask) -> Option<OfferedPrompt> {
@@ -250,15 +291,15 @@ fn prompt(upstream: &str, listed: &ListedPrompt, mask: &LiveMask) -> Option<Offe
     let arguments = listed.arguments.iter().flatten().take(ARGUMENTS_MAX).filter_map(|argument| {
         Some(PromptArgument {
             name: usable(&argument.name, mask)?.to_owned(),
-            title: argument.title.as_deref().map(|text| line(text, mask)),
-            description: argument.description.as_deref().map(|text| line(text, mask)),
+            title: argument.title.as_deref().map(|text| short(text, mask)),
+            description: argument.description.as_deref().map(|text| short(text, mask)),
             required: argument.required.unwrap_or(false),
             suggest: Vec::new(),
         })
     });
     let shown = Prompt {
         name: exposed_name(upstream, &original),
-        title: listed.title.as_deref().map(|text| line(text, mask)),
+        title: listed.title.as_deref().map(|text| short(text, mask)),
         icons: Vec::new(),
         description: description(upstream, listed.description.as_deref(), mask),
         arguments: arguments.collect(),

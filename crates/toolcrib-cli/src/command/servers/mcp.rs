@@ -38,7 +38,7 @@ pub(in crate::command) fn run(options: &Options, own: &StdioOptions) -> anyhow::
             .serve_owner(&started, self::server(&started, started.crib.turn_options()))
             .await?;
         started.crib.connect().await;
-        let ended = server.serve_stdio(stop::drained(&started.crib)).await;
+        let ended = Box::pin(server.serve_stdio(stop::drained(&started.crib))).await;
         // The client may have closed its end without a stop request.
         started.crib.shutdown(stop::GRACE).await;
         background.end().await;

@@ -13,5 +13,6 @@ mod stations;
 mod stopping;
 mod two_servers;
 mod upstream_homes;
+mod upstream_questions;
 mod upstream_revisions;
 pub(crate) mod upstreams;

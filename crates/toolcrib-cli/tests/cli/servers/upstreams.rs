@@ -39,7 +39,10 @@ pub(crate) fn say(crib: &Crib, description: &str) {
         },
         {"name": "bad", "description": "Hidden\u{200b}.", "inputSchema": {"type": "object"}},
     ]});
-    fs::write(crib.data().join("script.json"), tools.to_string()).expect("a script");
+    // Replaced at once: a server that waits reads it again and again.
+    let fresh = crib.data().join("script.fresh");
+    fs::write(&fresh, tools.to_string()).expect("a script");
+    fs::rename(fresh, crib.data().join("script.json")).expect("a script");
 }
 
 #[test]

@@ -286,6 +286,11 @@ impl Turn {
         &self.state.identity
     }
 
+    /// The owner of its calls and outputs: the identity, and the session if there is one.
+    pub fn owner(&self) -> Owner {
+        Owner::known(&self.state.identity, self.state.session.as_ref())
+    }
+
     /// Whether the client of this turn may approve calls ([`TurnOptions::may_approve`]).
     pub fn may_approve(&self) -> bool {
         self.state.may_approve
@@ -343,10 +348,7 @@ impl Turn {
     /// for the turn's identity, or in memory if there is none.
     pub fn overflow(&self) -> Box<dyn ChannelOverflow> {
         match &self.state.shared.spill {
-            Some(store) => {
-                let owner = Owner::known(&self.state.identity, self.state.session.as_ref());
-                Box::new(SpillOverflow::new(Arc::clone(store), owner))
-            }
+            Some(store) => Box::new(SpillOverflow::new(Arc::clone(store), self.owner())),
             None => Box::new(MemoryOverflow::default()),
         }
     }

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use toolcrib_tool::ToolError;
 
 use crate::upstream::tool::progress::Progress;
-use crate::upstream::tool::questions::{QuestionRouter, WaitingCalls};
+use crate::upstream::tool::questions::QuestionRouter;
+use crate::upstream::tool::waiting_calls::WaitingCalls;
 
 /// Gives an upstream's tools its current connection, across reconnects.
 #[derive(Debug)]

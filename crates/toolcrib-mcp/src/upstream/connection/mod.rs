@@ -185,7 +185,7 @@ async fn start(
     let process = kept.process;
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
-        let client = SessionClient::default();
+        let client = SessionClient::new(&upstream.name);
         let read = ProtectedLines::new(LongLines::new(kept.output));
         let transport = AsyncRwTransport::new_client(read, RestoredLines::new(kept.input));
         let transport =
@@ -244,7 +244,8 @@ async fn connect_http(
     };
     let closing = CancellationToken::new();
     let opening = async {
-        let (client, inner) = (SessionClient::default(), server.transport(confidential).await?);
+        let inner = server.transport(confidential).await?;
+        let client = SessionClient::new(&upstream.name);
         let transport = OrderedProgress { inner, progress: Arc::clone(&client.progress) };
         let opened = serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone());
         opened.await.map_err(|error| {
@@ -289,12 +290,22 @@ fn how_it_ended(status: Status) -> String {
 }
 
 /// The client side of a session: handles notifications from the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SessionClient {
     changed: Arc<Notify>,
     /// Filled by the transport ([`OrderedProgress`]).
     progress: Arc<Progress>,
     questions: Arc<QuestionRouter>,
+}
+
+impl SessionClient {
+    fn new(upstream: &str) -> Self {
+        Self {
+            changed: Arc::default(),
+            progress: Arc::default(),
+            questions: Arc::new(QuestionRouter::new(upstream)),
+        }
+    }
 }
 
 impl ClientHandler for SessionClient {

@@ -106,7 +106,7 @@ fn problem(visible_description: &Value) -> Option<String> {
 }
 
 /// The first invisible character in any string of a value, including member names.
-pub(super) fn hidden_character_in(value: &Value) -> Option<toolcrib_tool::HiddenCharacter> {
+pub(crate) fn hidden_character_in(value: &Value) -> Option<toolcrib_tool::HiddenCharacter> {
     match value {
         Value::String(text) => hidden_character(text),
         Value::Array(items) => items.iter().find_map(hidden_character_in),

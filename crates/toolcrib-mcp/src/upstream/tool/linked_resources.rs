@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use toolcrib_core::masking::LiveMask;
+use toolcrib_core::spill::Owner;
 use toolcrib_tool::Content;
 
 use super::result::file;
@@ -60,15 +61,17 @@ impl LinkedResources {
         Some(self.0.upgrade()?.offer_changes())
     }
 
-    /// Asks an upstream for the messages of a prompt: `description` and `messages`, with secrets masked.
+    /// Asks an upstream on behalf of `reader` for the messages of a prompt: `description` and `messages`,
+    /// with secrets masked.
     pub(crate) async fn prompt(
         &self,
+        reader: &Owner,
         prompt: &OfferedPrompt,
         arguments: &BTreeMap<String, String>,
     ) -> Result<Value, UnreadResource> {
         let upstream = prompt.upstream.as_str();
         let (link, mask) = self.link_to(upstream)?;
-        let asked = prompt_of(&link, &prompt.original, arguments, &mask);
+        let asked = prompt_of(&link, reader, &prompt.original, arguments, &mask);
         timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(unanswered(upstream)))
     }
 
@@ -80,15 +83,16 @@ impl LinkedResources {
         })
     }
 
-    /// Reads the contents at an upstream's address: texts, each marked as the upstream's, and
+    /// Reads the contents at an upstream's address on behalf of `reader`: texts, each marked as the upstream's, and
     /// bytes.
     pub(crate) async fn read(
         &self,
+        reader: &Owner,
         upstream: &str,
         uri: &str,
     ) -> Result<Vec<Content>, UnreadResource> {
         let (link, mask) = self.link_to(upstream)?;
-        let read = timeout(LIMIT, asked(&link, uri, &mask)).await;
+        let read = timeout(LIMIT, asked(&link, reader, uri, &mask)).await;
         read.unwrap_or_else(|_| Err(unanswered(upstream)))
     }
 }
@@ -103,22 +107,22 @@ fn unanswered(upstream: &str) -> UnreadResource {
 /// Sends a request that belongs to no call of a tool.
 async fn sent(
     link: &Arc<Link>,
+    reader: &Owner,
     request: ClientRequest,
     source: &TextSource<'_>,
 ) -> Result<ServerResult, UnreadResource> {
     let live = link.live().map_err(|error| UnreadResource::Failed(error.to_string()))?;
     // A question during the request must not reach the client of another call.
-    let mut questions = live.questions.begin_read();
+    let questions = live.questions.begin_read(reader);
     let mut pending =
         PendingRequest::ask(link, &live, request).await.map_err(|error| failed(source, &error))?;
     questions.sent(pending.progress_token());
-    let answer = pending.answer().await;
-    questions.answered();
-    answer.map_err(|error| failed(source, &error))
+    pending.answer().await.map_err(|error| failed(source, &error))
 }
 
 async fn prompt_of(
     link: &Arc<Link>,
+    reader: &Owner,
     name: &str,
     arguments: &BTreeMap<String, String>,
     mask: &LiveMask,
@@ -131,7 +135,7 @@ async fn prompt_of(
     let failure = |what: &str| {
         UnreadResource::Failed(format!("the prompt of the MCP server `{upstream}` {what}"))
     };
-    let ServerResult::GetPromptResult(prompt) = sent(link, request, &source).await? else {
+    let ServerResult::GetPromptResult(prompt) = sent(link, reader, request, &source).await? else {
         return Err(failure("cannot be read"));
     };
     let shown = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
@@ -163,6 +167,7 @@ fn visible(source: &TextSource<'_>, value: Value) -> Value {
 
 async fn asked(
     link: &Arc<Link>,
+    reader: &Owner,
     uri: &str,
     mask: &LiveMask,
 ) -> Result<Vec<Content>, UnreadResource> {
@@ -170,7 +175,7 @@ async fn asked(
     let source = TextSource { upstream, mask: &|text| mask.text(text) };
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-    match sent(link, request, &source).await? {
+    match sent(link, reader, request, &source).await? {
         ServerResult::ReadResourceResult(read) => {
             let parts: Vec<_> = read.contents.into_iter().map(|one| file(&source, one)).collect();
             if parts.iter().map(bytes).sum::<usize>() > BYTES_MAX {

@@ -8,6 +8,7 @@ pub(crate) mod publish;
 pub(crate) mod questions;
 pub(crate) mod result;
 pub(crate) mod untrusted_text;
+pub(crate) mod waiting_calls;
 
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ use toolcrib_tool::{
 
 use crate::upstream::connection::link::Link;
 use crate::upstream::connection::pending::PendingRequest;
-use crate::upstream::tool::questions::{Next, OpenCall};
 use crate::upstream::tool::result::outcome;
 use crate::upstream::tool::untrusted_text::TextSource;
+use crate::upstream::tool::waiting_calls::{Next, OpenCall};
 
 /// A tool of an upstream.
 pub(crate) struct UpstreamTool {
@@ -137,7 +138,6 @@ impl UpstreamTool {
                 return Ok(ToolOutcome::needs_input(request));
             }
         };
-        call.questions.answered();
         let upstream = &self.link.upstream;
         let source = TextSource { upstream, mask: &|text| cx.masked(text) };
         match answer.map_err(|error| self.failed(&error, &source))? {

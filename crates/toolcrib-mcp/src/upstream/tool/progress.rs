@@ -26,6 +26,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const EARLY_MAX: usize = 256;
 /// The number of characters of a message that are shown.
 const MESSAGE_MAX: usize = 300;
+/// Longer messages are left out, in bytes: notifications are kept until their call is known.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// The calls that wait for an answer, by progress token.
 #[derive(Debug, Default)]
@@ -101,6 +103,11 @@ impl Progress {
 
     /// Passes a notification on, or holds it for a moment if its call has had many.
     pub(crate) fn deliver(&self, progress: &ProgressNotificationParam) {
+        if progress.message.as_ref().is_some_and(|message| message.len() > MESSAGE_BYTES_MAX) {
+            let mut without = progress.clone();
+            without.message = None;
+            return self.deliver(&without);
+        }
         let call = {
             let mut calls = self.calls();
             let Some(tracked) = calls.tracked.get_mut(&progress.progress_token) else {

@@ -1,49 +1,41 @@
-//! Questions that a server asks in the middle of a call (`elicitation/create`): which call each belongs to,
-//! and the calls that wait for an answer.
+//! Questions that a server asks in the middle of a call (`elicitation/create`): which call each belongs to.
 //!
 //! The protocol does not name the call that a question is about. A question is passed on only where there is no
 //! doubt: if it carries the progress token of a running call, or if it refers to nothing, only one request runs on
-//! the connection, and no request of another client was given up there. Every other question is cancelled. A
-//! reference that names no running call is never replaced by a guess.
+//! the connection, and the connection has never served another client. A server may ask about a call that it has
+//! answered long ago, so it does not matter whether the requests of other clients have ended. Every other question
+//! is cancelled. A reference that names no running call is never replaced by a guess.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, JsonObject, ProgressToken,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::AbortHandle;
-use tokio::time::timeout;
-use toolcrib_core::events::{EventBus, Payload, Subscription};
 use toolcrib_core::spill::Owner;
-use toolcrib_core::unguessable;
-use toolcrib_tool::{CallContext, CallId, InputRequest};
+use toolcrib_tool::{CallContext, InputRequest};
 
 use super::definition::hidden_character_in;
 use super::untrusted_text::TextSource;
-use crate::upstream::connection::link::{Link, LiveConnection};
-use crate::upstream::connection::pending::PendingRequest;
 
-/// The longest question, in characters.
+/// How much of a question is shown, in characters.
 const MESSAGE_MAX: usize = 2_000;
+/// Longer questions are declined, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// The longest schema of an answer, in bytes of JSON text.
 const SCHEMA_MAX: usize = 16 * 1024;
-/// How many callers whose calls were given up are remembered. With more, only questions with a token are passed on.
-const GIVEN_UP_MAX: usize = 64;
-/// How long a call waits for an answer at most.
-const WAIT_MAX: Duration = Duration::from_secs(600);
-/// How long the server may take to end a call after its question was declined.
-const GRACE: Duration = Duration::from_secs(2);
+/// How many questions of a call wait for their turn; more are cancelled.
+const QUEUE_MAX: usize = 8;
 
 /// A question, and the way back for its answer.
 #[derive(Debug)]
 pub(crate) struct Question {
     message: String,
     schema: Value,
-    reply: oneshot::Sender<ElicitResult>,
+    pub(super) reply: oneshot::Sender<ElicitResult>,
 }
 
 impl Question {
@@ -61,6 +53,9 @@ pub(crate) fn form(params: &ElicitRequestParams) -> Option<(String, Value)> {
     else {
         return None;
     };
+    if message.len() > MESSAGE_BYTES_MAX {
+        return None;
+    }
     let schema = serde_json::to_value(requested_schema).ok()?;
     let is_sound = hidden_character_in(&schema).is_none() && schema.to_string().len() <= SCHEMA_MAX;
     is_sound.then(|| (message.clone(), schema))
@@ -96,8 +91,10 @@ impl Reference {
 }
 
 /// The requests of one connection that clients wait for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QuestionRouter {
+    /// The name of the server.
+    upstream: String,
     requests: Mutex<Requests>,
     /// Notified when the token of a request is known, and when a request ends.
     changed: Notify,
@@ -107,39 +104,65 @@ pub(crate) struct QuestionRouter {
 struct Requests {
     next: u64,
     running: HashMap<u64, RunningRequest>,
-    /// Whose requests were given up. The server may still work on them.
-    given_up: Vec<Option<Owner>>,
+    served: ServedClients,
+    /// Whether the log has a warning about a question that was cancelled.
+    is_reported: bool,
+}
+
+/// Whose requests a connection has served so far.
+#[derive(Debug, Default, PartialEq)]
+enum ServedClients {
+    #[default]
+    Nobody,
+    One(Owner),
+    Several,
+}
+
+impl ServedClients {
+    fn add(&mut self, owner: &Owner) {
+        match self {
+            Self::Nobody => *self = Self::One(owner.clone()),
+            Self::One(known) if known != owner => *self = Self::Several,
+            Self::One(_) | Self::Several => {}
+        }
+    }
 }
 
 #[derive(Debug)]
 struct RunningRequest {
-    /// Whose call it is; `None` for a read of a resource.
-    owner: Option<Owner>,
+    /// Whether its client can be asked: not during a read of a resource or a prompt.
+    is_call: bool,
     /// `None` until it has been sent.
     token: Option<ProgressToken>,
-    questions: mpsc::UnboundedSender<Question>,
+    questions: mpsc::Sender<Question>,
 }
 
 impl QuestionRouter {
+    /// For a new connection to the server of this name.
+    pub(crate) fn new(upstream: &str) -> Self {
+        Self { upstream: upstream.to_owned(), requests: Mutex::default(), changed: Notify::new() }
+    }
+
     /// Registers a call that is about to be sent.
     pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> CallQuestions {
-        self.register(Some(Owner::of_call(cx)))
+        self.register(&Owner::of_call(cx), true)
     }
 
-    /// Registers a read of a resource that is about to be sent. The server may ask during it, but there is
-    /// no call whose client could answer.
-    pub(crate) fn begin_read(self: &Arc<Self>) -> CallQuestions {
-        self.register(None)
+    /// Registers a read of a resource or a prompt that is about to be sent. The server may ask during
+    /// it, but there is no call whose client could answer.
+    pub(crate) fn begin_read(self: &Arc<Self>, reader: &Owner) -> CallQuestions {
+        self.register(reader, false)
     }
 
-    fn register(self: &Arc<Self>, owner: Option<Owner>) -> CallQuestions {
-        let (sender, questions) = mpsc::unbounded_channel();
+    fn register(self: &Arc<Self>, owner: &Owner, is_call: bool) -> CallQuestions {
+        let (sender, questions) = mpsc::channel(QUEUE_MAX);
         let mut requests = self.requests();
         let id = requests.next;
         requests.next += 1;
-        requests.running.insert(id, RunningRequest { owner, token: None, questions: sender });
+        requests.served.add(owner);
+        requests.running.insert(id, RunningRequest { is_call, token: None, questions: sender });
         drop(requests);
-        CallQuestions { router: Arc::clone(self), id, questions, is_answered: false }
+        CallQuestions { router: Arc::clone(self), id, questions }
     }
 
     /// Passes a question to the call that it belongs to, and returns the answer.
@@ -157,8 +180,9 @@ impl QuestionRouter {
         }
         let (reply, answer) = oneshot::channel();
         let question = Question { message, schema, reply };
-        if let Err(reason) = self.requests().deliver(question, reference) {
-            tracing::info!(reason, "a question of an MCP server was cancelled");
+        let delivered = self.requests().deliver(question, reference);
+        if let Err(reason) = delivered {
+            self.report(reason);
             return cancelled();
         }
         answer.await.unwrap_or_else(|_| cancelled())
@@ -176,6 +200,18 @@ impl QuestionRouter {
                 return;
             }
             changed.await;
+        }
+    }
+
+    /// Logs that a question was cancelled: the first time as a warning, so that a server that keeps asking
+    /// does not fill the log.
+    fn report(&self, reason: &str) {
+        const CANCELLED: &str = "a question of an MCP server was cancelled";
+        let upstream = self.upstream.as_str();
+        if std::mem::replace(&mut self.requests().is_reported, true) {
+            tracing::debug!(upstream, reason, "{CANCELLED}");
+        } else {
+            tracing::warn!(upstream, reason, "{CANCELLED}; later ones are logged at level debug");
         }
     }
 
@@ -202,35 +238,37 @@ impl Requests {
             Reference::Absent => Some(self.only_request()?),
         };
         let request = request.ok_or("it refers to no call that is running")?;
-        if request.owner.is_none() {
-            return Err("it belongs to a read of a resource, whose client cannot be asked");
+        if !request.is_call {
+            return Err(
+                "it belongs to a read of a resource or a prompt, whose client cannot be asked",
+            );
         }
-        request.questions.send(question).map_err(|_| "its call has ended")
+        request.questions.try_send(question).map_err(|error| match error {
+            TrySendError::Full(_) => "its call has too many unanswered questions",
+            TrySendError::Closed(_) => "its call has ended",
+        })
     }
 
     /// The request that a question without a reference is about, if it can be no other's.
     fn only_request(&self) -> Result<&RunningRequest, &'static str> {
+        if self.served == ServedClients::Several {
+            return Err("it has no progress token, and several clients have used this connection");
+        }
         let mut running = self.running.values();
-        let (Some(request), None) = (running.next(), running.next()) else {
-            return Err("it is not known which call it belongs to");
-        };
-        let is_clear = self.given_up.len() < GIVEN_UP_MAX
-            && self.given_up.iter().all(|owner| *owner == request.owner);
-        if is_clear {
-            Ok(request)
-        } else {
-            Err("it may belong to a call that another client gave up")
+        match (running.next(), running.next()) {
+            (Some(request), None) => Ok(request),
+            (None, _) => Err("no call is running"),
+            (Some(_), Some(_)) => Err("it has no progress token, and several calls are running"),
         }
     }
 }
 
-/// The questions of one request. Dropping it before the request is answered marks the request as given up.
+/// The questions of one request, as long as the request runs.
 #[derive(Debug)]
 pub(crate) struct CallQuestions {
     router: Arc<QuestionRouter>,
     id: u64,
-    questions: mpsc::UnboundedReceiver<Question>,
-    is_answered: bool,
+    questions: mpsc::Receiver<Question>,
 }
 
 impl CallQuestions {
@@ -240,11 +278,6 @@ impl CallQuestions {
             request.token = Some(token);
         }
         self.router.changed.notify_waiters();
-    }
-
-    /// Notes that the server has answered the request.
-    pub(crate) fn answered(&mut self) {
-        self.is_answered = true;
     }
 
     /// The next question.
@@ -258,125 +291,7 @@ impl CallQuestions {
 
 impl Drop for CallQuestions {
     fn drop(&mut self) {
-        let mut requests = self.router.requests();
-        let Some(request) = requests.running.remove(&self.id) else { return };
-        let is_new = !requests.given_up.contains(&request.owner);
-        if !self.is_answered && is_new && requests.given_up.len() < GIVEN_UP_MAX {
-            requests.given_up.push(request.owner);
-        }
-        drop(requests);
+        self.router.requests().running.remove(&self.id);
         self.router.changed.notify_waiters();
-    }
-}
-
-/// A call that the server has not answered yet.
-pub(crate) struct OpenCall {
-    pub(crate) live: Arc<LiveConnection>,
-    pub(crate) pending: PendingRequest,
-    pub(crate) questions: CallQuestions,
-}
-
-/// What the server does next.
-pub(crate) enum Next<T> {
-    Answer(T),
-    Question(Question),
-}
-
-/// A call that waits until its client has answered.
-struct WaitingCall {
-    call: OpenCall,
-    owner: Owner,
-    reply: oneshot::Sender<ElicitResult>,
-    watch: AbortHandle,
-}
-
-/// The calls of an upstream that wait for answers, by keys that nobody can guess.
-#[derive(Default)]
-pub(crate) struct WaitingCalls(Mutex<HashMap<String, WaitingCall>>);
-
-impl WaitingCalls {
-    /// Keeps a call until it is resumed. If it ends otherwise, because its client declined or cannot be
-    /// asked, the server is told so and the request is cancelled.
-    pub(crate) fn keep(
-        &self,
-        link: &Arc<Link>,
-        cx: &CallContext,
-        bus: Option<&EventBus>,
-        call: OpenCall,
-        question: Question,
-    ) -> Option<InputRequest> {
-        let key = unguessable::<16>().ok()?;
-        let source = TextSource { upstream: &link.upstream, mask: &|text| cx.masked(text) };
-        let request = question.request(&source, &key);
-        // Subscribed before the call can end.
-        let ends = bus.map(EventBus::subscribe);
-        let owner = Owner::of_call(cx);
-        let ended =
-            end_of(ends, cx.call_id().clone(), cx.definition().name().to_owned(), owner.clone());
-        let (link, own_key) = (Arc::downgrade(link), key.clone());
-        let watch = tokio::spawn(async move {
-            let _ = timeout(WAIT_MAX, ended).await;
-            decline(&link, &own_key).await;
-        });
-        let waiting =
-            WaitingCall { call, owner, reply: question.reply, watch: watch.abort_handle() };
-        self.calls().insert(key, waiting);
-        Some(request)
-    }
-
-    /// Gives the server the answer; returns the call, if it still waits and is this caller's.
-    pub(crate) fn resume(&self, key: &str, cx: &CallContext, answer: &Value) -> Option<OpenCall> {
-        let mut calls = self.calls();
-        if calls.get(key)?.owner != Owner::of_call(cx) {
-            return None;
-        }
-        let WaitingCall { call, reply, watch, .. } = calls.remove(key)?;
-        drop(calls);
-        watch.abort();
-        let accepted = ElicitResult::new(ElicitationAction::Accept).with_content(answer.clone());
-        reply.send(accepted).ok()?;
-        Some(call)
-    }
-
-    /// Ends all of them: the connection is gone.
-    pub(crate) fn clear(&self) {
-        let all = std::mem::take(&mut *self.calls());
-        for waiting in all.into_values() {
-            waiting.watch.abort();
-        }
-    }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<String, WaitingCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl std::fmt::Debug for WaitingCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.calls().len().to_string().chars()).finish()
-    }
-}
-
-/// Completes when a call is over.
-async fn end_of(events: Option<Subscription>, call: CallId, tool: String, owner: Owner) {
-    let Some(mut events) = events else { return std::future::pending().await };
-    while let Some(event) = events.next().await {
-        let is_own = event.call_id() == Some(&call)
-            && event.tool() == Some(&tool)
-            && event.identity() == Some(owner.identity());
-        if is_own && matches!(event.payload(), Payload::Completed(_)) {
-            return;
-        }
-    }
-    std::future::pending::<()>().await;
-}
-
-/// Declines the question of a call that nobody resumes. The server has a moment to end the call by itself.
-async fn decline(link: &Weak<Link>, key: &str) {
-    let waiting = link.upgrade().and_then(|link| link.waiting.calls().remove(key));
-    let Some(WaitingCall { mut call, reply, .. }) = waiting else { return };
-    let _ = reply.send(ElicitResult::new(ElicitationAction::Decline));
-    if timeout(GRACE, call.pending.answer()).await.is_ok() {
-        call.questions.answered();
     }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod definitions;
+mod hostile;
 mod http;
 mod joints;
 mod lifetime;

@@ -57,10 +57,20 @@ async fn templates_that_the_operator_offers_are_listed_and_their_addresses_read(
         "note://%2e%2E",
         "note://a%2f..%2fsecret",
         "note://%zz",
+        "note://%252e%252e",
+        "note://%2573ecret1",
+        "note://%2Fetc%2Fpasswd",
+        "note://%5c%5chost",
+        "note://a%00",
+        "note://a%2F%2Fb",
+        "note://%2525252525252525252525252e",
     ] {
         assert_eq!(read(&mut wire, other).await["error"]["code"], -32002, "{other}");
     }
     assert_eq!(scripted.heard("resources/read").len(), asked, "the server was not even asked");
+    for plain in ["note://a%2Fb", "note://100%25", "note://..."] {
+        assert!(read(&mut wire, plain).await["result"].is_object(), "{plain}");
+    }
 
     let toolset = Toolset::new().exclude(ToolFilter::new().name("x"));
     let (mut narrow, _) =

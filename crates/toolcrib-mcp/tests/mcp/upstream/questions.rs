@@ -178,6 +178,79 @@ async fn a_question_that_refers_to_no_running_call_is_cancelled_and_nobody_is_as
 }
 
 #[tokio::test]
+async fn a_question_without_a_token_reaches_nobody_once_another_client_has_used_the_connection() {
+    for used_by in ["a call", "a read", "a prompt"] {
+        let scripted = Scripted::new(&["get", "ask", "links"]);
+        scripted.says(&json!({
+            "tools": [super::tool("get"), super::tool("ask"), super::tool("links")],
+            "capabilities": {"prompts": {}},
+            "prompts": [{"name": "review"}],
+        }));
+        let (server, upstreams) = served(&scripted).await;
+        upstreams.set([scripted.upstream("my").prompts(["*"], [""])]).await;
+        until("the prompts are listed", || !scripted.heard("prompts/list").is_empty()).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut ada = client(&server, "ada", forms()).await;
+        let mut again = client(&server, "ada", forms()).await;
+        let mut bob = client(&server, "bob", forms()).await;
+        // Two connections of one client: the question can be nobody else's.
+        assert!(ada.call("my_get", json!({})).await["result"].is_object());
+        again.send(&call(1, "my_ask")).await;
+        let asked = again.receive().await;
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let answer = json!({"action": "accept", "content": {"town": "Bern"}});
+        again.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer})).await;
+        assert!(again.receive().await.to_string().contains("Bern"));
+        // The server may still ask about what it has answered.
+        let used = match used_by {
+            "a call" => bob.call("my_get", json!({})).await,
+            "a read" => {
+                let uris = json!({"uris": ["note://1"]});
+                let mut other = client(&server, "ada", forms()).await;
+                let linked = other.call("my_links", uris).await;
+                assert!(linked["result"].is_object(), "{linked}");
+                other.request("resources/read", json!({"uri": "note://1"})).await
+            }
+            _ => bob.request_past_notices("prompts/get", json!({"name": "my_review"})).await,
+        };
+        assert!(used["result"].is_object(), "{used_by}: {used}");
+        ada.send(&call(2, "my_ask")).await;
+        let result = ada.receive().await;
+        if used_by == "a read" {
+            // It was this client's own.
+            assert_eq!(result["method"], "elicitation/create", "{result}");
+            upstreams.shutdown().await;
+            continue;
+        }
+        assert!(result["id"] == 2 && result.to_string().contains("cancel"), "{used_by}: {result}");
+        ada.send(&call_with(3, "my_ask", &json!({"refers": "own"}))).await;
+        let asked = ada.receive().await;
+        assert_eq!(asked["method"], "elicitation/create", "with a token: {asked}");
+        upstreams.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn questions_that_flood_a_call_are_cancelled_and_long_ones_declined() {
+    let scripted = Scripted::new(&["pester", "get"]);
+    let (server, upstreams) = served(&scripted).await;
+    let mut ada = client(&server, "ada", forms()).await;
+    ada.send(&call(7, "my_pester")).await;
+    assert_eq!(ada.receive().await["method"], "elicitation/create");
+    // Nine wait at most: the one that is asked, and eight behind it.
+    until("the others are answered", || scripted.answers().len() >= 291).await;
+    let answers = scripted.answers();
+    let declined = answers.iter().filter(|answer| answer["action"] == "decline").count();
+    assert_eq!(declined, 100);
+    assert!(answers.iter().all(|answer| answer["action"] != "accept"));
+    let cancel = json!({"requestId": 7});
+    ada.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
+        .await;
+    until("all are answered", || scripted.answers().len() == 300).await;
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_question_with_the_token_of_its_call_reaches_its_client_while_others_call() {
     let scripted = Scripted::new(&["ask", "hang"]);
     let ([mut ada, mut bob], upstreams) = asked_by_two(&scripted).await;

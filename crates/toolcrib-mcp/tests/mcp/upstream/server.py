@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 path = sys.argv[1]
@@ -18,14 +19,24 @@ HIDDEN = "CTL\x1b\x9b-one\r\r\ntwo"
 signal.alarm(60)  # whatever a test forgets is gone after a minute
 
 
+sending = threading.Lock()
+
+
 def script():
     with open(path) as file:
         return json.load(file)
 
 
 def send(**message):
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    with sending:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def announce_all_the_time():
+    for _ in range(3000):
+        send(method="notifications/prompts/list_changed")
+        time.sleep(0.0005)
 
 
 def text(words, **more):
@@ -65,6 +76,15 @@ def call(request, name, arguments, meta):
     if name == "announce":
         send(method="notifications/resources/list_changed")
         send(method="notifications/prompts/list_changed")
+    if name == "storm":
+        threading.Thread(target=announce_all_the_time, daemon=True).start()
+    if name == "pester":
+        for number in range(300):
+            send(id=f"{request}-{number}", method="elicitation/create", params={
+                "mode": "form", "message": "?" * (70_000 if number < 100 else 10),
+                "_meta": {"progressToken": token},
+                "requestedSchema": {"type": "object", "properties": {}}})
+        return  # it is never answered
     if name == "late":
         # The answer, and then progress and a question of the call that has ended.
         send(id=request, result=text("done"))
@@ -149,6 +169,7 @@ def main():
         print("cannot start:", said["exit_at_start"], file=sys.stderr)
         sys.exit(7)
     log = open(path + ".log", "a")
+    lists = 0
     for line in sys.stdin:
         message = json.loads(line)
         print(line.strip(), file=log, flush=True)
@@ -183,8 +204,17 @@ def main():
         elif method == "resources/templates/list":
             send(id=request, result={"resourceTemplates": script().get("templates", [])})
         elif method == "prompts/list":
-            send(id=request, result={"prompts": script().get("prompts", [])})
+            prompts = script().get("prompts", [])
+            if script().get("churns"):
+                lists += 1
+                prompts = [{"name": f"p{lists}"}]
+            send(id=request, result={"prompts": prompts})
         elif method == "prompts/get":
+            how = (params.get("arguments") or {}).get("language")
+            if how == "crash":
+                os._exit(3)
+            if how == "hang":
+                continue
             send(id=request, result={"description": "has hunter2-secret", "messages": [
                 {"role": "user", "content": {"type": "text", "text":
                     f"{json.dumps(params, sort_keys=True)} hunter2-secret \u202e"}}]})

@@ -2,17 +2,28 @@
 
 /// Beginnings of names that steer a loader, an interpreter or a tool's configuration.
 const DANGEROUS_PREFIXES: &[&str] = &[
-    "BASH_FUNC_",  // functions imported by bash
-    "DYLD_",       // macOS loader
-    "GIT_",        // GIT_SSH_COMMAND, GIT_EXTERNAL_DIFF, GIT_CONFIG_*, GIT_EXEC_PATH, …
-    "LD_",         // ELF loader
-    "LUA_",        // LUA_INIT, LUA_PATH, LUA_CPATH
-    "NODE_",       // NODE_OPTIONS, NODE_PATH
-    "NPM_CONFIG_", // script-shell and friends
-    "PERL",        // PERL5OPT, PERL5LIB, PERL5DB, PERLLIB
-    "PYTHON",      // PYTHONPATH, PYTHONHOME, PYTHONSTARTUP, PYTHONINSPECT, …
-    "RUBY",        // RUBYOPT, RUBYLIB
-    "TOOLCRIB_",   // ours: the sweep's cookie
+    "ANSIBLE_",      // ANSIBLE_CONFIG, ANSIBLE_LIBRARY, ANSIBLE_*_PLUGINS, …
+    "BASH_FUNC_",    // functions imported by bash
+    "CARGO_ALIAS_",  // commands of cargo
+    "CARGO_BUILD_",  // CARGO_BUILD_RUSTC, CARGO_BUILD_RUSTC_WRAPPER
+    "CARGO_TARGET_", // linkers and runners
+    "CCACHE_",       // CCACHE_PREFIX, CCACHE_COMPILER
+    "CGO_",          // flags of compilers
+    "DYLD_",         // macOS loader
+    "GIT_",          // GIT_SSH_COMMAND, GIT_EXTERNAL_DIFF, GIT_CONFIG_*, GIT_EXEC_PATH, …
+    "HELM_",         // HELM_PLUGINS, HELM_*_CONFIG
+    "LD_",           // ELF loader
+    "LESSKEY",       // LESSKEY, LESSKEYIN, LESSKEY_CONTENT
+    "LUA_",          // LUA_INIT, LUA_PATH, LUA_CPATH
+    "NODE_",         // NODE_OPTIONS, NODE_PATH
+    "NPM_CONFIG_",   // script-shell and friends
+    "PERL",          // PERL5OPT, PERL5LIB, PERL5DB, PERLLIB
+    "PYTHON",        // PYTHONPATH, PYTHONHOME, PYTHONSTARTUP, PYTHONINSPECT, …
+    "PIP_",          // PIP_INDEX_URL, PIP_PYTHON
+    "RUBY",          // RUBYOPT, RUBYLIB
+    "TF_CLI_",       // TF_CLI_ARGS, TF_CLI_CONFIG_FILE
+    "TOOLCRIB_",     // ours: the sweep's cookie
+    "UV_",           // UV_PYTHON, UV_INDEX_URL
 ];
 
 /// Names that do the same, in byte order.
@@ -21,8 +32,10 @@ const DANGEROUS_NAMES: &[&str] = &[
     "AR",
     "AWKLIBPATH",
     "AWKPATH",
+    "AWS_CONFIG_FILE",
     "BASHOPTS",
     "BASH_ENV",
+    "BASH_LOADABLES_PATH",
     "BC_ENV_ARGS",
     "BROWSER",
     "BZIP",
@@ -31,10 +44,16 @@ const DANGEROUS_NAMES: &[&str] = &[
     "CC",
     "CDPATH",
     "CLASSPATH",
+    "COLLECT_GCC",
+    "COMPILER_PATH",
+    "COVERAGE_PROCESS_START",
     "CURL_HOME",
     "CVS_RSH",
     "CXX",
     "DC_ENV_ARGS",
+    "DENO_DIR",
+    "DJANGO_SETTINGS_MODULE",
+    "DOCKER_CONFIG",
     "DOTNET_STARTUP_HOOKS",
     "EDITOR",
     "ELIXIR_ERL_OPTIONS",
@@ -44,9 +63,13 @@ const DANGEROUS_NAMES: &[&str] = &[
     "ERL_LIBS",
     "ERL_ZFLAGS",
     "EXINIT",
+    "FCEDIT",
+    "FLASK_APP",
     "FPATH",
     "FZF_DEFAULT_COMMAND",
     "FZF_DEFAULT_OPTS",
+    "GAWK_EXTENSION",
+    "GCC_EXEC_PREFIX",
     "GCONV_PATH",
     "GLIBC_TUNABLES",
     "GLOBIGNORE",
@@ -71,6 +94,8 @@ const DANGEROUS_NAMES: &[&str] = &[
     "LESSOPEN",
     "LOCPATH",
     "M4PATH",
+    "MAGICK_CODER_MODULE_PATH",
+    "MAGICK_CONFIGURE_PATH",
     "MAKEFILES",
     "MAKEFLAGS",
     "MANOPT",
@@ -91,6 +116,7 @@ const DANGEROUS_NAMES: &[&str] = &[
     "PROMPT_COMMAND",
     "PS4",
     "PSQLRC",
+    "PSQL_HISTORY",
     "PYTEST_ADDOPTS",
     "PYTEST_PLUGINS",
     "RES_OPTIONS",
@@ -102,13 +128,19 @@ const DANGEROUS_NAMES: &[&str] = &[
     "RUSTC",
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
+    "R_ENVIRON",
+    "R_ENVIRON_USER",
+    "R_PROFILE",
+    "R_PROFILE_USER",
     "SBT_OPTS",
     "SHELL",
     "SHELLOPTS",
     "SSH_ASKPASS",
     "SUDO_ASKPASS",
+    "SYSTEMD_SSH",
     "TAPE",
     "TAR_OPTIONS",
+    "TCLLIBPATH",
     "TERMCAP",
     "TERMINFO",
     "UNZIP",
@@ -128,13 +160,17 @@ const DANGEROUS_NAMES: &[&str] = &[
     "_JAVA_OPTIONS",
 ];
 
+/// Ends of names that do the same for many programs.
+const DANGEROUS_ENDS: &[&str] = &["_EDITOR", "_PAGER", "_PRELOAD", "_PLUGINS", "_RSH"];
+
 /// Whether a value in this variable could take over the program that reads it, by loading code,
 /// running commands, or pointing to other programs or configuration.
 ///
 /// A model's value must never end up in such a variable; a literal written by the operator may.
-/// The list: every name beginning with `LD_`, `DYLD_`, `BASH_FUNC_`, `GIT_`, `LUA_`, `NODE_`,
-/// `NPM_CONFIG_`, `PERL`, `PYTHON`, `RUBY` or `TOOLCRIB_`, every name ending in
-/// `_PRELOAD`, and the shells', pagers', editors' and runtimes' variables such as `PATH`, `IFS`,
+/// The list: every name beginning with `ANSIBLE_`, `BASH_FUNC_`, `CARGO_BUILD_`, `CARGO_TARGET_`,
+/// `CCACHE_`, `CGO_`, `DYLD_`, `GIT_`, `HELM_`, `LD_`, `LESSKEY`, `LUA_`, `NODE_`, `NPM_CONFIG_`, `PERL`,
+/// `PIP_`, `PYTHON`, `RUBY`, `TF_CLI_`, `TOOLCRIB_` or `UV_`, every name ending in `_EDITOR`, `_PAGER`,
+/// `_PLUGINS`, `_PRELOAD` or `_RSH`, and the shells', pagers', editors' and runtimes' variables such as `PATH`, `IFS`,
 /// `ENV`, `BASH_ENV`, `HOME`, `LESSOPEN`, `JAVA_TOOL_OPTIONS`. A list is never complete: pass
 /// values through variables with a name of your own. Upper and lower case count alike.
 ///
@@ -148,7 +184,7 @@ pub fn is_dangerous_env(name: &str) -> bool {
     // Some programs, npm among them, read both spellings.
     let name = name.to_ascii_uppercase();
     DANGEROUS_NAMES.binary_search(&name.as_str()).is_ok()
-        || name.ends_with("_PRELOAD")
+        || DANGEROUS_ENDS.iter().any(|end| name.ends_with(end))
         || DANGEROUS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -167,6 +203,15 @@ mod tests {
     #[test]
     fn names_that_steer_loaders_and_interpreters_are_dangerous_and_own_names_are_not() {
         for name in ["LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "X_PRELOAD", "PYTHONSTARTUP"] {
+            assert!(is_dangerous_env(name), "{name}");
+        }
+        for name in ["COMPILER_PATH", "GCC_EXEC_PREFIX", "CARGO_BUILD_RUSTC", "PSQL_PAGER"] {
+            assert!(is_dangerous_env(name), "{name}");
+        }
+        for name in ["PSQL_EDITOR", "SYSTEMD_PAGER", "SYSTEMD_EDITOR", "ANSIBLE_CONFIG"] {
+            assert!(is_dangerous_env(name), "{name}");
+        }
+        for name in ["TF_CLI_ARGS", "HELM_PLUGINS", "LESSKEY_CONTENT", "BAT_PAGER"] {
             assert!(is_dangerous_env(name), "{name}");
         }
         for name in ["PERL5OPT", "NODE_OPTIONS", "GIT_SSH_COMMAND", "TOOLCRIB_CALL"] {

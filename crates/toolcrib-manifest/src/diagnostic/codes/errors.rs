@@ -306,9 +306,10 @@ pub(super) const ERRORS: &[Code] = &[
     ),
     error(
         "option-from-value",
-        "An option whose name is a value of a call.",
+        "An option whose name is a value of a call. A warning in the text of a shell, where a \
+         value may begin with `-`.",
         "List the options in an `enum`, or write the option as a literal, with the value after \
-        `=` or in a separate entry.",
+        `=` or in a separate entry. In the text of a shell, write `--` before the value.",
     ),
     error(
         "optional-in-path",

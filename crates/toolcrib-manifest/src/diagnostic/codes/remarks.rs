@@ -40,8 +40,8 @@ pub(super) const REMARKS: &[Code] = &[
         "A value that a shell, or the code of an interpreter, runs as code. An error where it is \
          a model's \
          and a shell runs it.",
-        "Quote the variable, and keep it out of `eval`, arithmetic and command texts. Use \
-         arguments as data.",
+        "Keep the value out of `eval`, expressions and texts of commands, or give the argument \
+         `type: integer`. Pass it as an argument, which is data.",
     ),
     warning(
         "folded-script",

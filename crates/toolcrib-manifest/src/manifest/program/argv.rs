@@ -1,5 +1,7 @@
 //! Argument vectors: their entries, and the checks of values in them.
 
+use std::collections::BTreeMap;
+
 use super::options::{self, Sure};
 use crate::declaration::ArgvEntry;
 use crate::diagnostic::fix::Fix;
@@ -11,6 +13,7 @@ use crate::manifest::program::input;
 use crate::manifest::program::interpreters;
 use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
+use crate::manifest::program::shell::{self, Taint};
 use crate::manifest::tool::references::Scope;
 use crate::manifest::{keys, variants};
 use crate::template::{Piece, Reference, Template};
@@ -41,6 +44,8 @@ pub(in crate::manifest) struct Argv {
     pub(in crate::manifest) program_from_stdin: bool,
     /// What may run values from standard input.
     pub(in crate::manifest) input_run: Option<String>,
+    /// Variables of a client of a database that values set.
+    pub(in crate::manifest) assigned: Vec<String>,
     /// Errors about values that would choose a program, be run, or name an option, which
     /// `unsafe_argv` allows.
     pub(in crate::manifest) unsafe_values: Vec<Diagnostic>,
@@ -65,6 +70,7 @@ pub(in crate::manifest) fn read(
             findings.add(found);
         }
     }
+    let assigned = read.assigned;
     unsafe_values.extend(read.unsafe_values);
     if let Some(words) = known::given_by_xargs(&words, scope).filter(|_| unsafe_values.is_empty()) {
         let read = known::read(&words, scope);
@@ -77,7 +83,44 @@ pub(in crate::manifest) fn read(
     unsafe_values.extend(options::names_from_values(&words, scope));
     unsafe_values.extend(input::runs_written_file_in(&words, scope));
     let input_run = input::runs_input(&words, scope).or(shown.input_run);
-    Argv { entries, program_from_stdin, input_run, unsafe_values }
+    Argv { entries, program_from_stdin, input_run, assigned, unsafe_values }
+}
+
+/// Errors about the variables of `env` in the texts that the shells of a vector run.
+pub(in crate::manifest) fn texts_with(
+    list: &Node,
+    env: &BTreeMap<String, Template>,
+    scope: &mut Scope,
+) -> Vec<Diagnostic> {
+    let given = |(name, template): (&String, &Template)| (name.clone(), Taint::of(template, scope));
+    let variables: BTreeMap<_, _> = env.iter().map(given).collect();
+    if !variables.values().flatten().any(|taint| taint.is_by_model) {
+        return Vec::new();
+    }
+    let mut said = Findings::new("");
+    let mut words = Vec::new();
+    entries(list, scope, &mut words, &mut said);
+    let read = known::read(&words, scope);
+    let mut found = Vec::new();
+    for (at, text) in &read.awk {
+        if known::awk_runs(text, &["ENVIRON"], false) {
+            let message = "the program of awk may run a variable of `env` that a model sets";
+            found.push(
+                Diagnostic::error("spliced-script", &words[*at].node.span, message)
+                    .help("write what is run as a literal in the program"),
+            );
+        }
+    }
+    for (at, name) in &read.started {
+        let Some((true, word)) = interpreters::text_run(name, &words[at + 1..]) else { continue };
+        let Some(text) = word.literal() else { continue };
+        let analysis = shell::analyse(text, &variables, &[]);
+        let by_model = analysis.findings.into_iter().find(|found| found.is_certain);
+        found.extend(by_model.map(|by_model| {
+            Diagnostic::error(by_model.code, &word.node.span, by_model.message).help(by_model.help)
+        }));
+    }
+    found
 }
 
 /// Adds warnings and hints about an argument vector, which only lints report.
@@ -133,7 +176,13 @@ pub(in crate::manifest) fn arguments(
             findings.add(found);
         }
     }
-    Argv { entries, program_from_stdin: false, input_run: None, unsafe_values }
+    Argv {
+        entries,
+        program_from_stdin: false,
+        input_run: None,
+        assigned: Vec::new(),
+        unsafe_values,
+    }
 }
 
 /// Reads entries, and every argument in them as a word.

@@ -10,7 +10,8 @@ use crate::document::{Entry, Node, NodeValue};
 use crate::environment::is_dangerous_env;
 use crate::fields::{Fields, wrong_type};
 use crate::manifest::keys;
-use crate::manifest::program::{input, interpreters, script};
+use crate::manifest::program::script::{self, Checked};
+use crate::manifest::program::{input, interpreters};
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Reference, Template};
@@ -43,14 +44,20 @@ pub(in crate::manifest) fn read(
     let mut script = None;
     let mut program_from_stdin = false;
     let mut input_run = None;
+    let mut assigned = Vec::new();
     let mut unsafe_values = Vec::new();
     let mut variables = BTreeMap::new();
+    let mut env = environment(&fields, scope, findings);
     let argv = match way {
-        "argv" => fields.entry("argv").and_then(|argv| {
-            let argv = argv::read(&argv.node, &argv.key_span, scope, findings);
+        "argv" => fields.entry("argv").and_then(|argv_entry| {
+            let argv = argv::read(&argv_entry.node, &argv_entry.key_span, scope, findings);
             program_from_stdin = argv.program_from_stdin;
             input_run = argv.input_run;
+            assigned = argv.assigned;
             unsafe_values.extend(argv.unsafe_values);
+            if unsafe_values.is_empty() {
+                unsafe_values.extend(argv::texts_with(&argv_entry.node, &env, scope));
+            }
             argv.entries
         }),
         "script" => {
@@ -65,7 +72,8 @@ pub(in crate::manifest) fn read(
                 input_run = input::text_runs_input(text, node, scope);
                 unsafe_values.extend(input::runs_written_file(text, node));
             }
-            script::shell(&fields, entry, scope, findings).map(|(argv, vars)| {
+            let mut checked = Checked { findings, unsafe_values: &mut unsafe_values };
+            script::shell(&fields, entry, &env, scope, &mut checked).map(|(argv, vars)| {
                 variables = vars;
                 argv
             })
@@ -83,6 +91,7 @@ pub(in crate::manifest) fn read(
             return Some(StandardInput::Arguments);
         }
         let template = scope.template(node, findings)?;
+        unsafe_values.extend(input::unquoted_variable(&template, &assigned, node));
         if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
             unsafe_values.push(interpreters::spliced(reference, &node.span));
         } else if let Some(reason) = &input_run
@@ -93,7 +102,6 @@ pub(in crate::manifest) fn read(
         Some(StandardInput::Text(template))
     });
     let unsafe_argv = insisted(&fields, unsafe_values, findings);
-    let mut env = environment(&fields, scope, findings);
     env.extend(variables);
     let pass_env = pass_env(&fields, findings);
     let (ok_exit, retry_exit) = exits(&fields, findings);

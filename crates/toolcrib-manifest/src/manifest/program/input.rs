@@ -50,6 +50,37 @@ pub(in crate::manifest) fn run_from_input(
     )
 }
 
+/// The error about statements that put a variable in as it is: `:name`, where `:'name'` and `:"name"`
+/// quote it.
+pub(in crate::manifest) fn unquoted_variable(
+    statements: &Template,
+    variables: &[String],
+    node: &Node,
+) -> Option<Diagnostic> {
+    let texts = statements.pieces.iter().filter_map(|piece| match piece {
+        Piece::Literal(text) => Some(text),
+        Piece::Reference(_) => None,
+    });
+    for (text, name) in texts.flat_map(|text| variables.iter().map(move |name| (text, name))) {
+        let sign = format!(":{name}");
+        let is_raw = text.match_indices(&sign).any(|(at, _)| {
+            let after = text[at + sign.len()..].chars().next();
+            !text[..at].ends_with(':')
+                && !after.is_some_and(|after| after == '_' || after.is_ascii_alphanumeric())
+        });
+        if is_raw {
+            let message = format!(
+                "`{sign}` puts the value into the statements as it is, with any commands in it"
+            );
+            return Some(
+                Diagnostic::error("spliced-script", &node.span, message)
+                    .help(format!("write `:'{name}'` for a text, or `:\"{name}\"` for a name")),
+            );
+        }
+    }
+    None
+}
+
 fn runs(words: &[Word<'_>], scope: &Scope, depth: usize) -> Option<String> {
     let read = known::read(words, scope);
     if read.runs_stdin || interpreters::read_stdin(words, &read) {

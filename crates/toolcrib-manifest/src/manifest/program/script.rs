@@ -6,18 +6,25 @@ use std::path::Path;
 
 use super::argv;
 use super::command::check_name;
-use super::shell_text::{self, Danger};
+use super::shell::{self, Analysis, ShellFinding, Taint};
 use crate::declaration::{ArgvEntry, ScriptFile};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::environment::is_dangerous_env;
 use crate::fields::Fields;
 use crate::manifest::tool::references::{Places, Scope, variable_for};
-use crate::template::{Piece, Reference, Template};
+use crate::template::{Piece, Template};
 
 /// The maximum length of a shell text, in bytes: it is one argument, for which the kernel allows
 /// 128 KiB.
 const TEXT_MAX: usize = 64 * 1024;
+
+/// Where the findings about a text go.
+pub(in crate::manifest) struct Checked<'f, 't> {
+    pub(in crate::manifest) findings: &'f mut Findings<'t>,
+    /// Those that `unsafe_argv` allows.
+    pub(in crate::manifest) unsafe_values: &'f mut Vec<Diagnostic>,
+}
 
 fn literal(text: &str) -> ArgvEntry {
     ArgvEntry::One(Template { pieces: vec![Piece::Literal(text.to_owned())] })
@@ -62,9 +69,11 @@ pub(in crate::manifest) fn script(
 pub(in crate::manifest) fn shell(
     fields: &Fields<'_>,
     run: &Entry,
+    env: &BTreeMap<String, Template>,
     scope: &mut Scope,
-    findings: &mut Findings<'_>,
+    checked: &mut Checked<'_, '_>,
 ) -> Option<(Vec<ArgvEntry>, BTreeMap<String, Template>)> {
+    let Checked { findings, unsafe_values } = checked;
     let vars = variables(fields, scope, findings);
     let Some(entry) = fields.entry("text") else {
         if !fields.has("text") {
@@ -91,7 +100,17 @@ pub(in crate::manifest) fn shell(
         return None;
     }
     let right = check_spliced(text, &entry.node, findings);
-    check_uses(text, &entry.node, fields, &vars, scope, findings);
+    let given = |(name, template): (&String, &Template)| (name.clone(), Taint::of(template, scope));
+    let known = env.iter().chain(&vars).map(given).collect();
+    let analysis = shell::analyse(text, &known, &[]);
+    for (found, diagnostic) in diagnostics(&analysis, text, &entry.node, findings.text) {
+        if found.is_certain {
+            unsafe_values.push(diagnostic);
+        } else {
+            findings.add(diagnostic);
+        }
+    }
+    check_uses(text, &entry.node, fields, &vars, &analysis, findings);
     let shell = fields.text("shell")?;
     right.then(|| {
         let words = [shell, "-c", text, shell];
@@ -158,60 +177,48 @@ fn check_spliced(text: &str, node: &Node, findings: &mut Findings<'_>) -> bool {
     right
 }
 
-/// Reports uses of variables whose value could become several words, or code.
+/// What is wrong in the text of a shell, with its place in the manifest.
+pub(super) fn diagnostics<'a>(
+    analysis: &'a Analysis,
+    text: &'a str,
+    node: &'a Node,
+    source: &'a str,
+) -> impl Iterator<Item = (&'a ShellFinding, Diagnostic)> {
+    analysis.findings.iter().map(move |found| {
+        let written = text.get(found.range.clone()).unwrap_or_default();
+        let span = Places::nth(node, written, text, found.range.start, source);
+        let build = if found.is_certain { Diagnostic::error } else { Diagnostic::warning };
+        (found, build(found.code, &span, found.message.clone()).help(found.help.clone()))
+    })
+}
+
+/// Reports variables that the shell splits, and those that the text does not use.
 fn check_uses(
     text: &str,
     node: &Node,
     fields: &Fields<'_>,
     vars: &BTreeMap<String, Template>,
-    scope: &Scope,
+    analysis: &Analysis,
     findings: &mut Findings<'_>,
 ) {
-    let arguments = |template: &Template| {
-        let names = template.references().filter_map(|reference| match reference {
-            Reference::Arg(name) => Some(name.clone()),
-            _ => None,
-        });
-        names.collect::<Vec<_>>()
-    };
-    let names = vars.keys().map(String::as_str).collect::<Vec<_>>();
-    let uses = shell_text::uses(text, &names);
-    for found in &uses {
-        let Some(danger) = found.danger else { continue };
-        let Some(template) = vars.get(found.name) else { continue };
-        let by_model = arguments(template);
-        let number = |name: &String| scope.arguments.get(name).is_some_and(|known| known.number);
+    let Analysis { uses, findings: reported } = analysis;
+    for found in uses.iter().filter(|found| found.is_split) {
+        let is_reported = |other: &ShellFinding| {
+            other.range.start <= found.range.start && found.range.end <= other.range.end
+        };
+        if reported.iter().any(is_reported) {
+            continue;
+        }
         let written = &text[found.range.clone()];
         let span = Places::nth(node, written, text, found.range.start, findings.text);
-        let diagnostic = match danger {
-            Danger::Unquoted => {
-                let message = format!(
-                    "`{written}` is not quoted: the shell splits its value at spaces, and expands \
-                     `*` and `?` in it to file names"
-                );
-                Diagnostic::warning("unquoted-variable", &span, message)
-                    .help(format!("write \"{written}\""))
-            }
-            Danger::Arithmetic if !by_model.is_empty() && by_model.iter().all(number) => continue,
-            Danger::Arithmetic => {
-                let message = format!(
-                    "the value of `{}` is evaluated as an expression here, which can run commands",
-                    found.name
-                );
-                Diagnostic::warning("evaluated-variable", &span, message)
-                    .help("give the argument `type: integer`, or compute elsewhere")
-            }
-            Danger::Code => {
-                let message = format!("the value of `{}` is run as code here", found.name);
-                let help = "pass it as a separate argument, which is not code";
-                if by_model.is_empty() {
-                    Diagnostic::warning("evaluated-variable", &span, message).help(help)
-                } else {
-                    Diagnostic::error("evaluated-variable", &span, message).help(help)
-                }
-            }
-        };
-        findings.add(diagnostic);
+        let message = format!(
+            "`{written}` is not quoted: the shell splits its value at spaces, and expands \
+             `*` and `?` in it to file names"
+        );
+        findings.add(
+            Diagnostic::warning("unquoted-variable", &span, message)
+                .help(format!("write \"{written}\"")),
+        );
     }
     for entry in fields.node("vars").map(Node::entries).unwrap_or_default() {
         // A variable need not occur in the text, because programs that the shell starts see it,

@@ -150,7 +150,7 @@ fn values_in_a_shells_text() {
         &run(
             "shell: bash\ntext: |\n  eval \"$CODE\"\n  echo $((COUNT + 1))\n  sh -c \"$USER_CODE\"\nvars: {CODE: \"${args.path}\", COUNT: \"${args.names}\", USER_CODE: \"${ctx.user}\"}",
         ),
-        &["evaluated-variable", "evaluated-variable", "evaluated-variable"],
+        &["evaluated-variable", "evaluated-variable", "spliced-script"],
     );
     yaml("shell_unknown", &tool("run: {shell: fish, text: df}"), &["wrong-type"]);
     yaml("shell_without_text", &tool("run: {shell: bash}"), &["missing-key"]);

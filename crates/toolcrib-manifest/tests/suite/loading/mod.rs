@@ -13,5 +13,6 @@ mod policies;
 mod programs;
 mod robustness;
 pub(crate) mod schemas;
+mod shell_texts;
 mod toolchains;
 mod upstreams;

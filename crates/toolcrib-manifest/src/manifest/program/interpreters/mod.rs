@@ -69,9 +69,23 @@ const INTERPRETERS: [Interpreter; 9] = [
     Interpreter { names: &["osascript"], text: &['e'], valued: &["-l"], loads: &[] },
 ];
 
-/// Checks every interpreter of an argument vector, wrapped ones included. Returns whether one of
-/// them reads its program from standard input.
+/// Checks every interpreter of an argument vector, wrapped ones included, and the texts that its shells
+/// run. Returns whether one of them reads its program from standard input.
 pub(in crate::manifest) fn check(
+    words: &[Word<'_>],
+    read: &Read<'_>,
+    scope: &Scope,
+    found: &mut Vec<Diagnostic>,
+) -> bool {
+    let from_stdin = check_programs(words, read, scope, found);
+    for (at, program) in &read.started {
+        found.extend(passed::parameters(program, &words[at + 1..], scope));
+    }
+    from_stdin
+}
+
+/// The same without the texts of shells.
+pub(in crate::manifest) fn check_programs(
     words: &[Word<'_>],
     read: &Read<'_>,
     scope: &Scope,

@@ -1,17 +1,57 @@
 //! Values that an interpreter is given beside its program, and that are run all the same.
 
+use std::collections::BTreeMap;
+
 use super::super::argv::Word;
-use super::super::plain_text;
-use super::{Interpreter, ProgramSource, runs_shell_text};
+use super::{Interpreter, ProgramSource, text_run};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::program::known::{begins, tainted};
+use crate::manifest::program::known::{self, begins, tainted};
+use crate::manifest::program::shell::{self, Taint};
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
 /// Modules of Python that run what they are given.
-const RUNNING_MODULES: [&str; 16] = [
-    "timeit", "trace", "cProfile", "profile", "pdb", "runpy", "bdb", "code", "coverage", "doctest",
-    "pickle", "pydoc", "unittest", "IPython", "idlelib", "zipapp",
+const RUNNING_MODULES: [&str; 40] = [
+    "IPython",
+    "accelerate",
+    "asyncio",
+    "bdb",
+    "bpython",
+    "build",
+    "cProfile",
+    "code",
+    "coverage",
+    "debugpy",
+    "doctest",
+    "fabric",
+    "idlelib",
+    "inspect",
+    "invoke",
+    "ipykernel",
+    "jupyter",
+    "kernprof",
+    "line_profiler",
+    "memory_profiler",
+    "nose",
+    "notebook",
+    "pdb",
+    "pickle",
+    "profile",
+    "ptpython",
+    "pydoc",
+    "pyinstrument",
+    "runpy",
+    "scalene",
+    "smtpd",
+    "test",
+    "timeit",
+    "torch",
+    "trace",
+    "turtledemo",
+    "unittest",
+    "viztracer",
+    "xmlrpc",
+    "zipapp",
 ];
 
 /// Checks the arguments of an interpreter.
@@ -28,32 +68,8 @@ pub(super) fn check(
             let at = words.iter().position(|word| std::ptr::eq(word, script));
             let after = at.map_or(words, |at| &words[at + 1..]);
             let text = script.literal().unwrap_or_default();
-            // A plain word is harmless unless it stands where a program is named.
-            let is_shell = runs_shell_text(name);
-            if is_shell
-                && plain_text::may_name_a_program(text)
-                && let Some(value) = after.iter().find(|word| tainted(word, scope, Shape::Fixed))
-            {
-                let message = format!("the text of `{name}` may start the program that this names");
-                found.push(run(value, &message).help(
-                    "write the name of the program into the text, and declare one tool for each \
-                     choice",
-                ));
-                return found;
-            }
             let Some(value) = after.iter().find(free) else { return found };
-            if runs_shell_text(name) && !plain_text::is_plain(text) {
-                let message = format!(
-                    "the text of `{name}` may run this value: it does more than hand `\"$1\"` to a \
-                     program that is known to run nothing"
-                );
-                found.push(run(value, &message).help(
-                    "write the text as `run: {shell: sh, text: …, vars: {NAME: \"${args.x}\"}}`, \
-                     which \
-                     hands values over as variables; `\"$NAME\"` stands in the text as an argument of \
-                     a program",
-                ));
-            } else if name == "perl" && opens_files(words, text) {
+            if name == "perl" && opens_files(words, text) {
                 found.push(run(value, "perl runs a file's name that ends with `|` as a \
                  command").help(
                     "hand the text over with `stdin`, or open the file in the program with three \
@@ -66,7 +82,9 @@ pub(super) fn check(
             let option = at.checked_sub(1).and_then(|before| words[before].literal());
             let is_module = option.is_some_and(|text| text.starts_with('-') && text.ends_with('m'));
             let named = module.literal().unwrap_or_default();
-            if is_module && RUNNING_MODULES.contains(&named) {
+            // `unittest.__main__` is the same program.
+            let package = named.split('.').next().unwrap_or_default();
+            if is_module && RUNNING_MODULES.contains(&package) {
                 let values = words[at + 1..].iter().find(free);
                 found.extend(values.map(|value| {
                     run(value, &format!("the module `{named}` runs what it is given")).help(
@@ -79,6 +97,34 @@ pub(super) fn check(
         _ => {}
     }
     found
+}
+
+/// What the text of a shell does with the values behind it, its positional parameters.
+pub(super) fn parameters(program: &str, words: &[Word<'_>], scope: &Scope) -> Option<Diagnostic> {
+    let (true, text) = text_run(program, words)? else { return None };
+    let at = words.iter().position(|word| std::ptr::eq(word, text))?;
+    let given = words.get(at + 1..).unwrap_or_default();
+    let mut parameters = Vec::new();
+    for word in given {
+        let taint = Taint::of(&word.template, scope);
+        // A list may stand for any number of parameters.
+        let many = if word.node.entry("each").is_some() { 9 } else { 1 };
+        parameters.extend(std::iter::repeat_n(taint, many));
+    }
+    let analysis = shell::analyse(text.literal()?, &BTreeMap::new(), &parameters);
+    let message = if let Some(found) = analysis.findings.first() {
+        found.message.clone()
+    } else {
+        let split = analysis.uses.iter().find(|found| found.is_split)?;
+        format!("`${}` is not quoted, so the shell splits it", split.name)
+    };
+    let value = given.iter().find(|word| tainted(word, scope, Shape::Fixed))?;
+    let name = known::base_name(program);
+    let message = format!("the text of `{name}` may run this value: {message}");
+    Some(run(value, &message).help(
+        "hand the value to a program, between double quotes: `sh -c 'tail \"$1\"' sh \"${args.x}\"`; \
+         or write `run: {shell: sh, text: …, vars: {NAME: \"${args.x}\"}}`",
+    ))
 }
 
 /// Values of options that name what an interpreter loads.

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::reader::{OptionMeaning, VectorReader, is_awk, option};
-use super::{base_name, begins, find};
+use super::{awk, base_name, begins, find};
 use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::Shape;
 
@@ -20,6 +20,8 @@ pub(super) struct Given<'w, 'n> {
     pub(super) is_settled: bool,
     /// Whether an option said what is run.
     pub(super) has_code: bool,
+    /// The variables of a program in awk that options set.
+    pub(super) variables: Vec<&'w Word<'n>>,
     /// The folder in which the program that follows runs.
     pub(super) folder: Option<&'w Word<'n>>,
 }
@@ -36,6 +38,9 @@ impl<'w, 'n> VectorReader<'w, 'n> {
         let words = self.words;
         let word = &words[at];
         let begins_with = begins(word);
+        if let Some(next) = self.assigned(at, name, known) {
+            return next;
+        }
         let settled =
             given.is_settled && known.settled.iter().any(|one| begins_with.starts_with(one));
         let read = option(known, word, begins_with);
@@ -66,11 +71,83 @@ impl<'w, 'n> VectorReader<'w, 'n> {
             OptionMeaning::Value => {
                 if let Some(value) = value.filter(|_| is_awk(known)) {
                     self.awk_assignment(value, name);
+                    given.variables.push(value);
                 }
             }
-            OptionMeaning::Flag => {}
+            OptionMeaning::Unknown => self.unlisted(at, name, known),
+            OptionMeaning::Flag => {
+                if is_awk(known) && begins_with.starts_with("-v") {
+                    given.variables.push(word);
+                }
+            }
         }
         at + 1
+    }
+
+    /// Reads an option that sets a variable, whose name is the author's to say. Returns where to read on.
+    fn assigned(&mut self, at: usize, name: &str, known: &Program) -> Option<usize> {
+        let word = &self.words[at];
+        let begins_with = begins(word);
+        let option = known.assigns.iter().find(|option| {
+            let rest = begins_with.strip_prefix(**option);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
+        })?;
+        let attached = begins_with[option.len()..].trim_start_matches('=');
+        let is_alone = word.literal() == Some(*option);
+        let (value, text) = if is_alone {
+            let value = self.words.get(at + 1)?;
+            (value, begins(value))
+        } else {
+            (word, attached)
+        };
+        if self.tainted(value, Shape::Fixed) {
+            if let Some((variable, _)) = text.split_once('=') {
+                self.read.assigned.push(variable.to_owned());
+            } else {
+                let message =
+                    format!("`{name}` takes `name=value` here: a model must not set any variable");
+                let help =
+                    "write the name of the variable before the value: `--set=name=${args.x}`";
+                self.found("unsafe-argument", value, message, help);
+            }
+        }
+        Some(at + 1 + usize::from(is_alone))
+    }
+
+    /// The value of an option of which nobody knows what it does.
+    fn unlisted(&mut self, at: usize, name: &str, known: &Program) {
+        let Some(flags) = known.flags else { return };
+        let word = &self.words[at];
+        let option = begins(word).split('=').next().unwrap_or_default();
+        let letters = option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let is_letter = |letter: char| flags.contains(&format!("-{letter}").as_str());
+        let is_flag = flags.contains(&option)
+            || letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(is_letter));
+        let is_alone = word.literal().is_some_and(|text| !text.contains('='));
+        // `-DNAME=…`: the value of an option of one letter.
+        let is_known = |known: &str| {
+            known.len() == 2
+                && known.ends_with(['D', 'I', 'L', 'O', 'U', 'W', 'l', 'o'])
+                && option.starts_with(known)
+        };
+        if !is_alone && known.is_whole() && known.valued.iter().any(|one| is_known(one)) {
+            return;
+        }
+        let value = if !is_alone {
+            Some(word)
+        } else if is_flag || flags == ["*"] {
+            None
+        } else {
+            self.words.get(at + 1).filter(|next| !begins(next).starts_with('-'))
+        };
+        let Some(value) = value.filter(|value| self.tainted(value, Shape::Fixed)) else { return };
+        let message = format!(
+            "`{name}` has options that run or load what they are given, and `{option}` is not known to \
+             be harmless: a model must not write its value"
+        );
+        let help = "write the value as a literal, or list what it may be in an `enum`; if the option is \
+                    harmless, say why: `unsafe_argv: reason`";
+        self.found("unsafe-argument", value, message, help);
     }
 
     /// The folder in which the program at `at` starts, if that program runs what it finds there.
@@ -88,6 +165,22 @@ impl<'w, 'n> VectorReader<'w, 'n> {
             );
             let help = "write the folder as a literal, or list what it may be in an `enum`";
             self.found("unsafe-argument", folder, message, help);
+        }
+    }
+
+    /// What a program in awk does with its variables, and with what it reads.
+    pub(super) fn awk_text(&mut self, at: usize, given: &Given<'w, 'n>, name: &str) {
+        let Some(text) = self.words[at].literal() else { return };
+        self.read.awk.push((at, text));
+        self.read.runs_stdin |= awk::runs(text, &[], true);
+        for word in &given.variables {
+            let begins = begins(word);
+            let variable = begins.trim_start_matches("-v").split('=').next().unwrap_or_default();
+            if self.tainted(word, Shape::Fixed) && awk::runs(text, &[variable], false) {
+                let message = format!("the program of `{name}` may run the value of `{variable}`");
+                let help = "write what is run as a literal in the program";
+                self.found("spliced-script", word, message, help);
+            }
         }
     }
 

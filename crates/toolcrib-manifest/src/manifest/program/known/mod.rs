@@ -2,6 +2,7 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
+mod awk;
 mod given;
 mod modules;
 mod program;
@@ -12,8 +13,10 @@ use super::argv::Word;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
+use crate::programs::name_without_version;
 use crate::template::{Piece, Reference};
 
+pub(in crate::manifest) use awk::runs as awk_runs;
 pub(super) use modules::given_by_xargs;
 pub(super) use program::Program;
 use program::Rest;
@@ -27,6 +30,10 @@ pub(in crate::manifest) struct Read<'n> {
     pub(in crate::manifest) unsafe_values: Vec<Diagnostic>,
     /// Whether one of the programs runs what it reads on standard input.
     pub(in crate::manifest) runs_stdin: bool,
+    /// Variables of a client of a database that values set.
+    pub(in crate::manifest) assigned: Vec<String>,
+    /// The programs in awk, each with the position of its word.
+    pub(in crate::manifest) awk: Vec<(usize, &'n str)>,
     /// Each program that is started, by the position of the word that names it.
     pub(in crate::manifest) started: Vec<(usize, &'n str)>,
 }
@@ -38,21 +45,15 @@ pub(in crate::manifest) fn read<'n>(words: &'n [Word<'_>], scope: &'n Scope) -> 
     reader.read
 }
 
-/// The name of a program without its folder and its version.
+/// The name under which the tables know a program.
 pub(crate) fn base_name(program: &str) -> &str {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-        // `7z` and `[` are names, `python3.12` has a version, and `sqlite3` is called so.
-        "sqlite" => "sqlite3",
-        "" => name,
-        plain => plain,
-    }
+    name_without_version(program)
 }
 
 /// What is known of a program, if anything.
 pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
     let name = base_name(program);
-    // Some have digits in their names that say no version: `linux64`.
+    // Some have digits or dots in their names that say no version: `ld-linux.so`, `pip3`.
     let whole = program.rsplit('/').next().unwrap_or(program);
     programs::all().find(|known| known.names.contains(&name) || known.names.contains(&whole))
 }
@@ -60,7 +61,7 @@ pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
 pub(in crate::manifest) fn takes_value(program: &str, option: &str) -> Option<bool> {
     let known = find(program)?;
-    let lists = [known.valued, known.code, known.files, known.folder];
+    let lists = [known.valued, known.code, known.assigns, known.files, known.folder];
     if lists.iter().any(|options| options.contains(&option)) {
         return Some(true);
     }
@@ -89,16 +90,6 @@ pub(in crate::manifest) fn is_input(path: &str) -> bool {
             ["proc", _, rest @ ..] => rest.ends_with(&["fd", "0"]),
             _ => false,
         }
-}
-
-/// Whether a program is known to run what it is given besides its options.
-pub(in crate::manifest) fn runs_arguments(program: &str) -> bool {
-    find(program).is_some_and(|known| {
-        !matches!(
-            known.rest,
-            Rest::Plain | Rest::Settings | Rest::Expression | Rest::Awk | Rest::Commands(_)
-        )
-    })
 }
 
 /// Whether a program is known to take `--` for the end of its options.

@@ -8,8 +8,13 @@ pub(crate) struct Program {
     pub(super) names: &'static [&'static str],
     /// Options that a value of their own follows.
     pub(super) valued: &'static [&'static str],
+    /// Options without a value, or `*` for every option that is written without one. If they are given,
+    /// a value of an option that is in no list is refused.
+    pub(super) flags: Option<&'static [&'static str]>,
     /// Options whose value is a program, a text that is run, or a setting that names one of these.
     pub(super) code: &'static [&'static str],
+    /// Options whose value sets a variable: `name=value`.
+    pub(super) assigns: &'static [&'static str],
     /// Options whose value is a file, unless it begins in a way that means more: `engine:…`.
     pub(super) files: &'static [&'static str],
     /// Options that name the folder in which the program that follows runs.
@@ -69,6 +74,8 @@ pub(super) enum Rest {
     Code(usize),
     /// Each may be a setting `NAME=value`, one of which names a program.
     Settings,
+    /// Each is an operand `name=value`, whose name is the author's to say.
+    Operands,
     /// From this position on each is run, or sets what names a program.
     Each(usize),
     /// A text that is run, unless an option gave one; then files, or settings `name=value` of
@@ -92,7 +99,9 @@ pub(super) enum Rest {
 pub(super) const NONE: Program = Program {
     names: &[],
     valued: &[],
+    flags: None,
     code: &[],
+    assigns: &[],
     files: &[],
     folder: &[],
     settled: &[],

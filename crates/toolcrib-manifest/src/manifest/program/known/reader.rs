@@ -18,9 +18,9 @@ const START_SHELL: [&str; 12] = [
 ];
 
 /// Programs that run commands on standard input whatever their arguments are.
-const RUN_INPUT: [&str; 14] = [
-    "dc", "ed", "ex", "gdb", "lldb", "lftp", "mongo", "mongosh", "nvim", "red", "sftp", "vi",
-    "view", "vim",
+const RUN_INPUT: [&str; 20] = [
+    "dc", "debugfs", "ed", "ex", "ftp", "gdb", "lftp", "lldb", "m4", "mongo", "mongosh", "nvim",
+    "red", "sftp", "telnet", "tftp", "tmux", "vi", "view", "vim",
 ];
 
 /// Reads an argument vector as its programs would.
@@ -50,7 +50,8 @@ impl VectorReader<'_, '_> {
         let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
         self.read.runs_stdin |= RUN_INPUT.contains(&plain) || plain == "parallel" && !lists();
         if let Some(known) = find(name) {
-            self.arguments(at + 1, base_name(name), known);
+            // Messages name the program as the manifest does.
+            self.arguments(at + 1, name.rsplit('/').next().unwrap_or(name), known);
         } else if plain.starts_with("python") {
             // A module of Python may be a program with a grammar of its own: `python3 -m pip`.
             if let Some((at, known, module)) = module(self.words, at + 1) {
@@ -92,6 +93,7 @@ impl VectorReader<'_, '_> {
                     self.folder(given.folder, at, name);
                     return self.program(at, name);
                 }
+                Rest::Place if position == 1 && given.has_code => return,
                 Rest::Place if position == 1 => return self.program(at, name),
                 Rest::Place => self.code(word, name, known),
                 // `env -` starts with no variables.
@@ -111,6 +113,7 @@ impl VectorReader<'_, '_> {
                     self.code(word, name, known);
                 }
                 Rest::Settings => self.setting(word, begins, name, known),
+                Rest::Operands if begins.is_empty() => self.operand(word, name, known),
                 Rest::Script => {
                     if !given.has_code {
                         self.code(word, name, known);
@@ -126,6 +129,7 @@ impl VectorReader<'_, '_> {
                 Rest::Awk if !given.has_code => {
                     given.has_code = true;
                     runs_variables = word.literal().is_none_or(may_run_variables);
+                    self.awk_text(at, &given, name);
                     self.code(word, name, known);
                 }
                 Rest::Awk if runs_variables && !begins.starts_with(['.', '/']) => {
@@ -139,7 +143,7 @@ impl VectorReader<'_, '_> {
             position += 1;
             at += 1;
         }
-        let starts_shell = START_SHELL.contains(&name)
+        let starts_shell = START_SHELL.contains(&base_name(name))
             && match known.rest {
                 Rest::Shell(nth) | Rest::Each(nth) => position <= nth,
                 _ => true,
@@ -164,6 +168,15 @@ impl VectorReader<'_, '_> {
         if starts_free && self.tainted(word, Shape::Word) {
             let message =
                 format!("`{name}` reads `NAME=value` here as a setting, which can name a program");
+            self.found("unsafe-argument", word, message, known.instead);
+        }
+    }
+
+    /// Reads a word that may name an operand, and so choose what its value is.
+    fn operand(&mut self, word: &Word<'_>, name: &str, known: &Program) {
+        if self.tainted(word, Shape::Word) {
+            let message =
+                format!("`{name}` reads `name=value` here: a model must not add an operand");
             self.found("unsafe-argument", word, message, known.instead);
         }
     }
@@ -421,6 +434,8 @@ pub(super) enum OptionMeaning {
     /// The next one is a value.
     Value,
     Flag,
+    /// It is in no list.
+    Unknown,
 }
 
 pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMeaning {
@@ -482,7 +497,9 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
         }
     }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters.filter(|_| !known.is_whole()) else { return OptionMeaning::Flag };
+    let Some(letters) = letters.filter(|_| !known.is_whole()) else {
+        return OptionMeaning::Unknown;
+    };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
@@ -494,7 +511,7 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
             break;
         }
     }
-    OptionMeaning::Flag
+    OptionMeaning::Unknown
 }
 
 /// Whether a word is an option that `,`, `:` or `=` ends, with more behind it, or may become a long

@@ -26,8 +26,6 @@ pub(in crate::manifest) struct Argument {
     pub(in crate::manifest) span: Span,
     /// Whether it is a list; `None` if the schema does not say.
     pub(in crate::manifest) list: Option<bool>,
-    /// Whether it is a number or an enumeration.
-    pub(in crate::manifest) number: bool,
     /// The shape of its values.
     pub(in crate::manifest) shape: Shape,
     /// What texts among its values can begin with.
@@ -77,7 +75,6 @@ impl Scope {
                         self.arguments.entry(property.key.clone()).or_insert_with(|| Argument {
                             span: property.key_span.clone(),
                             list: is_list(&property.node),
-                            number: is_number(&property.node),
                             shape: Shape::of(&property.node),
                             beginning: Beginning::of(&property.node),
                             listed: listed(&property.node),
@@ -264,11 +261,6 @@ fn is_optional(schema: &Node, property: &Entry) -> bool {
     let default = property.node.entry("default").map(|entry| &entry.node.value);
     !required.iter().any(|name| name.as_str() == Some(&property.key))
         && default.is_none_or(|default| *default == NodeValue::Null)
-}
-
-fn is_number(schema: &Node) -> bool {
-    let kind = schema.entry("type").and_then(|entry| entry.node.as_str());
-    matches!(kind, Some("integer" | "number"))
 }
 
 /// Finds pieces of a text in its source, in order.

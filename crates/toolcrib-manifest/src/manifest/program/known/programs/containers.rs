@@ -72,7 +72,7 @@ const CONTAINER_RUN: Program = Program {
         "--link",
     ],
     code: &["--entrypoint"],
-    rest: Rest::Program(0),
+    rest: Rest::Place,
     instead: "write the image as a separate literal and give its program the value as an argument",
     ..NONE
 };
@@ -163,11 +163,17 @@ pub(super) const PROGRAMS: &[Program] = &[
         rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN, CONTAINER_BUILD, COMPOSE]),
         ..NONE
     },
+    Program { names: &["docker-compose", "podman-compose"], ..COMPOSE },
+    Program {
+        names: &["crictl", "ctr"],
+        rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
+        ..NONE
+    },
     Program {
         names: &["ansible", "ansible-inventory", "ansible-vault"],
         files: &["-i", "--inventory", "--vault-password-file", "--vault-pass-file"],
-        valued: &["-m", "--module-name", "-l", "--limit", "-u", "--user", "-f"],
-        code: &["-a", "--args", "-e", "--extra-vars", "-M"],
+        valued: &["-l", "--limit", "-u", "--user", "-f"],
+        code: &["-m", "--module-name", "-a", "--args", "-e", "--extra-vars", "-M"],
         harmless: Shape::Word,
         instead: ANSIBLE,
         ..NONE

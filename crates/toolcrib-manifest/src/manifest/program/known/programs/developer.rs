@@ -1,7 +1,7 @@
 //! What is known of programs that are neither wrappers nor part of every system: compilers and build
 //! tools, package managers, interpreters, remote shells, and options that start a helper.
 
-use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
+use crate::manifest::program::known::program::{Dash, NONE, Program, Rest, WRAPPED, wrapper};
 
 pub(super) const TEXT: &str = "write what is run, loaded or read for settings as a literal, or \
  list what it may be \
@@ -52,14 +52,27 @@ pub(super) const fn commands(
 
 const RUNNER: Program = wrapper(&["exec", "run", "shell", "x"], 0, &[]);
 const INSTALLER: Program = each(
-    &["install", "add", "reinstall", "upgrade", "-S", "-U", "-i", "--install"],
+    &[
+        "install",
+        "in",
+        "add",
+        "reinstall",
+        "upgrade",
+        "localinstall",
+        "dist-upgrade",
+        "-S",
+        "-U",
+        "-i",
+        "--install",
+    ],
     &["-o", "--option", "-c", "--config-file"],
 );
 
 pub(super) const PROGRAMS: &[Program] = &[
     // Wrappers.
     wrapper(&["pkexec", "entr", "eatmydata", "chpst", "envdir"], 0, &["--user"]),
-    each(&["bwrap", "hyperfine", "socat", "guix"], &[]),
+    each(&["bwrap", "hyperfine", "guix"], &[]),
+    each(&["socat"], &["-,"]),
     wrapper(&["proot", "fakeroot"], 0, &["-r", "-b", "-w", "-l", "-s", "-i", "-R", "-S", "-q"]),
     wrapper(&["valgrind"], 0, &[]),
     wrapper(
@@ -93,7 +106,16 @@ pub(super) const PROGRAMS: &[Program] = &[
             "flatpak", "snap", "rails", "corepack", "mix", "consul", "nomad", "bun",
         ],
         &["--expr", "--impure-env"],
-        &[RUNNER, each(&["runghc", "runner", "lock", "watch", "eval", "alloc"], &[])],
+        &[
+            RUNNER,
+            each(
+                &[
+                    "runghc", "runner", "lock", "watch", "eval", "alloc", "install", "add",
+                    "require", "create",
+                ],
+                &[],
+            ),
+        ],
     ),
     commands(&["direnv"], &[], &[wrapper(&["exec"], 1, &[])]),
     commands(&["machinectl"], &[], &[wrapper(&["shell"], 1, &[])]),
@@ -155,7 +177,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         &[interpreter(&["run", "eval", "test", "serve", "repl"], &[], &["--eval"])],
     ),
     commands(&["jupyter"], &[], &[each(&["execute", "nbconvert", "run"], &["--config"])]),
-    each(&["m4", "dc"], &["-e", "-f", "--expression", "--file"]),
+    each(&["m4", "dc"], &["-e", "-f", "--expression", "--file", "-D", "--define"]),
     bare(&["ed", "red", "mongosh", "mongo"], &["--eval", "-f", "--file"]),
     // Compilers and build tools.
     first(
@@ -167,34 +189,40 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-D",
             "-E",
             "--build",
+            "-t",
+            "--target",
             "--preset",
             "--toolchain",
             "--test-dir",
             "--build-and-test",
         ],
     ),
-    options(&["ninja", "scons"], &["-f", "-C", "--file", "--directory"]),
-    options(
-        &["just", "task", "rake", "ant"],
-        &[
-            "-f",
-            "--justfile",
-            "--file",
-            "-file",
-            "-buildfile",
-            "--taskfile",
-            "-d",
-            "--dir",
-            "--working-directory",
-            "--shell",
-            "-r",
-            "-e",
-            "-s",
-            "--rakefile",
-            "--settings",
-            "-lib",
-        ],
-    ),
+    options(&["ninja"], &["-f", "-C"]),
+    Program { rest: Rest::Settings, ..options(&["scons"], &["-f", "-C", "--file", "--directory"]) },
+    Program {
+        rest: Rest::Settings,
+        ..options(
+            &["just", "task", "rake", "ant"],
+            &[
+                "-f",
+                "--justfile",
+                "--file",
+                "-file",
+                "-buildfile",
+                "--taskfile",
+                "-d",
+                "--dir",
+                "--working-directory",
+                "--shell",
+                "-r",
+                "-e",
+                "-s",
+                "--rakefile",
+                "--settings",
+                "-lib",
+            ],
+        )
+    },
     options(
         &["gradle", "gradlew"],
         &["-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "-g"],
@@ -226,7 +254,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["pytest", "tox", "pre-commit"],
         &["-p", "-c", "--config", "--rootdir", "-o", "--override-ini"],
     ),
-    commands(&["terraform", "tofu"], &["-chdir", "-plugin-dir"], &[]),
+    commands(&["terraform", "tofu"], &["-chdir", "-plugin-dir"], &[first(&["apply"], &["-chdir"])]),
     commands(&["helm"], &["--post-renderer", "--kubeconfig"], &[each(&["plugin"], &[])]),
     commands(&["packer"], &[], &[first(&["build"], &[])]),
     // Package managers.
@@ -253,7 +281,17 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     first(&["osqueryi"], &["--extension", "--extensions_autoload"]),
     commands(&["bq"], &["--bigqueryrc", "--flagfile"], &[each(&["query"], &[])]),
-    commands(&["redis-cli"], &["--eval"], &[each(&["eval", "script", "config", "module"], &[])]),
+    commands(
+        &["redis-cli"],
+        &["--eval"],
+        &[each(
+            &[
+                "eval", "EVAL", "evalsha", "EVALSHA", "script", "SCRIPT", "function", "FUNCTION",
+                "config", "CONFIG", "module", "MODULE",
+            ],
+            &[],
+        )],
+    ),
     // Programs with options that start a helper, load a library, or name settings that do.
     Program {
         rest: Rest::BareBeforeEnd,
@@ -287,9 +325,13 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     bare(
-        &["convert", "magick", "identify", "mogrify", "composite", "gs"],
+        &["convert", "magick", "identify", "mogrify", "composite"],
         &["-define", "-write", "-c", "-f"],
     ),
+    Program {
+        dash: Dash::Word,
+        ..bare(&["gs"], &["-c", "-f", "-o", "-sOutputFile", "-sLibPath", "-I"])
+    },
     each(&["exiftool"], &["-config", "-if", "-p", "-@"]),
     bare(&["rclone"], &["--config", "--sftp-ssh", "--password-command", "--metadata-mapper"]),
     options(
@@ -308,7 +350,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     each(&["lftp"], &["-c", "-e", "-f"]),
     options(&["smbclient"], &["-c", "--command", "-s", "--configfile"]),
-    options(&["mutt", "mail", "mailx"], &["-e", "-F", "-S"]),
+    options(&["mutt"], &["-e", "-F"]),
+    // A recipient may be `|command`.
+    Program {
+        valued: &["-s", "-a", "-b", "-c", "-r", "-A", "-q", "-u"],
+        ..bare(&["mail", "mailx", "s-nail"], &["-e", "-F", "-S"])
+    },
     options(&["exim", "sendmail"], &["-be", "-C", "-D", "-O"]),
     options(
         &["nginx", "httpd", "apachectl", "apache2", "haproxy"],
@@ -317,7 +364,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     options(&["caddy"], &["-c", "--config", "--adapter"]),
     first(&["logrotate", "redis-server", "insmod"], &["--loadmodule", "-m", "--mail"]),
     options(&["emacsclient"], &["-e", "--eval", "-a", "--alternate-editor"]),
-    options(&["xterm", "gnome-terminal"], &["-e", "--command", "-x"]),
+    each(&["xterm", "gnome-terminal"], &["-e", "--command", "-x"]),
     options(
         &["chromium", "chromium-browser", "google-chrome"],
         &[

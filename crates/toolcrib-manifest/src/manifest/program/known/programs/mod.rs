@@ -5,6 +5,7 @@ mod containers;
 mod databases;
 mod developer;
 mod git;
+mod helpers;
 mod options;
 mod packages;
 mod scripted;
@@ -17,7 +18,7 @@ use super::program::Program;
 pub(super) use options::END_OPTIONS;
 
 /// Every table. The first entry with a name counts.
-const TABLES: [&[Program]; 10] = [
+const TABLES: [&[Program]; 11] = [
     wrappers::PROGRAMS,
     packages::PROGRAMS,
     shells::PROGRAMS,
@@ -28,6 +29,7 @@ const TABLES: [&[Program]; 10] = [
     options::PROGRAMS,
     toolchains::PROGRAMS,
     developer::PROGRAMS,
+    helpers::PROGRAMS,
 ];
 
 /// Every program about which something is known.

@@ -5,7 +5,8 @@ use super::developer::{TEXT, bare, commands, each, first, interpreter, options};
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 use crate::manifest::schema::value_shape::Shape;
 
-const OPENSSL_CODE: &[&str] = &["-engine", "-provider", "-provider-path", "-config", "-provpath"];
+const OPENSSL_CODE: &[&str] =
+    &["-engine", "-provider", "-provider-path", "-config", "-provpath", "-module", "-engine_impl"];
 
 /// Options of openssl that take a file or the address of a store.
 const OPENSSL_FILES: &[&str] = &[
@@ -45,7 +46,10 @@ const OPENSSL: Program =
     Program { code: OPENSSL_CODE, files: OPENSSL_FILES, dash: Dash::Word, instead: TEXT, ..NONE };
 
 pub(super) const PROGRAMS: &[Program] = &[
-    commands(&["openssl"], OPENSSL_CODE, &[STORE, OPENSSL]),
+    Program {
+        runs_stdin: true,
+        ..commands(&["openssl"], OPENSSL_CODE, &[STORE, each(&["engine"], OPENSSL_CODE), OPENSSL])
+    },
     Program {
         dash: Dash::Word,
         ..interpreter(
@@ -96,6 +100,37 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         dash: Dash::Word,
+        valued: &[
+            "-o",
+            "-I",
+            "-D",
+            "-U",
+            "-x",
+            "-std",
+            "-O",
+            "-l",
+            "-L",
+            "-include",
+            "-isystem",
+            "-idirafter",
+            "-iquote",
+            "-MF",
+            "-MT",
+            "-MQ",
+            "-march",
+            "-mtune",
+            "-mcpu",
+            "-g",
+            "-Werror",
+            "-d",
+            "-e",
+            "-source",
+            "-target",
+            "-release",
+            "-encoding",
+            "-sourcepath",
+        ],
+        flags: Some(&["*"]),
         ..bare(
             &["gcc", "cc", "g++", "c++", "clang", "clang++", "gfortran", "ld", "gold", "javac"],
             &[
@@ -158,6 +193,8 @@ pub(super) const PROGRAMS: &[Program] = &[
             "elfedit",
             "gprof",
             "dlltool",
+            "dwp",
+            "lto-dump",
             "as",
         ],
         &["--plugin"],
@@ -249,8 +286,5 @@ pub(super) const PROGRAMS: &[Program] = &[
     options(&["fzf"], &["--preview", "--bind", "--with-shell"]),
     options(&["bpftrace"], &["-e", "-c"]),
     options(&["pylint"], &["--rcfile", "--load-plugins", "--init-hook"]),
-    options(
-        &["eslint", "prettier", "jest", "webpack"],
-        &["-c", "--config", "--plugin", "--rulesdir", "--format"],
-    ),
+    options(&["prettier", "jest", "webpack"], &["-c", "--config", "--plugin", "--format"]),
 ];

@@ -100,6 +100,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "dbus-run-session",
             "chronic",
             "ts",
+            "builtin",
             "command",
             "exec",
             "systemd-inhibit",
@@ -107,7 +108,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "caffeinate",
         ],
         0,
-        &["-n", "-s", "-g", "-t", "-p", "--what", "--who", "--why", "--mode"],
+        &["-a", "-n", "-s", "-g", "-t", "-p", "--what", "--who", "--why", "--mode"],
     ),
     Program {
         code: &["-p", "--property"],

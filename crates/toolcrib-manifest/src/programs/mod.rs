@@ -1,6 +1,8 @@
 //! Programs that run the files in their arguments: one table for what is refused in a manifest, what is reported
 //! as missing, and which files no tool may change.
 
+mod names;
+
 use std::path::Path;
 
 /// What a program runs of its arguments.
@@ -20,7 +22,7 @@ enum Runs {
 
 /// Programs that run a file, or another program, that their arguments name. A version may follow:
 /// `python3.12`.
-const RUNNERS: [(&str, Runs); 57] = [
+const RUNNERS: [(&str, Runs); 69] = [
     ("sh", Runs::Shell),
     ("bash", Runs::Shell),
     ("dash", Runs::Shell),
@@ -34,6 +36,18 @@ const RUNNERS: [(&str, Runs); 57] = [
     ("tcsh", Runs::OtherShell),
     ("pwsh", Runs::OtherShell),
     ("powershell", Runs::OtherShell),
+    ("elvish", Runs::OtherShell),
+    ("git-shell", Runs::OtherShell),
+    ("ion", Runs::OtherShell),
+    ("lksh", Runs::OtherShell),
+    ("nu", Runs::OtherShell),
+    ("oksh", Runs::OtherShell),
+    ("osh", Runs::OtherShell),
+    ("pdksh", Runs::OtherShell),
+    ("posh", Runs::OtherShell),
+    ("xonsh", Runs::OtherShell),
+    ("yash", Runs::OtherShell),
+    ("ysh", Runs::OtherShell),
     ("python", Runs::Script),
     ("pypy", Runs::Script),
     ("node", Runs::Script),
@@ -260,10 +274,10 @@ pub fn runs_no_file(program: &str) -> bool {
     RUN_NO_FILE.contains(&name)
 }
 
-/// The name of a program without its folder and its version.
+/// The name under which the tables know a program: without its folder, its version, the name of its
+/// build, and the machine for which it compiles. Another name of a known program is replaced.
 pub fn name_without_version(program: &str) -> &str {
-    let name = program.rsplit('/').next().unwrap_or_default();
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+    names::known_name(program)
 }
 
 /// Whether a text would have to be a file even if none exists: a path, or a name like a script's.

@@ -1,0 +1,253 @@
+//! Builtins of a shell that run a text, name a variable, or hand on what they read.
+
+use super::Taint;
+use super::flow::{Flow, numbered};
+use super::reader::DECLARATIONS;
+use super::sinks::{bare, shown};
+use super::syntax::{Word, split_name};
+use crate::manifest::schema::value_shape::Shape;
+
+/// Programs and builtins whose output is made of their arguments.
+pub(super) const REPEAT: [&str; 9] =
+    ["basename", "cat", "dirname", "echo", "envsubst", "print", "printf", "readlink", "realpath"];
+
+/// Programs whose output is made of what they read on standard input.
+pub(super) const FILTERS: [&str; 25] = [
+    "awk", "base64", "cat", "column", "cut", "envsubst", "expand", "fold", "grep", "head", "iconv",
+    "jq", "nl", "paste", "rev", "sed", "sort", "tac", "tail", "tee", "tr", "uniq", "xargs", "xxd",
+    "yq",
+];
+
+/// Options of builtins whose value is run, loaded, or kept to be run.
+pub(super) const RUN_OPTIONS: [(&str, &[&str]); 7] = [
+    ("bind", &["-x"]),
+    ("compgen", &["-C", "-F"]),
+    ("complete", &["-C", "-F"]),
+    ("enable", &["-f"]),
+    ("fc", &["-e"]),
+    ("hash", &["-p"]),
+    ("mapfile", &["-C"]),
+];
+
+/// Builtins that run all of their arguments, as one line.
+pub(super) const RUN_ALL: [&str; 2] = ["eval", "alias"];
+
+/// Builtins that take names of variables, with the options that take a value of another kind.
+pub(super) const NAME_VARIABLES: [(&str, &[&str]); 6] = [
+    ("getopts", &[]),
+    ("mapfile", &["-C", "-c", "-d", "-n", "-O", "-s", "-u"]),
+    ("read", &["-d", "-i", "-N", "-n", "-p", "-t", "-u"]),
+    ("readarray", &["-C", "-c", "-d", "-n", "-O", "-s", "-u"]),
+    ("unset", &[]),
+    ("wait", &[]),
+];
+
+/// Operators of `[[` that evaluate both sides as expressions.
+pub(super) const COMPARISONS: [&str; 6] = ["-eq", "-ge", "-gt", "-le", "-lt", "-ne"];
+
+impl Flow<'_> {
+    /// Reads the arguments of a builtin, which may read `read` on its standard input.
+    pub(super) fn builtin(
+        &mut self,
+        name: &str,
+        words: &[Word],
+        read: Option<Taint>,
+        function: Option<&str>,
+    ) {
+        if RUN_ALL.contains(&name) {
+            return self.run_all(name, words, function);
+        }
+        if let Some((_, options)) = RUN_OPTIONS.iter().find(|(known, _)| *known == name) {
+            for pair in words.windows(2) {
+                let option = pair[0].literal().unwrap_or_default();
+                if options.contains(&option.as_str()) {
+                    self.code(&pair[1], "write what is run as a literal", function);
+                }
+            }
+        }
+        match name {
+            "." | "source" => self.sourced(words, function),
+            "trap" => {
+                let help = "write it between single quotes: a trap reads the variable later";
+                if let Some(word) = words.first().filter(|word| !self.code(word, help, function))
+                    && let Some(text) = word.literal()
+                {
+                    self.text(&text, &word.range, None);
+                }
+            }
+            "let" => {
+                for word in words {
+                    self.let_word(word, function);
+                }
+            }
+            "set" => self.parameters_set(words, function),
+            "shift" => self.shift(function),
+            "printf" => {
+                if words.first().and_then(Word::literal).as_deref() == Some("-v")
+                    && let Some(target) = words.get(1)
+                {
+                    let values = words.get(3..).unwrap_or_default();
+                    let taint = values.iter().filter_map(|word| self.taint(word, function));
+                    let taint = taint.reduce(Taint::joined).map(Taint::changed);
+                    self.variable_named(target, taint, function);
+                }
+            }
+            "test" | "[" => {
+                for pair in words.windows(2) {
+                    let taint = self.taint(&pair[1], function);
+                    let is_name = pair[0].literal().as_deref() == Some("-v");
+                    if let Some(taint) = taint.filter(|_| is_name) {
+                        self.named(&pair[1].range, taint);
+                    }
+                }
+            }
+            _ if DECLARATIONS.contains(&name) => self.declares(words, function),
+            _ => self.reads(name, words, read, function),
+        }
+    }
+
+    /// Reports a word that is run as code, if a value decides it. Returns whether it does.
+    fn code(&mut self, word: &Word, help: &str, function: Option<&str>) -> bool {
+        let taint = self.taint(word, function).filter(|taint| !taint.is_fixed());
+        if let Some(taint) = taint {
+            let message = format!("the value of `{}` is run as code here", bare(word));
+            self.report(&word.range, "evaluated-variable", message, help, taint);
+        }
+        taint.is_some()
+    }
+
+    fn run_all(&mut self, name: &str, words: &[Word], function: Option<&str>) {
+        for word in words {
+            self.code(word, "pass it as a separate argument, which is not code", function);
+        }
+        let texts: Option<Vec<String>> = words.iter().map(Word::literal).collect();
+        if let (Some(texts), Some(first)) = (texts.filter(|_| name == "eval"), words.first()) {
+            self.text(&texts.join(" "), &first.range, None);
+        }
+    }
+
+    fn sourced(&mut self, words: &[Word], function: Option<&str>) {
+        let Some(word) = words.first() else { return };
+        if let Some(taint) = self.taint(word, function).filter(|taint| !taint.is_fixed()) {
+            let message = format!("`{}` would choose the file that is run here", shown(word));
+            let help = "write the name of the file; for a choice among several, use `case`";
+            self.report(&word.range, "model-chosen-program", message, help, taint);
+        }
+    }
+
+    fn parameters_set(&mut self, words: &[Word], function: Option<&str>) {
+        let start = words.iter().position(|word| word.literal().as_deref() == Some("--"));
+        let values = &words[start.map_or(0, |start| start + 1)..];
+        let values = values.iter().map(|word| self.taint(word, function));
+        let parameters = numbered(&std::iter::once(None).chain(values).collect::<Vec<_>>());
+        let known = match function {
+            Some(function) => Some(self.functions.entry(function.to_owned()).or_default()),
+            None => self.frames.last_mut(),
+        };
+        if let Some(known) = known {
+            known.extend(parameters);
+        }
+    }
+
+    fn declares(&mut self, words: &[Word], function: Option<&str>) {
+        let literal = |word: &Word| word.literal().unwrap_or_default();
+        let letters: String =
+            words.iter().map(literal).filter(|word| word.starts_with('-')).collect();
+        for word in words.iter().filter(|word| !word.begins().starts_with('-')) {
+            if letters.contains('i') {
+                self.integers.extend(word.literal());
+            }
+            if letters.contains('A') {
+                self.maps.extend(word.literal());
+            }
+            if !letters.contains(['f', 'p'])
+                && let Some(taint) = self.taint(word, function)
+            {
+                self.declared(word, taint);
+            }
+        }
+    }
+
+    /// A word of `declare` or `export` that a value begins: it names the variable, and may set it.
+    fn declared(&mut self, word: &Word, taint: Taint) {
+        if taint.shape == Shape::Free {
+            let message = format!("`{}` would choose the variable that is set here", shown(word));
+            let help = "write the name: `export NAME=\"$VALUE\"`";
+            self.report(&word.range, "dangerous-env", message, help, taint);
+        }
+    }
+
+    fn reads(&mut self, name: &str, words: &[Word], read: Option<Taint>, function: Option<&str>) {
+        let Some((_, valued)) = NAME_VARIABLES.iter().find(|(known, _)| *known == name) else {
+            return;
+        };
+        let mut words = words.iter();
+        if name == "getopts" {
+            words.next();
+        }
+        let fills = matches!(name, "read" | "mapfile" | "readarray");
+        let mut names = 0;
+        while let Some(word) = words.next() {
+            let literal = word.literal().unwrap_or_default();
+            if literal.starts_with('-') && literal.len() > 1 {
+                let last = literal.chars().next_back().map(|letter| format!("-{letter}"));
+                if last.is_some_and(|last| valued.contains(&last.as_str())) {
+                    words.next();
+                }
+                continue;
+            }
+            names += 1;
+            self.variable_named(word, read.filter(|_| fills).map(Taint::changed), function);
+        }
+        if names == 0 && fills {
+            let name = if name == "read" { "REPLY" } else { "MAPFILE" };
+            self.set(name, read, None);
+        }
+    }
+
+    /// A word that names a variable, which is set to a value.
+    fn variable_named(&mut self, word: &Word, value: Option<Taint>, function: Option<&str>) {
+        if let Some(taint) = self.taint(word, function) {
+            self.named(&word.range, taint);
+        }
+        let literal = word.literal().unwrap_or_default();
+        let name = split_name(&literal).0;
+        if name.is_empty() {
+            return;
+        }
+        if let Some(taint) = value.filter(|_| self.integers.contains(name)) {
+            self.expression(&word.range, name, taint);
+        }
+        self.set(name, value, None);
+    }
+
+    fn shift(&mut self, function: Option<&str>) {
+        let parameters = match function {
+            Some(function) => self.functions.get_mut(function),
+            None => self.frames.last_mut(),
+        };
+        if let Some(parameters) = parameters
+            && let Some(all) = parameters.get("@").copied()
+        {
+            for nth in 1..10 {
+                parameters.insert(nth.to_string(), all);
+            }
+        }
+    }
+
+    /// A word of `let`, which is an expression.
+    fn let_word(&mut self, word: &Word, function: Option<&str>) {
+        if let Some(taint) = self.taint(word, function) {
+            return self.expression(&word.range, &bare(word), taint);
+        }
+        let text = word.literal().unwrap_or_default();
+        let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        for name in text.split(|c: char| !is_name(c)).filter(|name| !name.is_empty()) {
+            if let Some(taint) =
+                self.value_of(name, function).filter(|_| !split_name(name).0.is_empty())
+            {
+                self.expression(&word.range, name, taint);
+            }
+        }
+    }
+}

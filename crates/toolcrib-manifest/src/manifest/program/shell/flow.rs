@@ -1,0 +1,341 @@
+//! How values move through a text: from variable to variable, into functions, through pipes and out of
+//! substitutions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::builtins::{FILTERS, REPEAT};
+use super::syntax::{Command, Form, Kind, Part, Variable, Way, Word};
+use super::{Analysis, ShellFinding, Taint, Use, reader};
+use crate::programs::name_without_version;
+
+/// The code of a value that may be taken for an option.
+pub(super) const OPTION: &str = "option-from-value";
+
+/// Texts within texts that are read.
+const DEPTH_MAX: usize = 6;
+
+/// The values of positional parameters: `1`, `2`, …, and `@` for all of them.
+pub(super) type Parameters = BTreeMap<String, Taint>;
+
+/// What is known while a text is read.
+pub(super) struct Flow<'v> {
+    /// The variables that the text is given.
+    given: &'v BTreeMap<String, Option<Taint>>,
+    /// What the values of variables may hold.
+    pub(super) tainted: BTreeMap<String, Taint>,
+    /// Variables that are only ever set to one text.
+    pub(super) literals: BTreeMap<String, Option<String>>,
+    /// Variables whose values are evaluated when they are set.
+    pub(super) integers: BTreeSet<String>,
+    /// Variables that hold values by name, whose indexes are texts.
+    pub(super) maps: BTreeSet<String>,
+    /// What the functions of the text are given.
+    pub(super) functions: BTreeMap<String, Parameters>,
+    /// The positional parameters of the text, and of texts within it.
+    pub(super) frames: Vec<Parameters>,
+    /// What a loop or a descriptor of the text reads.
+    pub(super) read: Option<Taint>,
+    /// Whether findings are kept.
+    pub(super) reports: bool,
+    /// The place of the word that holds the text, within another text.
+    place: Option<Range<usize>>,
+    depth: usize,
+    analysis: Analysis,
+}
+
+impl<'v> Flow<'v> {
+    pub(super) fn new(
+        given: &'v BTreeMap<String, Option<Taint>>,
+        parameters: &[Option<Taint>],
+    ) -> Self {
+        let tainted =
+            given.iter().filter_map(|(name, taint)| Some((name.clone(), (*taint)?))).collect();
+        Self {
+            given,
+            tainted,
+            literals: BTreeMap::new(),
+            integers: BTreeSet::new(),
+            maps: BTreeSet::new(),
+            functions: BTreeMap::new(),
+            frames: vec![numbered(parameters)],
+            read: None,
+            reports: false,
+            place: None,
+            depth: 0,
+            analysis: Analysis::default(),
+        }
+    }
+
+    pub(super) fn into_analysis(mut self) -> Analysis {
+        self.analysis.findings.sort_by_key(|found| found.range.start);
+        self.analysis
+    }
+
+    /// Reads commands in their order.
+    pub(super) fn run(&mut self, commands: &[Command]) {
+        let mut piped = None;
+        let mut mentioned = None;
+        for name in commands.iter().filter_map(|command| command.function.as_ref()) {
+            self.functions.entry(name.clone()).or_default();
+        }
+        for command in commands {
+            if !command.is_piped {
+                piped = None;
+                mentioned = None;
+            }
+            self.parts_of(command);
+            self.command(command, piped, mentioned);
+            piped = self.output(command, piped);
+            mentioned = join(mentioned, join(self.mentioned(command), piped));
+            // `$_` is the last argument of the command before.
+            let last = command.words.last();
+            let last = last.and_then(|word| self.taint(word, command.function.as_deref()));
+            if let Some(taint) = last {
+                self.tainted.insert("_".to_owned(), taint);
+            } else {
+                self.tainted.remove("_");
+            }
+        }
+    }
+
+    /// Reads a text that a command of this one runs.
+    pub(super) fn text(
+        &mut self,
+        text: &str,
+        place: &Range<usize>,
+        parameters: Option<Parameters>,
+    ) {
+        if self.depth >= DEPTH_MAX {
+            return;
+        }
+        let commands = reader::read(text);
+        let own = parameters.is_some();
+        self.frames.extend(parameters);
+        let outer = self.place.clone();
+        self.place.get_or_insert_with(|| place.clone());
+        self.depth += 1;
+        self.run(&commands);
+        self.depth -= 1;
+        self.place = outer;
+        if own {
+            self.frames.pop();
+        }
+    }
+
+    pub(super) fn report(
+        &mut self,
+        range: &Range<usize>,
+        code: &'static str,
+        message: String,
+        help: &str,
+        taint: Taint,
+    ) {
+        if !self.reports {
+            return;
+        }
+        let range = self.place.clone().unwrap_or_else(|| range.clone());
+        let known = self.analysis.findings.iter();
+        if known.clone().any(|found| found.range == range) {
+            return;
+        }
+        let help = help.to_owned();
+        let is_certain = taint.is_by_model && code != OPTION;
+        self.analysis.findings.push(ShellFinding { range, code, message, help, is_certain });
+    }
+
+    /// Reads the expansions of a command: uses of variables, expressions, and commands in them.
+    fn parts_of(&mut self, command: &Command) {
+        let function = command.function.as_deref();
+        let splits = command.kind == Kind::Simple || command.kind == Kind::Loop;
+        for word in &command.words {
+            self.parts(&word.parts, splits, false, function);
+        }
+        for assignment in &command.assignments {
+            let evaluates = !self.maps.contains(&assignment.name);
+            self.parts(&assignment.index, false, evaluates, function);
+            for value in &assignment.values {
+                self.parts(&value.parts, false, false, function);
+            }
+        }
+        for redirection in &command.redirections {
+            let splits = matches!(redirection.way, Way::Input | Way::Output);
+            self.parts(&redirection.target.parts, splits, false, function);
+        }
+    }
+
+    fn parts(&mut self, parts: &[Part], splits: bool, evaluates: bool, function: Option<&str>) {
+        for part in parts {
+            match part {
+                Part::Text(_) => {}
+                Part::Variable(variable) => self.variable(variable, splits, evaluates, function),
+                Part::Substitution { commands, .. } | Part::Process { commands, .. } => {
+                    self.run(commands);
+                }
+                Part::Expression(inner) => self.parts(inner, false, true, function),
+            }
+        }
+    }
+
+    fn variable(
+        &mut self,
+        variable: &Variable,
+        splits: bool,
+        evaluates: bool,
+        function: Option<&str>,
+    ) {
+        let Variable { name, range, is_quoted, form, expressions, operands } = variable;
+        let is_parameter = name.bytes().all(|byte| byte.is_ascii_digit()) || name == "@";
+        let is_looked_for = self.given.contains_key(name)
+            || is_parameter && self.value_of(name, function).is_some_and(|it| !it.is_fixed());
+        if self.reports && is_looked_for {
+            let is_split = splits && !is_quoted && *form != Form::Length;
+            let range = self.place.clone().unwrap_or_else(|| range.clone());
+            let found =
+                Use { range, name: name.clone(), is_split: is_split && self.place.is_none() };
+            self.analysis.uses.push(found);
+        }
+        let evaluates_index = !self.maps.contains(name);
+        self.parts(expressions, false, evaluates_index, function);
+        self.parts(operands, splits && !is_quoted, evaluates, function);
+        let Some(taint) = self.value_of(name, function) else { return };
+        match form {
+            Form::Length => {}
+            Form::Indirect | Form::Expanded if !taint.is_fixed() => {
+                let message = format!("the value of `{name}` is run as code here");
+                let help = "use the value itself: `${!NAME}` and `${NAME@P}` evaluate it once more";
+                self.report(range, "evaluated-variable", message, help, taint);
+            }
+            _ if evaluates => self.expression(range, name, taint),
+            _ => {}
+        }
+    }
+
+    /// Reports a value that is evaluated as an expression.
+    pub(super) fn expression(&mut self, range: &Range<usize>, name: &str, taint: Taint) {
+        if taint.shape < crate::manifest::schema::value_shape::Shape::Free {
+            return;
+        }
+        let message = format!(
+            "the value of `{name}` is evaluated as an expression here, which can run commands: \
+             `a[$(id)]`"
+        );
+        let help = "give the argument `type: integer`, or compare texts: `[ \"$N\" -gt 1 ]` and \
+                    `case` evaluate nothing";
+        self.report(range, "evaluated-variable", message, help, taint);
+    }
+
+    /// What a variable or a parameter may hold.
+    pub(super) fn value_of(&self, name: &str, function: Option<&str>) -> Option<Taint> {
+        let is_parameter = name.bytes().all(|byte| byte.is_ascii_digit())
+            || matches!(name, "@" | "*" | "BASH_ARGV");
+        if !is_parameter {
+            return self.tainted.get(name).copied();
+        }
+        let own = function.and_then(|function| self.functions.get(function));
+        let parameters = if function.is_some() { own } else { self.frames.last() };
+        let key = if name.starts_with(['*', 'B']) { "@" } else { name };
+        parameters.and_then(|known| known.get(key)).copied()
+    }
+
+    /// What parts may hold.
+    pub(super) fn taint_of(&self, parts: &[Part], function: Option<&str>) -> Option<Taint> {
+        let each = parts.iter().filter_map(|part| match part {
+            Part::Text(_) | Part::Expression(_) => None,
+            Part::Variable(variable) if variable.form == Form::Length => None,
+            Part::Variable(variable) => join(
+                self.value_of(&variable.name, function),
+                self.taint_of(&variable.operands, function),
+            ),
+            Part::Substitution { commands, .. } => self.output_of(commands),
+            Part::Process { commands, .. } => {
+                commands.iter().filter_map(|command| self.mentioned(command)).reduce(Taint::joined)
+            }
+        });
+        let taint = each.reduce(Taint::joined)?;
+        let is_whole = matches!(parts, [Part::Variable(_)]);
+        Some(if is_whole { taint } else { taint.changed() })
+    }
+
+    pub(super) fn taint(&self, word: &Word, function: Option<&str>) -> Option<Taint> {
+        self.taint_of(&word.parts, function)
+    }
+
+    /// What the words and the input of a command may hold, whatever it does with them.
+    fn mentioned(&self, command: &Command) -> Option<Taint> {
+        let function = command.function.as_deref();
+        let words = command.words.iter().skip(1);
+        let targets = command.redirections.iter();
+        let targets = targets.filter(|one| one.way != Way::Output).map(|one| &one.target);
+        words.chain(targets).filter_map(|word| self.taint(word, function)).reduce(Taint::joined)
+    }
+
+    /// What a command may write, if that is made of values that the text is given.
+    fn output(&self, command: &Command, piped: Option<Taint>) -> Option<Taint> {
+        let function = command.function.as_deref();
+        let name = command.words.first().and_then(Word::literal).unwrap_or_default();
+        let name = name_without_version(&name);
+        let input = command.redirections.iter().filter(|one| one.way == Way::Text);
+        let input = input.filter_map(|one| self.taint(&one.target, function)).reduce(Taint::joined);
+        let words = command.words.iter().skip(1);
+        let own = words.filter_map(|word| self.taint(word, function)).reduce(Taint::joined);
+        let repeated = own.filter(|_| REPEAT.contains(&name));
+        let passed = join(input, piped).filter(|_| FILTERS.contains(&name));
+        join(repeated, passed).map(Taint::changed)
+    }
+
+    /// What a list of commands may write.
+    fn output_of(&self, commands: &[Command]) -> Option<Taint> {
+        let mut written = None;
+        let mut piped = None;
+        for (nth, command) in commands.iter().enumerate() {
+            let before = if command.is_piped { piped } else { None };
+            piped = self.output(command, before);
+            if !commands.get(nth + 1).is_some_and(|next| next.is_piped) {
+                written = join(written, piped);
+            }
+        }
+        written
+    }
+
+    /// What the variables may hold that programs see.
+    pub(super) fn given_by_model(&self) -> Option<Taint> {
+        let given = self.given.values().flatten().copied();
+        given.filter(|taint| taint.is_by_model && !taint.is_fixed()).reduce(Taint::joined)
+    }
+
+    /// Records the value of a variable.
+    pub(super) fn set(&mut self, name: &str, taint: Option<Taint>, literal: Option<String>) {
+        if let Some(taint) = taint {
+            let known = self.tainted.entry(name.to_owned()).or_insert(taint);
+            *known = known.joined(taint);
+        }
+        match self.literals.get(name) {
+            None => {
+                self.literals.insert(name.to_owned(), literal);
+            }
+            Some(known) if *known != literal => {
+                self.literals.insert(name.to_owned(), None);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Positional parameters from `$0` on.
+pub(super) fn numbered(values: &[Option<Taint>]) -> Parameters {
+    let each = values.iter().enumerate();
+    let mut parameters: Parameters =
+        each.filter_map(|(nth, taint)| Some((nth.to_string(), (*taint)?))).collect();
+    if let Some(all) = values.iter().skip(1).filter_map(|taint| *taint).reduce(Taint::joined) {
+        parameters.insert("@".to_owned(), all);
+    }
+    parameters
+}
+
+pub(super) fn join(one: Option<Taint>, other: Option<Taint>) -> Option<Taint> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.joined(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,119 @@
+//! The text of a shell: where values that it is given are used, and where they would become code, a
+//! program, or the name of a variable.
+
+mod builtins;
+mod flow;
+mod program;
+mod reader;
+mod sinks;
+mod syntax;
+mod words;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::manifest::schema::value_shape::{Beginning, Shape};
+use crate::manifest::tool::references::Scope;
+use crate::template::{Piece, Reference, Template};
+
+/// What is known of a value that a text is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::manifest) struct Taint {
+    pub(in crate::manifest) shape: Shape,
+    pub(in crate::manifest) beginning: Beginning,
+    /// Whether an argument of a call decides it, rather than the server.
+    pub(in crate::manifest) is_by_model: bool,
+}
+
+impl Taint {
+    /// What is known of the value of a template; none if it is the same in every call.
+    pub(in crate::manifest) fn of(template: &Template, scope: &Scope) -> Option<Self> {
+        let single = template.pieces.len() == 1;
+        let each = template.references().map(|reference| match reference {
+            Reference::Arg(name) => {
+                let known = scope.arguments.get(name);
+                Self {
+                    shape: known.map_or(Shape::Free, |known| known.shape),
+                    beginning: known
+                        .filter(|_| single)
+                        .map_or(Beginning::Dash, |known| known.beginning),
+                    is_by_model: true,
+                }
+            }
+            _ => Self { shape: Shape::Free, beginning: Beginning::Dash, is_by_model: false },
+        });
+        let mut taint = each.reduce(Self::joined)?;
+        // A literal beginning is the author's.
+        if matches!(template.pieces.first(), Some(Piece::Literal(text)) if !text.is_empty()) {
+            taint.beginning = Beginning::Plain;
+        }
+        Some(taint)
+    }
+
+    fn joined(self, other: Self) -> Self {
+        Self {
+            shape: self.shape.max(other.shape),
+            beginning: if self.beginning == other.beginning {
+                self.beginning
+            } else {
+                Beginning::Dash
+            },
+            is_by_model: self.is_by_model || other.is_by_model,
+        }
+    }
+
+    /// A value made of this one and others.
+    fn changed(self) -> Self {
+        Self { beginning: Beginning::Dash, ..self }
+    }
+
+    /// Whether every value is listed in the manifest, or a number.
+    fn is_fixed(self) -> bool {
+        self.shape == Shape::Fixed
+    }
+}
+
+/// One use of a variable that a text is given.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::manifest) struct Use {
+    /// `$NAME`, `${NAME…}`, or the name alone in an expression.
+    pub(in crate::manifest) range: Range<usize>,
+    pub(in crate::manifest) name: String,
+    /// Whether the shell splits the value at spaces, and expands `*` and `?` in it.
+    pub(in crate::manifest) is_split: bool,
+}
+
+/// Something wrong in a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::manifest) struct ShellFinding {
+    pub(in crate::manifest) range: Range<usize>,
+    pub(in crate::manifest) code: &'static str,
+    pub(in crate::manifest) message: String,
+    pub(in crate::manifest) help: String,
+    /// Whether a model's value becomes code or a program; otherwise it is a warning.
+    pub(in crate::manifest) is_certain: bool,
+}
+
+/// What was found out about a text.
+#[derive(Debug, Default)]
+pub(in crate::manifest) struct Analysis {
+    pub(in crate::manifest) uses: Vec<Use>,
+    pub(in crate::manifest) findings: Vec<ShellFinding>,
+}
+
+/// Reads a text that is given these variables, and these positional parameters from `$0` on. A variable
+/// without a taint is only looked for.
+pub(in crate::manifest) fn analyse(
+    text: &str,
+    variables: &BTreeMap<String, Option<Taint>>,
+    parameters: &[Option<Taint>],
+) -> Analysis {
+    let commands = reader::read(text);
+    let mut flow = flow::Flow::new(variables, parameters);
+    // What a function or a loop is given may be known only behind its body.
+    flow.run(&commands);
+    flow.run(&commands);
+    flow.reports = true;
+    flow.run(&commands);
+    flow.into_analysis()
+}

@@ -1,0 +1,210 @@
+//! Commands of a text as the programs that they start read them: the tables are those of argument
+//! vectors.
+
+use super::Taint;
+use super::flow::{Flow, OPTION, numbered};
+use super::syntax::{Command, Part, Word};
+use crate::document::{Node, NodeValue, Style};
+use crate::manifest::program::argv;
+use crate::manifest::program::{input, interpreters, known};
+use crate::manifest::schema::value_shape::{Beginning, Shape};
+use crate::manifest::tool::references::{Argument, Scope};
+use crate::template::{Piece, Reference, Template};
+
+const BEHIND_TEXT: &str = "write the text between single quotes, and pass the value behind it: \
+                           `sh -c 'tail \"$1\"' sh \"$FILE\"`";
+
+impl Flow<'_> {
+    /// Reads the words of a command as the program that it starts would.
+    pub(super) fn program(&mut self, command: &Command, input: Option<Taint>) {
+        let function = command.function.as_deref();
+        let mut scope = Scope::default();
+        let mut taints = Vec::new();
+        let mut nodes = Vec::new();
+        let mut templates = Vec::new();
+        for word in &command.words {
+            taints.push(self.taint(word, function));
+            templates.push(self.template(word, function, &mut scope));
+            nodes.push(Node {
+                value: NodeValue::Null,
+                span: word.range.clone(),
+                style: Style::Explicit,
+            });
+        }
+        let words: Vec<argv::Word<'_>> = templates
+            .into_iter()
+            .zip(&nodes)
+            .map(|(template, node)| argv::Word { template, node })
+            .collect();
+        let read = known::read(&words, &scope);
+        let mut found = Vec::new();
+        interpreters::check_programs(&words, &read, &scope, &mut found);
+        let reason = input
+            .filter(|taint| !taint.is_fixed())
+            .and_then(|taint| Some((input::runs_input(&words, &scope)?, taint)));
+        let mut texts = Vec::new();
+        let given = self.given_by_model();
+        for (at, text) in &read.awk {
+            if let Some(taint) = given.filter(|_| known::awk_runs(text, &["ENVIRON"], false)) {
+                let message = "the program of awk may run a variable of the environment";
+                let help = "write what is run as a literal in the program";
+                let range = &words[*at].node.span;
+                self.report(range, "spliced-script", message.to_owned(), help, taint);
+            }
+        }
+        for (at, name) in &read.started {
+            let after = &words[at + 1..];
+            if let Some((true, word)) = interpreters::text_run(name, after)
+                && let Some(text) = word.literal()
+            {
+                let place = words.iter().position(|other| std::ptr::eq(other, word));
+                let place = place.unwrap_or_default();
+                let values = taints.get(place + 1..).unwrap_or_default();
+                texts.push((text.to_owned(), word.node.span.clone(), numbered(values)));
+            }
+        }
+        let any = taints.iter().flatten().copied().reduce(Taint::joined);
+        let options = options_from_values(&words, &read, &taints);
+        if let Some(words) = known::given_by_xargs(&words, &scope) {
+            let read = known::read(&words, &scope);
+            interpreters::check_programs(&words, &read, &scope, &mut found);
+            found.extend(read.unsafe_values);
+        }
+        let unsafe_values = read.unsafe_values.into_iter().chain(found);
+        let unsafe_values: Vec<_> = unsafe_values
+            .map(|found| {
+                let word = command.words.iter().position(|word| word.range == found.span);
+                let taint = word.and_then(|at| taints[at]).or(any);
+                (found, taint)
+            })
+            .collect();
+        for (found, taint) in unsafe_values {
+            let Some(taint) = taint else { continue };
+            let message = as_variables(&found.message);
+            let help = as_variables(found.help.as_deref().unwrap_or_default());
+            let help =
+                if message.contains("is inside a program's text") { BEHIND_TEXT } else { &help };
+            self.report(&found.span, found.code, message, help, taint);
+        }
+        for (at, program) in options {
+            let word = &command.words[at];
+            if let Some(taint) = taints[at] {
+                let message = format!(
+                    "`{program}` takes a value that begins with `-` for an option here, and some of its \
+                     options run what they are given"
+                );
+                let help = "write `--` before it, or a folder: `./$X`; or give the argument a pattern that \
+                            begins otherwise";
+                self.report(&word.range, OPTION, message, help, taint);
+            }
+        }
+        if let Some((reason, taint)) = reason {
+            let range = command.words.first().map(|word| word.range.clone()).unwrap_or_default();
+            let message =
+                format!("what stands on standard input here may be run as code: {reason}");
+            let help = "pass the value to a program that treats its input as data, or as a variable \
+                        between double quotes";
+            self.report(&range, "spliced-script", message, help, taint);
+        }
+        for (text, place, parameters) in texts {
+            self.text(&text, &place, Some(parameters));
+        }
+    }
+
+    /// A word as a template: what the values of the text decide is a reference.
+    fn template(&self, word: &Word, function: Option<&str>, scope: &mut Scope) -> Template {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for part in &word.parts {
+            let taint = self.taint_of(std::slice::from_ref(part), function);
+            let name = match part {
+                Part::Variable(variable) => variable.name.clone(),
+                _ => "(".to_owned(),
+            };
+            let text = match (part, taint) {
+                (Part::Text(text), _) => text.clone(),
+                (_, Some(taint)) => {
+                    scope.arguments.entry(name.clone()).or_insert_with(|| argument(taint));
+                    pieces.push(Piece::Reference(Reference::Arg(name)));
+                    continue;
+                }
+                (Part::Variable(variable), None) => self
+                    .literals
+                    .get(&variable.name)
+                    .and_then(Clone::clone)
+                    .unwrap_or_else(|| "\u{fffc}".to_owned()),
+                _ => "\u{fffc}".to_owned(),
+            };
+            match pieces.last_mut() {
+                Some(Piece::Literal(before)) => before.push_str(&text),
+                _ => pieces.push(Piece::Literal(text)),
+            }
+        }
+        pieces.retain(|piece| *piece != Piece::Literal(String::new()));
+        Template { pieces }
+    }
+}
+
+/// Values that a program with options that run something may take for an option, each with the program.
+fn options_from_values(
+    words: &[argv::Word<'_>],
+    read: &known::Read<'_>,
+    taints: &[Option<Taint>],
+) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if word.literal() == Some("--") {
+            break;
+        }
+        let may_begin =
+            |taint: Taint| taint.shape == Shape::Free && taint.beginning == Beginning::Dash;
+        if !known::begins(word).is_empty() || !taints[at].is_some_and(may_begin) {
+            continue;
+        }
+        let started = read.started.iter().rev().find(|(start, _)| *start < at);
+        let Some((start, program)) = started else { continue };
+        // The value of an option is no option.
+        let before =
+            words[at - 1].literal().filter(|before| at - 1 > *start && before.starts_with('-'));
+        let is_value =
+            before.is_some_and(|before| known::takes_value(program, before) != Some(false));
+        if !is_value
+            && known::has_options_that_run(program)
+            && !interpreters::is_interpreter(program)
+        {
+            found.push((at, known::base_name(program).to_owned()));
+        }
+    }
+    found
+}
+
+fn argument(taint: Taint) -> Argument {
+    Argument {
+        span: 0..0,
+        list: Some(false),
+        shape: taint.shape,
+        beginning: taint.beginning,
+        listed: Vec::new(),
+        optional: false,
+    }
+}
+
+/// A message about references as one about variables of a shell.
+fn as_variables(message: &str) -> String {
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once("${args.") {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        text.push_str(before);
+        match name {
+            "(" => text.push_str("$(…)"),
+            "x" => text.push_str("$X"),
+            name => {
+                text.push('$');
+                text.push_str(name);
+            }
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    text
+}

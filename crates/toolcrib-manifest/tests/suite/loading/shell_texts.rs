@@ -1,0 +1,228 @@
+//! Texts of shells: values that become code are refused, and texts that keep them values load without a
+//! warning about them. Each line of the two files is a text that gets a free string in `X`.
+
+use std::fmt::Write as _;
+
+use toolcrib_manifest::{LintContext, Severity, lint_with};
+
+use super::programs::errors;
+
+/// Texts in which the value is run, chooses what is run, or is evaluated.
+const RUN: &str = include_str!("../../shell_texts/run.txt");
+
+/// Texts in which it stays a value.
+const PLAIN: &str = include_str!("../../shell_texts/plain.txt");
+
+/// Argument vectors in which the value X becomes a program or code, one for each name or option.
+const RUN_ARGV: &str = include_str!("../../shell_texts/run_argv.txt");
+
+/// Argument vectors in which it stays a value.
+const PLAIN_ARGV: &str = include_str!("../../shell_texts/plain_argv.txt");
+
+/// The severities and codes of what is said about a text, other than hints.
+fn said(schema: &str, text: &str) -> Vec<(Severity, String)> {
+    let text = serde_json::Value::String(text.replace("\\n", "\n"));
+    said_of(schema, &format!("{{shell: bash, text: {text}, vars: {{X: \"${{args.x}}\"}}}}"))
+}
+
+fn said_of(schema: &str, run: &str) -> Vec<(Severity, String)> {
+    let manifest = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
+         annotations: {{read_only: true}}\n    input: {{properties: {{x: {schema}}}, required: [x]}}\n    \
+         run: {run}\n"
+    );
+    let linted = lint_with("t.yaml", &manifest, &LintContext::default(), &|_| Vec::new());
+    let found = linted.diagnostics.into_iter().filter(|found| found.severity != Severity::Hint);
+    found.map(|found| (found.severity, found.code.to_owned())).collect()
+}
+
+/// Findings about the value itself. What a program needs is another matter.
+fn about_values(schema: &str, text: &str) -> Vec<String> {
+    let about = [
+        "dangerous-env",
+        "evaluated-variable",
+        "model-chosen-program",
+        "runs-written-file",
+        "spliced-script",
+        "unquoted-variable",
+        "unsafe-argument",
+        "unused-variable",
+    ];
+    let codes = said(schema, text).into_iter().map(|(_, code)| code);
+    codes.filter(|code| about.contains(&code.as_str())).collect()
+}
+
+#[test]
+fn no_value_is_run_by_the_text_of_a_shell() {
+    let mut missed = String::new();
+    for text in RUN.lines() {
+        let found = said("{type: string}", text);
+        if !found.iter().any(|(severity, _)| *severity == Severity::Error) {
+            writeln!(missed, "{text}    {found:?}").unwrap();
+        }
+    }
+    assert!(missed.is_empty(), "these should be refused:\n{missed}");
+}
+
+#[test]
+fn a_text_that_keeps_values_as_values_has_no_finding() {
+    let mut wrong = String::new();
+    for text in PLAIN.lines() {
+        let found = about_values("{type: string}", text);
+        if !found.is_empty() {
+            writeln!(wrong, "{text}    {found:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "these should load:\n{wrong}");
+}
+
+#[test]
+fn no_value_is_run_whatever_the_program_is_called() {
+    let missed: Vec<&str> = RUN_ARGV.lines().filter(|argv| errors(argv).is_empty()).collect();
+    assert!(missed.is_empty(), "these should be refused:\n{}", missed.join("\n"));
+}
+
+#[test]
+fn honest_vectors_of_known_programs_load() {
+    let mut wrong = String::new();
+    for argv in PLAIN_ARGV.lines() {
+        let found = errors(argv);
+        if !found.is_empty() {
+            writeln!(wrong, "{argv}    {found:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "these should load:\n{wrong}");
+}
+
+#[test]
+fn awk_that_runs_what_it_reads_gets_no_value_on_standard_input() {
+    let errors = |run: &str| {
+        let found = said_of("{type: string}", run);
+        found.into_iter().filter(|(severity, _)| *severity == Severity::Error).count()
+    };
+    for program in ["{system($0)}", "{print | $1}", "{$1 | getline x; print x}"] {
+        assert_eq!(
+            errors(&format!("{{argv: [awk, '{program}'], stdin: \"${{args.x}}\"}}")),
+            1,
+            "{program}"
+        );
+    }
+    for program in ["{print $1}", "/a|b/ {print $1 | \"sort\"}"] {
+        assert_eq!(
+            errors(&format!("{{argv: [awk, '{program}'], stdin: \"${{args.x}}\"}}")),
+            0,
+            "{program}"
+        );
+    }
+    assert_eq!(errors(r#"{argv: [awk, 'BEGIN{system(ENVIRON["A"])}'], env: {A: "${args.x}"}}"#), 1);
+    assert_eq!(errors(r#"{argv: [awk, 'BEGIN{print ENVIRON["A"]}'], env: {A: "${args.x}"}}"#), 0);
+}
+
+#[test]
+fn a_variable_of_psql_is_quoted_in_the_statements_that_get_a_value_by_it() {
+    let errors = |statements: &str| {
+        let run = format!("{{argv: [psql, \"--set=id=${{args.x}}\"], stdin: {statements:?}}}");
+        let found = said_of("{type: string}", &run);
+        found.into_iter().filter(|(severity, _)| *severity == Severity::Error).count()
+    };
+    for statements in ["select :id;", "select * from t where id = :id"] {
+        assert_eq!(errors(statements), 1, "{statements}");
+    }
+    for statements in ["select :'id';", "select * from :\"id\"", "select 1::id, :identity"] {
+        assert_eq!(errors(statements), 0, "{statements}");
+    }
+}
+
+#[test]
+fn numbers_and_listed_values_may_be_compared_and_chosen() {
+    for schema in ["{type: integer}", "{type: number}", "{enum: [a, b]}"] {
+        for text in [
+            "[[ \"$X\" -gt 1 ]] && echo more",
+            "echo $((X + 1))",
+            "declare -i n=\"$X\"; echo \"$n\"",
+            "\"./jobs/$X.sh\"",
+            "eval \"echo $X\"",
+        ] {
+            assert_eq!(about_values(schema, text), Vec::<String>::new(), "{schema} {text}");
+        }
+    }
+    let digits = "{type: string, pattern: '^[0-9]+$'}";
+    assert_eq!(about_values(digits, "[[ \"$X\" -gt 1 ]]"), Vec::<String>::new());
+    assert!(!about_values(digits, "\"$X\"").is_empty());
+}
+
+#[test]
+fn variables_of_env_are_values_of_the_text_too() {
+    let errors = |run: &str| {
+        let found = said_of("{type: string}", run);
+        found.into_iter().filter(|(severity, _)| *severity == Severity::Error).count()
+    };
+    for run in [
+        r#"{argv: [bash, -c, "$A"], env: {A: "${args.x}"}}"#,
+        r#"{argv: [bash, -c, 'eval "$A"'], env: {A: "${args.x}"}}"#,
+        r#"{argv: [timeout, "5", sh, -c, '[[ $A -gt 1 ]]'], env: {A: "${args.x}"}}"#,
+        r#"{shell: sh, text: 'eval "$A"', env: {A: "${args.x}"}}"#,
+    ] {
+        assert_eq!(errors(run), 1, "{run}");
+    }
+    for run in [
+        r#"{argv: [bash, -c, 'tail "$A"'], env: {A: "${args.x}"}}"#,
+        r#"{shell: sh, text: 'tail "$A"', env: {A: "${args.x}"}}"#,
+        r#"{shell: sh, text: 'eval "$A"', vars: {A: "${args.x}"}, unsafe_argv: only our own jobs send it}"#,
+    ] {
+        assert_eq!(errors(run), 0, "{run}");
+    }
+}
+
+#[test]
+fn the_reader_accepts_any_text() {
+    for text in [
+        "$",
+        "${",
+        "\"",
+        "'",
+        "`",
+        "$((",
+        "$(",
+        "<<",
+        "<<E",
+        "\\",
+        "${X",
+        "é$X€",
+        ")}))",
+        "[[",
+        "case",
+        "case $X in",
+        "f() {",
+        "((",
+        "a=(",
+        "a[",
+        "<(",
+        "$(<<E\n)",
+        "[[ `",
+        "{ ( } )",
+        "esac",
+        "${X[",
+        "${X:",
+        "for",
+        "function",
+        "<<<é",
+        "2>",
+        ">&",
+        "$[",
+        "$'\\",
+        "a[$X",
+        "`$(`",
+        "\"$(\"",
+        "${X@",
+    ] {
+        let _ = said("{type: string}", text);
+        let _ = said("{type: string}", &format!("echo \"$X\"; {text}"));
+    }
+    let nested = "$(".repeat(3000);
+    let _ = said("{type: string}", &format!("echo {nested}"));
+    let nested = "${a:-".repeat(3000);
+    let _ = said("{type: string}", &format!("echo {nested}"));
+    let nested = "((".repeat(3000);
+    let _ = said("{type: string}", &format!("echo $(({nested}"));
+}

@@ -21,7 +21,9 @@ use toolcrib::settings::{
 use toolcrib::stores::StateDir;
 use toolcrib::tool::fully_visible;
 use toolcrib::{Toolcrib, ToolcribBuilder};
-use toolcrib_sandbox::{close_to_others, jail, sweep_scratch, take_variables};
+use toolcrib_sandbox::{
+    STARTS_PROGRAMS, close_to_others, jail, scratch_folder, sweep_scratch, take_variables,
+};
 
 use crate::could_not_run::ShownMistakes;
 use crate::options::Options;
@@ -85,6 +87,9 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     }
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     log_unenforced_profiles(started.config.sandbox.require);
+    if STARTS_PROGRAMS && let Err(error) = scratch_folder() {
+        tracing::warn!("no program can be started: {error}");
+    }
     // Clean up after servers of this user that were killed; this may take a while.
     std::thread::spawn(sweep_scratch);
     Ok(started)

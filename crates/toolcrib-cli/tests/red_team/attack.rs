@@ -80,7 +80,7 @@ impl World {
             tool if CODE.contains(&tool) && goal == Goal::RunWhileEdited => {
                 edits::attack(self, row, mark)
             }
-            tool if CODE.contains(&tool) => {
+            tool if CODE.contains(&tool) || tool == Tool::Temporary => {
                 let facts = facts(goal, &self.folder, &self.listeners, self.server(), mark);
                 let mut heard = self.run_code(row, goal.name(), &facts);
                 if goal == Goal::RunUnconfined {

@@ -77,6 +77,7 @@ const DEEDS: &[Goal] = &[
     Goal::AbstractSocket,
     Goal::Loopback,
     Goal::RunUnconfined,
+    Goal::OthersHome,
     Goal::ManyThreads,
     Goal::SlowTheServer,
     Goal::EndTheServer,

@@ -46,7 +46,7 @@ dimension! {
         SearchLog = "search_log", ArchiveListing = "archive_listing",
         DirectorySize = "directory_size", FileDetails = "file_details",
         LargeFiles = "large_files",
-        Cwd = "cwd", Grant = "grant", Secret = "secret", Letter = "letter",
+        Cwd = "cwd", Grant = "grant", Temporary = "temporary", Secret = "secret", Letter = "letter",
         ReadOutput = "read_output", Runs = "runs", CommandLine = "command_line",
         Reports = "reports",
     }
@@ -67,6 +67,7 @@ dimension! {
         AbstractSocket = "abstract_socket", Loopback = "loopback",
         RunUnconfined = "run_unconfined", RunWhileEdited = "run_while_edited",
         OwnApproval = "own_approval",
+        OthersHome = "others_home",
         OthersRun = "others_run", OthersSpill = "others_spill", OthersKey = "others_key",
         DeepScratch = "deep_scratch", ManyThreads = "many_threads",
         SlowTheServer = "slow_the_server", EndTheServer = "end_the_server",

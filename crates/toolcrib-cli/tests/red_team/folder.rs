@@ -30,6 +30,7 @@ pub(crate) struct Words {
     pub(crate) key: String,
     pub(crate) note: String,
     pub(crate) state: String,
+    pub(crate) others_home: String,
     pub(crate) secret: String,
     pub(crate) password: String,
 }
@@ -55,6 +56,7 @@ impl Words {
                 key: format!("CANARY-KEY-{}", random()),
                 note: format!("CANARY-NOTE-{}", random()),
                 state: format!("CANARY-STATE-{}", random()),
+                others_home: format!("CANARY-OTHERS-{}", random()),
                 secret: format!("sk{}", random()),
                 password: random(),
             }
@@ -88,6 +90,8 @@ pub(crate) struct Folder {
     pub(crate) user: User,
     /// Whether the server requires no token.
     open: bool,
+    /// Locked, like the scratch directory of a program that runs.
+    others_home: Option<fs::File>,
 }
 
 impl Folder {
@@ -105,8 +109,9 @@ impl Folder {
         let holder = tempfile::Builder::new().prefix("red-team-").tempdir().unwrap();
         mode(holder.path(), 0o755);
         let base = holder.path().join("world");
-        let folder = Self { holder, base, layout, files, user, open };
+        let mut folder = Self { holder, base, layout, files, user, open, others_home: None };
         folder.surroundings();
+        folder.others_home = Some(folder.scratch_of_another_program());
         folder.programs(with_binary);
         folder.workspace_files();
         folder.manifests();
@@ -161,6 +166,33 @@ impl Folder {
         self.base.join("home")
     }
 
+    /// The temporary folder of the server: in the workspace if that is the folder of the config file.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        match self.layout {
+            Layout::Folder => self.base.join("tmp"),
+            Layout::Dot => self.site().join("tmp"),
+        }
+    }
+
+    /// The scratch directory of another program of the server's user.
+    fn others_home(&self) -> PathBuf {
+        let plain = self.user == User::Plain && is_root();
+        let user = if plain { NOBODY } else { own_user() };
+        self.temporary().join(format!("toolcrib-{user}")).join("0123456789abcdef".repeat(2))
+    }
+
+    /// Creates the scratch directory of another program, and locks it as its server does.
+    fn scratch_of_another_program(&self) -> fs::File {
+        let home = self.others_home();
+        write(&home.join("rc"), &format!("{}\n", Words::get().others_home));
+        for folder in [home.parent().unwrap_or(&home), &home] {
+            mode(folder, 0o700);
+        }
+        let held = fs::File::open(&home).unwrap();
+        held.lock().unwrap();
+        held
+    }
+
     pub(crate) fn outside(&self) -> PathBuf {
         self.base.join("outside")
     }
@@ -186,6 +218,7 @@ impl Folder {
         match goal {
             Goal::HomeKey => vec![self.home().join(".ssh/id_rsa"), self.home().join(".ssh")],
             Goal::HomeNote => vec![self.home().join("notes.txt"), self.home()],
+            Goal::OthersHome => vec![self.others_home().join("rc"), self.others_home()],
             Goal::StateFile => vec![self.state().join("planted.txt"), self.state()],
             Goal::OperatorToken | Goal::WriteConfig => site(&["config.yml"]),
             Goal::WriteManifest => vec![self.manifest_folder().join("red.yaml")],
@@ -245,6 +278,7 @@ impl Folder {
         let mut places: Vec<PathBuf> = names.iter().map(|name| self.site().join(name)).collect();
         places.push(self.workspace().join("build.sh"));
         places.push(self.workspace().join("kit/deeds.py"));
+        places.push(self.others_home());
         places
     }
 
@@ -254,7 +288,7 @@ impl Folder {
         command.current_dir(self.site());
         command.env("HOME", self.home()).env("XDG_RUNTIME_DIR", self.base.join("run"));
         command.env("XDG_STATE_HOME", self.base.join("states"));
-        command.env("TMPDIR", self.base.join("tmp"));
+        command.env("TMPDIR", self.temporary());
         self.as_user(&mut command);
         // Settings come after the command: later ones override earlier ones.
         command.args(&arguments[..1]).args(self.settings()).args(&arguments[1..]);
@@ -382,6 +416,7 @@ impl Folder {
         }
         let scripts = self.site().join("scripts");
         let text = MANIFEST.replace("SCRIPTS", &scripts.display().to_string());
+        let text = text.replace("TEMPORARY", &self.temporary().display().to_string());
         write(&folder.join("red.yaml"), &text.replace("PASSWORD", &Words::get().password));
     }
 
@@ -405,8 +440,13 @@ impl Drop for Folder {
 }
 
 pub(crate) fn is_root() -> bool {
+    own_user() == 0
+}
+
+/// The user of the tests.
+fn own_user() -> u32 {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    fs::metadata("/proc/self").map_or(NOBODY, |own| own.uid())
 }
 
 /// Everything below a folder, without following links, folders before their contents.

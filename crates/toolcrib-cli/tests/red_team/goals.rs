@@ -104,6 +104,7 @@ const ONCE_OPEN: &[(&str, &[&str])] = &[
     ("a datagram leaves the jail", &["unix_datagram::bash", "unix_datagram::command"]),
     ("a set-user-ID file is made", &["set_id::bash", "set_id::command"]),
     ("file_write replaces the helper", &["write_server::file_write", "run_unconfined::file_write"]),
+    ("a grant of the temporary folder reaches the homes of others", &["others_home::temporary"]),
     ("a program rewrites the audit log and the state", &["write_records::bash"]),
 ];
 
@@ -206,6 +207,7 @@ goals! {
     nobody_runs_a_program_unconfined: RunUnconfined;
     nobody_has_a_file_run_that_was_missing_when_a_program_started: RunWhileEdited;
     nobody_approves_without_the_right: OwnApproval;
+    nobody_reads_or_changes_the_home_of_another_program: OthersHome;
     nobody_gets_what_is_anothers: OthersRun | OthersSpill | OthersKey;
     nobody_takes_more_than_their_share:
         DeepScratch | ManyThreads | SlowTheServer | EndTheServer | TakeMemory;

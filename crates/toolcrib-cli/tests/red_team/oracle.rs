@@ -148,6 +148,10 @@ impl Oracle {
 
     fn workspace_files(&self, folder: &Folder, damage: &mut Vec<String>) {
         for path in walk(&folder.workspace()) {
+            // Programs write anything to their own scratch directories.
+            if path.starts_with(folder.temporary()) {
+                continue;
+            }
             let Ok(found) = fs::symlink_metadata(&path) else { continue };
             let kind = found.file_type();
             if found.mode() & 0o6000 != 0 && !kind.is_symlink() {
@@ -174,7 +178,7 @@ impl Oracle {
     pub(crate) fn restore(&self, folder: &Folder) {
         for path in walk(&folder.workspace()) {
             let kept = self.workspace.contains(&path)
-                || ["state", "audit.jsonl", "target", "tools.d", "declared.d"]
+                || ["state", "audit.jsonl", "target", "tools.d", "declared.d", "tmp"]
                     .iter()
                     .any(|name| path.starts_with(folder.site().join(name)));
             if !kept {
@@ -218,6 +222,7 @@ fn canaries(place: &str, text: &str, damage: &mut Vec<String>) {
         ("a note in the home folder", &words.note),
         ("the operator's token", &words.operator),
         ("a file of the state", &words.state),
+        ("the home of another program", &words.others_home),
         ("a secret", rest),
         ("a secret", part),
         ("a password", &words.password),

@@ -96,6 +96,22 @@ fn by_tool(row: &Row) -> bool {
         Goal::RunWhileEdited => EDITED_BESIDE.contains(&tool),
         Goal::Loopback => CODE.contains(&tool) && !NETWORKED.contains(&tool),
         Goal::OwnApproval => tool == Tool::Letter,
+        // One tool of each kind that starts programs, and file tools.
+        Goal::OthersHome => matches!(
+            tool,
+            Tool::Temporary
+                | Tool::Bash
+                | Tool::PythonLenient
+                | Tool::CommandPure
+                | Tool::Worker
+                | Tool::Upstream
+                | Tool::FileRead
+                | Tool::FileList
+                | Tool::FileSearch
+                | Tool::FileWrite
+                | Tool::EditFile
+                | Tool::FileDelete
+        ),
         Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
         Goal::OthersSpill => tool == Tool::ReadOutput,
         Goal::CwdLink => tool == Tool::Cwd,

@@ -198,7 +198,7 @@ impl World {
         let trial = Row { right, surface: Surface::Rest, goal: Goal::HomeKey, ..*row };
         let heard = match row.tool {
             Tool::GitStatus => self.shipped(row.tool),
-            tool if CODE.contains(&tool) => {
+            tool if CODE.contains(&tool) || tool == Tool::Temporary => {
                 let facts =
                     attack::facts(Goal::EndTheServer, &self.folder, &self.listeners, 0, "alive");
                 self.run_code(&trial, "hello", &facts)

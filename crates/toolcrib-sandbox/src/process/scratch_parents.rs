@@ -92,12 +92,19 @@ pub(crate) fn hidden_at_start(confinement: &Confinement) -> Result<Vec<PathBuf>,
     Ok(hidden)
 }
 
-/// The parents that are hidden from a program with these grants, for a check without a start.
+/// The parents that are hidden from a program with these grants, for a check without a start. Fails if
+/// no program could be started, because the parent of this server is not private.
 pub(crate) fn hidden_from(confinement: &Confinement) -> Result<Vec<PathBuf>, String> {
-    let own = &paths()[0];
-    let mut hidden = reached(confinement, paths()).map_err(|error| error.to_string())?;
-    if !hidden.contains(own) && existing().is_some() {
-        hidden.push(own.clone());
+    let path = &paths()[0];
+    let failed = |error: SpawnError| error.to_string();
+    let mut hidden = reached(confinement, paths()).map_err(failed)?;
+    if !hidden.contains(path) {
+        match open(path).and_then(checked) {
+            Ok(_) => hidden.push(path.clone()),
+            // The first program that is started creates it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(SpawnError::Scratch { path: path.clone(), source })),
+        }
     }
     Ok(hidden)
 }

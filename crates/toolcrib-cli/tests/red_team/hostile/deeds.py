@@ -115,6 +115,20 @@ def read(paths):
                 attempt("above", lambda where=place, what=path: text(where + "/../../../../../../.." + what))
 
 
+def others_home(paths):
+    """Reads and changes the scratch directory of a program that runs, also by way of the folders around it."""
+    read(paths)
+    home = paths[1]
+    parent = os.path.dirname(home)
+    for place in (parent, os.path.dirname(parent)):
+        attempt("find", lambda where=place: [text(os.path.join(folder, name))
+                                             for folder, _, names in os.walk(where) for name in names])
+    for place in (home, parent):
+        attempt("open to all", os.chmod, place, 0o777)
+        attempt("away", os.rename, place, f"away-{time.monotonic_ns()}")
+    write(paths[0])
+
+
 def environments():
     for process in ("self", "1", *(attempt("processes", processes) or [])):
         attempt("environment", lambda which=process: text(f"/proc/{which}/environ"))
@@ -540,6 +554,8 @@ def do(goal, facts):
     elif goal.startswith("write_"):
         for path in targets[goal]:
             write(path)
+    elif goal == "others_home":
+        others_home(targets[goal])
     elif goal == "change_metadata":
         change_metadata(targets[goal])
     elif goal == "set_id":
